@@ -16,7 +16,7 @@ from analyser.registry.tables import DATASET_TABLES, TABLES
 from analyser.storage.address import address_of
 from analyser.tables.analysis import Analysis
 from analyser.tables.capture_tables import CaptureTables
-from analyser.tables.needed import needed_tables
+from analyser.tables.needed import needed_tables, tables_to_decode
 from dissectors.core.protocol import Dissector
 from dissectors.registry import dissectors
 
@@ -50,7 +50,7 @@ def read_captures(
             sources += open_captures([path])
         except CaptureError as error:
             unread.append(UnreadInput(str(path), str(error)))
-    decoded = decode_captures(in_time_order(sources), _decoded(wanted, sources), options, progress, helpers)
+    decoded = decode_captures(in_time_order(sources), tables_to_decode(wanted, sources), options, progress, helpers)
     decoded.unread[:0] = unread
     if not decoded.captures:
         decoded.store.close()
@@ -58,12 +58,6 @@ def read_captures(
     # Findings are looked for when somebody asks for them.
     kept = helpers.keep() if helpers.children and "findings" in wanted else None
     return analysis_of(decoded, wanted, options, dissectors(options.enable).values(), kept)
-
-
-def _decoded(wanted: list[str], sources: Sequence[Source]) -> list[str]:
-    """The tables to decode: where captures and request logs are read together also those that tell what is in both."""
-    logs = sum(source.is_log for source in sources)
-    return wanted if logs in (0, len(sources)) else needed_tables([*wanted, "messages", "exchanges"])
 
 
 def analysis_of(

@@ -29,6 +29,7 @@ from analyser.capture import CaptureError, CaptureStats
 from analyser.reading.facts import capture_remarks, captures_table
 from analyser.registry.tables import TABLES
 from analyser.rows.fields import row_fields
+from analyser.tables.joined import NEEDED
 from analyser.tables.needed import needed_tables
 from dissectors.registry import dissectors
 
@@ -47,6 +48,7 @@ class Summary:
     """What a run did. files: taken in. known: files that were in already. rows: of each table, in the whole dataset.
 
     aside: what was not taken in, with the reason. findings: by severity. failures: what detectors did not look at.
+    remarks: on the dataset as a whole.
     """
 
     run: str | None
@@ -56,6 +58,7 @@ class Summary:
     rows: Mapping[str, int] = field(default_factory=dict)
     findings: Mapping[str, int] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
 
 def archive(
@@ -76,7 +79,8 @@ def archive(
     with Change.begin(Path(dataset).absolute(), rebuild=options.rebuild) as change:
         options = options_as_before(options, change)
         check_state(change)
-        plan = plan_files(inputs, change.previous, change.run, options.intake, options.read.log_zone_ns)
+        joins = {*NEEDED} <= {*needed_tables(TABLES if options.tables is None else options.tables)}
+        plan = plan_files(inputs, change.previous, change.run, options.intake, options.read.log_zone_ns, joins=joins)
         if not plan.files:
             if change.previous is None:
                 reasons = " ".join(one.reason or "" for one in plan.aside)
@@ -120,7 +124,8 @@ class _Run:
         self._put_together(decoded, files)
         self._progress("writing tables")
         job = FinishRun(self._spark, self._change, decoded.folders, self._options.read.enable, self._work)
-        finish_tables(job)
+        remark = finish_tables(job)
+        remarks = [] if remark is None else [remark]
         keep_state(self._change, decoded.folders)
         self._add_captures(captures)
         self._progress("context")
@@ -134,9 +139,9 @@ class _Run:
         run_aggregates(self._change)
         compact(self._spark, self._change)
         stamp_again(self._change)
-        manifest = self._change.commit([*files, *self._plan.aside], settings_of(self._options))
+        manifest = self._change.commit([*files, *self._plan.aside], settings_of(self._options), remarks)
         rows = {table: pinned.rows for table, pinned in manifest.tables.items()}
-        return Summary(self._change.run, files, self._plan.known, self._plan.aside, rows, severities, failures)
+        return Summary(self._change.run, files, self._plan.known, self._plan.aside, rows, severities, failures, remarks)
 
     def _decoded(self) -> Decoded:
         rows = row_fields(dissectors(self._options.read.enable))

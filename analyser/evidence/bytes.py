@@ -94,6 +94,8 @@ def flow_packets(
     """The blocks from packet `first` to `last` (files and numbers in one), with the rows of the flow's pair."""
     first_file, last_file = split_packet(first)[0], split_packet(last)[0]
     for file in range(first_file, min(last_file, len(sources) - 1) + 1):
+        if sources[file].other_kind is not None:
+            continue
         start = split_packet(first)[1] if file == first_file else 1
         begin = begin_at(sources[file], start, places[file])
         endpoints, known, pairs = EndpointTable(), 0, dict[int, bool]()

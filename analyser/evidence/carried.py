@@ -159,6 +159,8 @@ def _batches(
     pairs: set[int] = set()
     known = 0
     for file in range(first_file, min(last_file, len(sources) - 1) + 1):
+        if sources[file].other_kind is not None:
+            continue
         begin = begin_at(sources[file], first if file == first_file else 1, places[file])
         stats = CaptureStats(sources[file].name)
         for batch in read_batches(begin.source, endpoints, stats, READ_LIMITS):

@@ -90,6 +90,8 @@ def chosen_packets(choice: Choice, sources: Sequence[Source], places: Sequence[P
     """The wanted packets in the order of the captures, overwritten where `hidden` says so."""
     first, last = choice.first(), choice.last()
     for file in range(split_packet(first)[0], min(split_packet(last)[0], len(sources) - 1) + 1):
+        if sources[file].other_kind is not None:
+            continue
         start = split_packet(first)[1] if file == split_packet(first)[0] else 1
         begin = begin_at(sources[file], start, places[file])
         finder = _PairFinder(choice)

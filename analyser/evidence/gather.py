@@ -14,6 +14,7 @@ from analyser.evidence.choose import Choice, FlowChoice, Stretch
 from analyser.evidence.clear import Clear
 from analyser.evidence.hiding import Hidden
 from analyser.evidence.index import Index
+from analyser.evidence.logged import is_logged
 from analyser.evidence.rows import FlowRow, MessageRow, UnknownId, parse_message_id
 from dissectors.core.inspect import Asked, Inspect, MayHide, undecoded
 from dissectors.core.model import packet_of
@@ -42,6 +43,14 @@ def add_evidence(
         if one.get("packet") is not None and one.get("file") in files:
             choice.packets.add(packet_of(files.index(one["file"]), one["packet"]))
     return rows
+
+
+def parted(rows: Iterable[MessageRow], index: Index) -> tuple[list[MessageRow], list[MessageRow]]:
+    """Messages that lie in packets, and those of request logs."""
+    found: tuple[list[MessageRow], list[MessageRow]] = [], []
+    for row in rows:
+        found[is_logged(row, index.sources)].append(row)
+    return found
 
 
 def add_message(choice: Choice, index: Index, row: MessageRow) -> None:

@@ -44,6 +44,10 @@ class CaptureTimes(NamedTuple):
     last_ns: int | None
     packets: int | None = None
 
+    def may_have(self, packet: int) -> bool:
+        """Whether it may have a packet of that number."""
+        return self.packets is None or packet <= self.packets
+
 
 class TableRows:
     """The tables as a `MessageSource`."""
@@ -134,7 +138,7 @@ class TableRows:
         number, file = row["packet_first"], self._numbers[row["file"]]
         last = packet_of(file, row["packet_last"])
         files = range(split_packet(flow.key)[0], file + 1)
-        places = [packet_of(one, number) for one in files if number <= (self._files[one].packets or number)]
+        places = [packet_of(one, number) for one in files if self._files[one].may_have(number)]
         possible = [place for place in places if flow.key <= place <= last]
         return next((place for place in possible if place >= before), (possible or places or [last])[-1])
 

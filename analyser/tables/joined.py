@@ -26,11 +26,15 @@ if TYPE_CHECKING:
     import duckdb
 
 NEEDED = ("messages", "exchanges")
-_REQUEST_TIMES = "kafka_request_times"
+# Its rows name the exchange that is left; those of other tables are left out.
+REQUEST_TIMES = "kafka_request_times"
 _NS_PER_MS = 1e6
 # Offsets are below it: correlation ids of 32 bits and a line's number, or bytes of a stream.
 _OFFSET_BITS = 42
-_ENDS = ("client_address", "client_port", "server_address", "server_port")
+ENDS = ("client_address", "client_port", "server_address", "server_port")
+# A request of a log and the same one of a capture: flow and place of each, by how much the log's clock is ahead, and
+# whether the log knows the answer and the capture does not.
+PAIR = ("flow", "place", "other_flow", "other_place", "apart", "is_better")
 _MESSAGES = (FLOW, "stream_offset", "ts", "operation", "version", "correlation_id")
 _EXCHANGES = (FLOW, "request_offset", "error_code")
 _AROUND_NS = 60_000_000_000
@@ -40,7 +44,7 @@ _MOST_ALIKE = 100
 _PAIRS = f"""
     WITH told AS (
         SELECT m.{FLOW} AS flow, stream_offset AS place, m.ts::bigint AS ts, operation, version, correlation_id,
-               error_code, logged, struct_pack({", ".join(_ENDS)}) AS ends
+               error_code, logged, struct_pack({", ".join(ENDS)}) AS ends
         FROM joining_messages m JOIN joining_flows f USING ({FLOW})
         LEFT JOIN joining_exchanges e ON e.{FLOW} = m.{FLOW} AND e.request_offset = m.stream_offset
         QUALIFY count(*) OVER (PARTITION BY logged, ends, operation, version, correlation_id) <= {_MOST_ALIKE}
@@ -51,12 +55,13 @@ _PAIRS = f"""
     ), near AS (
         SELECT *, apart - (SELECT median(apart) FROM pairs) AS off FROM pairs
     )
-    SELECT flow, place, other_flow, other_place, apart, is_better FROM near WHERE abs(off) <= {_AROUND_NS}
+    SELECT {", ".join(PAIR)} FROM near WHERE abs(off) <= {_AROUND_NS}
     QUALIFY row_number() OVER (PARTITION BY flow, place ORDER BY abs(off), other_flow, other_place) = 1
         AND row_number() OVER (PARTITION BY other_flow, other_place ORDER BY abs(off), flow, place) = 1
     ORDER BY flow, place"""
 
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 class Requests(NamedTuple):
@@ -105,24 +110,40 @@ class Joined:
             return batch
         flow = batch.column(FLOW).to_numpy()
         place = batch.column(column).fill_null(-1).to_numpy()
-        found = self._logged.find(flow, place)
-        if name == _REQUEST_TIMES:
-            return self._renamed(batch, found, flow, place)
-        gone = found >= 0
-        if column == "request_offset":
-            gone |= self._captured.find(flow, place) >= 0
+        if name == REQUEST_TIMES:
+            return self._renamed(batch, flow, place)
+        gone = self.elsewhere(flow, place, of_requests=column == "request_offset")
         return batch.filter(pa.array(~gone)) if gone.any() else batch
+
+    def elsewhere(self, flow: Ints, place: Ints, *, of_requests: bool) -> Flags:
+        """Are rows with these flows and places told elsewhere? of_requests: of exchanges, of which the captured one is
+        left out, too, where the log knows more; messages of a capture stay."""
+        found = self._logged.find(flow, place) >= 0
+        return found | (self._captured.find(flow, place) >= 0) if of_requests else found
+
+    def instead(self, flow: Ints, place: Ints) -> tuple[Flags, Ints, Ints]:
+        """Whether requests of the log are told by a capture, and flow and place of each by which it is known."""
+        found = self._logged.find(flow, place)
+        is_told = found >= 0
+        if not is_told.any():
+            return is_told, flow, place
+        other_flow, other_place = self._instead
+        return is_told, np.where(is_told, other_flow[found], flow), np.where(is_told, other_place[found], place)
 
     def with_duplicates(self, flows: pa.Table, requests: dict[int, int]) -> pa.Table:
         """The flows; those of the log of which the capture has every request name the captured one. requests: how many
         each has."""
-        whole = {flow: self._other[flow] for flow, number in self._by_flow.items() if requests.get(flow) == number}
+        whole = self.whole(requests)
         keys = flows.column(FLOW).to_pylist()
         ids = dict(zip(keys, flows.column("flow_id").to_pylist(), strict=True))
         known = flows.column("duplicate_of").to_pylist()
         of = [ids.get(whole[key]) if key in whole else kept for key, kept in zip(keys, known, strict=True)]
         field = flows.schema.field("duplicate_of")
         return flows.set_column(flows.schema.get_field_index(field.name), field, pa.array(of, field.type))
+
+    def whole(self, requests: dict[int, int]) -> dict[int, int]:
+        """Connections of the log of which the capture has every request -> the captured one. requests: as above."""
+        return {flow: self._other[flow] for flow, number in self._by_flow.items() if requests.get(flow) == number}
 
     def remark(self, requests: dict[int, int]) -> str:
         """What people are told. requests: as above."""
@@ -132,15 +153,11 @@ class Joined:
             f"count once; the log's clock is {self.ahead_ns / _NS_PER_MS:,.1f} ms ahead of the capture's"
         )
 
-    def _renamed(self, batch: pa.RecordBatch, found: Ints, flow: Ints, place: Ints) -> pa.RecordBatch:
-        other_flow, other_place = self._instead
-        is_told = found >= 0
+    def _renamed(self, batch: pa.RecordBatch, flow: Ints, place: Ints) -> pa.RecordBatch:
+        is_told, other_flow, other_place = self.instead(flow, place)
         if not is_told.any():
             return batch
-        changed = {
-            FLOW: np.where(is_told, other_flow[found], flow),
-            "request_offset": np.where(is_told, other_place[found], place),
-        }
+        changed = {FLOW: other_flow, "request_offset": other_place}
         arrays = [pa.array(changed[one]) if one in changed else batch.column(one) for one in batch.schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
@@ -150,24 +167,30 @@ def joined(
 ) -> tuple[Joined, dict[int, int]]:
     """The requests told twice, and how many requests each connection of the logs has. flows: with FLOW."""
     of_logs = in_logs(flows.column(FLOW), logs)
-    ends = flows.select([FLOW, *_ENDS]).append_column("logged", of_logs)
+    ends = flows.select([FLOW, *ENDS]).append_column("logged", of_logs)
     messages = _rows(store, "messages", _MESSAGES, [FLOW, "direction", "role"], ends)
     exchanges = _rows(store, "exchanges", _EXCHANGES, [FLOW], ends)
-    for name, rows in (("flows", ends), ("messages", messages), ("exchanges", exchanges)):
-        con.register(f"joining_{name}", rows)
-    try:
-        pairs = con.sql(_PAIRS).to_arrow_table()
-    finally:
-        for name in ("flows", "messages", "exchanges"):
-            con.unregister(f"joining_{name}")
+    pairs = pairs_of(con, ends, messages, exchanges)
     logged = messages.column(FLOW).filter(in_logs(messages.column(FLOW), logs)).to_numpy()
     flow, number = np.unique(logged, return_counts=True)
     return Joined(pairs), dict(zip(flow.tolist(), number.tolist(), strict=True))
 
 
+def pairs_of(con: duckdb.DuckDBPyConnection, flows: pa.Table, messages: pa.Table, exchanges: pa.Table) -> pa.Table:
+    """The requests told twice (PAIR). flows: FLOW, ENDS, whether they are `logged`. messages, exchanges: the requests
+    of such flows, with the columns of raw rows."""
+    for name, rows in (("flows", flows), ("messages", messages), ("exchanges", exchanges)):
+        con.register(f"joining_{name}", rows)
+    try:
+        return con.sql(_PAIRS).to_arrow_table()
+    finally:
+        for name in ("flows", "messages", "exchanges"):
+            con.unregister(f"joining_{name}")
+
+
 def _rows(store: RawStore, name: str, columns: tuple[str, ...], needed: list[str], ends: pa.Table) -> pa.Table:
     """Requests of the connections that a log and a capture may share, by their ends."""
-    shared = _shared(ends)
+    shared = shared_flows(ends)
     found = []
     schema = pa.schema([store.tables[name].schema.field(one) for one in columns])
     for batch in store.tables[name].batches():
@@ -180,9 +203,9 @@ def _rows(store: RawStore, name: str, columns: tuple[str, ...], needed: list[str
     return pa.Table.from_batches(found, schema)
 
 
-def _shared(ends: pa.Table) -> pa.Array:
+def shared_flows(ends: pa.Table) -> pa.Array:
     """Flows of a log and of captures between the same ends."""
-    keys = pc.binary_join_element_wise(*(ends.column(one).cast(pa.string()) for one in _ENDS), " ")
+    keys = pc.binary_join_element_wise(*(ends.column(one).cast(pa.string()) for one in ENDS), " ")
     of_log = keys.filter(ends.column("logged"))
     of_capture = keys.filter(pc.invert(ends.column("logged")))
     both = pc.and_(pc.is_in(keys, of_log.unique()), pc.is_in(keys, of_capture.unique()))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from analyser.capture import Source
 from analyser.context.named_by import NAMED_BY
 from analyser.context.stages import STAGE_OF
 from analyser.registry.tables import TABLES
@@ -30,3 +31,9 @@ def needed_tables(names: Iterable[str]) -> list[str]:
             waiting += _CONTEXT_SOURCES if name not in ("captures", "flows") else ()
             waiting += _NEEDS.get(name, ())
     return [name for name in TABLES if name in found]
+
+
+def tables_to_decode(wanted: list[str], sources: Sequence[Source]) -> list[str]:
+    """The tables to decode: where captures and request logs are read together also those that tell what is in both."""
+    logs = sum(source.is_log for source in sources)
+    return wanted if logs in (0, len(sources)) else needed_tables([*wanted, "messages", "exchanges"])

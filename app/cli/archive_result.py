@@ -69,10 +69,11 @@ def complaints(summary: Summary, output: str) -> Iterator[str]:
 
 
 def notes(summary: Summary) -> Iterator[str]:
-    """A line for each capture that is left out for its time, or for a later run."""
+    """A line for each capture that is left out for its time, or for a later run, and for what is remarked on all."""
     from analyser.archive.intake.arriving import is_by_choice
 
     yield from (f"note: {one.reason}" for one in summary.aside if is_by_choice(one.reason or ""))
+    yield from (f"note: {remark}" for remark in summary.remarks)
 
 
 def status_of(summary: Summary, output: str) -> Status:

@@ -95,8 +95,8 @@ def extract(
         analysis = _analysis(index, reading) if kind == "finding" or bundle is not None else None
         try:
             choice, found = _choice(index, kind, wanted, analysis, redact=redact)
-            lines = _prepared(index, choice, with_secrets=with_secrets, decrypted=decrypted)
-            count = _write(index, choice, output, lines)
+            secrets = _prepared(index, choice, with_secrets=with_secrets, decrypted=decrypted)
+            count = _write(index, choice, output, secrets)
             if bundle is not None and analysis is not None:
                 with _new_bundle(Path(bundle)) as folder:
                     _fill_bundle(folder, analysis, kind, wanted, found)
@@ -105,6 +105,7 @@ def extract(
                 analysis.close()
     if not quiet:
         _tell(count, choice, output, redact=redact)
+        _tell_lines(index, found)
     return Status.SOME_INPUT_UNREAD if some_missing else Status.DONE
 
 
@@ -122,13 +123,14 @@ def _choice(
 ) -> tuple[Choice, list[MessageRow]]:
     from analyser.evidence.bytes import BytesGone
     from analyser.evidence.choose import Choice
-    from analyser.evidence.gather import add_evidence, add_hidden, add_message
+    from analyser.evidence.gather import add_evidence, add_hidden, add_message, parted
     from analyser.evidence.rows import UnknownId, parse_message_id
 
     choice, rows = Choice(), list[Any]()
     try:
         if kind == "flow":
             flow = index.flow(wanted)
+            _check_packets(index, kind, flow.key)
             choice.add_flow(flow, index.end_of(flow))
         elif kind == "finding" and analysis is not None:
             rows = add_evidence(choice, index, wanted, _evidence(analysis, wanted))
@@ -138,14 +140,29 @@ def _choice(
             rows = [row, *([partner] if partner is not None else [])]
     except UnknownId as error:
         raise CallerError(str(error)) from error
+    of_packets, of_lines = parted(rows, index)
+    if of_lines and not of_packets and not choice.packets:
+        _check_packets(index, kind, of_lines[0].packet_last)
     try:
-        for row in rows:
+        for row in of_packets:
             add_message(choice, index, row)
         if redact:
             add_hidden(choice, index)
     except BytesGone as error:
         raise CallerError(f"{error}; the capture changed since it was indexed, try --no-index") from error
     return choice, rows
+
+
+def _check_packets(index: Index, kind: str, place: int) -> None:
+    """CallerError where what was asked for lies in a request log. place: file and number in one."""
+    from dissectors.core.model import split_packet
+
+    source = index.sources[split_packet(place)[0]]
+    if source.is_log:
+        raise CallerError(
+            f"this {kind} is told by {source.name} alone, a request log, which has no packets to extract; "
+            "`wirewitness show` has its lines"
+        )
 
 
 def _evidence(analysis: Analysis, finding: str) -> list[dict[str, Any]]:
@@ -279,3 +296,16 @@ def _tell(count: int, choice: Choice, output: str, *, redact: bool) -> None:
     if choice.left_out:
         say(f"{choice.left_out} packets in IP fragments, or of no chosen connection, are left out")
     sys.stderr.flush()
+
+
+def _tell_lines(index: Index, rows: Sequence[MessageRow]) -> None:
+    """Which lines of request logs prove the same, and are in no packet."""
+    from analyser.evidence.gather import parted
+    from analyser.words import count
+    from dissectors.core.model import split_packet
+
+    lines = sorted({split_packet(row.packet_last) for row in parted(rows, index)[1]})
+    for file in dict.fromkeys(file for file, _ in lines):
+        numbers = [str(number) for one, number in lines if one == file]
+        name = index.sources[file].name
+        say(f"left out {count(len(numbers), 'line')} of {name}, which have no packets: {', '.join(numbers)}")

@@ -112,7 +112,10 @@ def _kept_index(opened: Opened) -> Index:
         rows: list[Mapping[str, Any]] = opened.sql(f"SELECT {columns} FROM {table} WHERE {chosen}").to_pylist()
         return rows
 
-    times = [CaptureTimes(one.name, one.first_ns, told[one.name]["last_ns"]) for one in sources]
+    times = [
+        CaptureTimes(one.name, one.first_ns, told[one.name]["last_ns"], None if one.other_kind is None else 0)
+        for one in sources
+    ]
     return Index(TableRows(answer, times), sources, (), keylogs=opened.reading.keylogs)
 
 

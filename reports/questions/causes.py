@@ -63,6 +63,16 @@ class Finding:
             named.append({"address": numbers["address"], "client_id": numbers.get("client_id", numbers.get("client"))})
         return tuple(named)
 
+    def lines_of(self, client: Mapping[str, Any]) -> list[tuple[str, int]]:
+        """File and line of its evidence in request logs on connections of one of its clients, in order."""
+        listed = client.get("flows")
+        flows = {client.get("flow_id"), *(listed if isinstance(listed, list) else ())}
+        return [
+            (str(one.get("file") or ""), one["line"])
+            for one in self.evidence
+            if isinstance(one.get("line"), int) and str(one.get("message_id")).partition("-")[0] in flows
+        ]
+
     @property
     def topic_partition(self) -> tuple[str, int] | None:
         """The partition it is about, where it is about one."""

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from analyser.addresses import client_endpoint_text, server_text
 from analyser.times import span_text
 from analyser.words import count, sentence_start
-from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section, severity_tone, without_empty
+from reports.formats.document import (
+    Block,
+    Cells,
+    Copy,
+    Heading,
+    Paragraph,
+    Section,
+    severity_tone,
+    without_empty,
+)
 from reports.formats.values import ms_text
 from reports.formats.words import display_filter, first_sentence, partition_list, ranges
 from reports.questions.causes import Cause, Finding
 from reports.questions.source import Source, all_rows
+from reports.sections.finding_committers import Connection, committer_table, plain
 
 _CAUSES_LISTED = 20
 _CAUSES_TOLD = 50
@@ -28,14 +37,6 @@ _SHORT = 400
 _MEMBER = re.compile(r" \((?:member|no member id)[^()]*\)")
 _PARTITIONS_MEASURED = 8
 _MEASURES_SHOWN = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """Ports and addresses of a flow."""
-
-    client: str
-    server: str
 
 
 def finding_section(source: Source, causes: Sequence[Cause]) -> Section:
@@ -60,7 +61,7 @@ def cause_list(causes: Sequence[Cause]) -> list[Block]:
         (
             cause.severity.upper(),
             _codes(cause),
-            _plain(cause.first.numbers.get("group")),
+            plain(cause.first.numbers.get("group")),
             _located(cause),
             cause_who(cause),
         )
@@ -120,7 +121,7 @@ def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Bloc
     if who.committers:
         label = "committer" if len(who.committers) == 1 else "committers"
         yield Paragraph(f"{label} of {_partition(who)}:" if who.topic_partition else f"{label}:")
-        yield _committers(who, connections)
+        yield committer_table(who, connections, _COMMITTERS_SHOWN)
         if len(who.committers) > _COMMITTERS_SHOWN:
             yield Paragraph(f"and {len(who.committers) - _COMMITTERS_SHOWN} more in this finding's numbers")
     else:
@@ -206,13 +207,6 @@ def _provisional(finding: Finding) -> str:
     return ", provisional: later packets could overturn it" if finding.provisional else ""
 
 
-def _committers(finding: Finding, connections: Mapping[str, Connection]) -> Cells:
-    """The two (or more) who wrote the partition, side by side."""
-    header = ("ADDRESS", "CLIENT ID", "MEMBER ID", "GENERATION", "CONNECTION", "OFFSETS", "COMMITS", "PACKETS")
-    table = tuple(_committer(committer, connections) for committer in finding.committers[:_COMMITTERS_SHOWN])
-    return Cells(header, table, numbers=(3, 6), shortened=(2,))
-
-
 def _clients(cause: Cause) -> Iterable[Block]:
     """The clients of all its findings side by side, with whatever the detector says of each."""
     several = len({f.numbers.get("where") for f in cause.own}) > 1
@@ -235,38 +229,7 @@ def _clients(cause: Cause) -> Iterable[Block]:
 
 
 def _value(name: str, value: Any) -> str:
-    return ms_text(value) if name.endswith("_ms") else _plain(value)
-
-
-def _committer(committer: Mapping[str, Any], connections: Mapping[str, Connection]) -> tuple[str, ...]:
-    flow = str(committer.get("flow_id") or "")
-    connection = connections.get(flow)
-    packets = (committer.get("first_packet"), committer.get("last_packet"))
-    return (
-        _plain(committer.get("address")),
-        _plain(committer.get("client_id")) or "(none)",
-        _plain(committer.get("member_id")) or "(none)",
-        _plain(committer.get("generation")),
-        f"{connection.client} > {connection.server} flow {flow}" if connection else flow,
-        _offsets(committer.get("offsets")),
-        _plain(committer.get("commits")),
-        " to ".join(dict.fromkeys(str(p) for p in packets if p is not None)),
-    )
-
-
-def _plain(value: Any) -> str:
-    return "" if value is None else str(value)
-
-
-def _offsets(value: Any) -> str:
-    """`1200`, `7000 to 7900`, or with the last one where that is not the highest: `500 to 1010, last 500`."""
-    numbers = [v for v in value if isinstance(v, int)] if isinstance(value, list) else []
-    if not numbers:
-        return _plain(value)
-    low, high, last = min(numbers), max(numbers), numbers[-1]
-    if low == high:
-        return str(low)
-    return f"{low} to {high}" if last == high else f"{low} to {high}, last {last}"
+    return ms_text(value) if name.endswith("_ms") else plain(value)
 
 
 def _measures(findings: Sequence[Finding]) -> Cells | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -110,10 +110,15 @@ class Change:
             if self._added.pop(part.path, None) is None:
                 self._removed.append(self._kept.pop(part.path))
 
-    def commit(self, inputs: Iterable[InputFile], settings: Mapping[str, Any] | None = None) -> Manifest:
+    def commit(
+        self,
+        inputs: Iterable[InputFile],
+        settings: Mapping[str, Any] | None = None,
+        remarks: Sequence[str] | None = None,
+    ) -> Manifest:
         """Make the change count, all at once, and the new manifest. inputs: those of this run, in reading order.
 
-        settings: None keeps the previous ones. A killed process leaves the dataset as before or as after.
+        settings, remarks: None keeps the previous ones. A killed process leaves the dataset as before or as after.
         """
         self.is_deciding = True
         previous = self.previous or Manifest()
@@ -131,6 +136,7 @@ class Change:
             settings=MappingProxyType(dict(previous.settings if settings is None else settings)),
             state=f"{STATE}/{self.run}",
             hidden=MappingProxyType(pins[True]),
+            remarks=previous.remarks if remarks is None else tuple(remarks),
         )
         write_synced(self.root / MANIFEST, manifest.text(), self.staging / MANIFEST)
         self._tidy(changed, gone)

@@ -67,7 +67,7 @@ class Manifest:
     inputs: in the order in which they were read; the number of a file in packed packets is its place among those with
         status `read`. settings: what a run must find again, such as the number of shares. state: folder of the state
         of open flows, relative to the dataset; None where nothing is kept. tables: those that have rows. hidden: the
-        same for rows that no reader looks at.
+        same for rows that no reader looks at. remarks: on the dataset as a whole, for people.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -77,6 +77,7 @@ class Manifest:
     settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     state: str | None = None
     hidden: Mapping[str, Pinned] = field(default_factory=lambda: MappingProxyType({}))
+    remarks: tuple[str, ...] = ()
 
     def rows(self, table: str) -> int:
         """How many rows a table has."""
@@ -96,6 +97,7 @@ class Manifest:
             "inputs": [asdict(one) for one in self.inputs],
             "settings": dict(self.settings),
             "state": self.state,
+            "remarks": list(self.remarks),
         }
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -140,6 +142,7 @@ def _manifest(document: Mapping[str, Any]) -> Manifest:
         MappingProxyType(_typed(document["settings"], _SETTINGS)),
         state,
         _pinned(document["hidden"]),
+        tuple(map(str, _listed(document.get("remarks", [])))),
     )
 
 

@@ -68,7 +68,12 @@ class DatasetTables:
         self._checked: set[str] = set()
         self._first: set[str] = set()
         try:
-            self.remarks = [*_ignored(options), *self._inputs_set_aside(), *self._capture_remarks()]
+            self.remarks = [
+                *_ignored(options),
+                *self._inputs_set_aside(),
+                *self._capture_remarks(),
+                *dataset.manifest.remarks,
+            ]
         except BaseException:
             self.close()
             raise

@@ -14,7 +14,8 @@ In: options. Out: rows with exactly the columns of the registry; times in micros
 
 Partitions are hours of a dataset, byte ranges of captures ("packets"), and shares of the connections for tables whose
 rows depend on their connection only; each of those reads all bytes and decodes its own connections. A table that needs
-more than that (clusters, topic names, context, findings) is made as offline, in one partition: make a dataset for it.
+more than that (clusters, topic names, context, findings), and any of request logs and log segments, is made as offline,
+in one partition: make a dataset for it.
 
 Nothing is pushed down: in Spark 4.3 a filter that was pushed once stays for other uses of the same DataFrame. `pyspark`
 is imported here, so only what runs on Spark imports this module.
@@ -53,7 +54,7 @@ from analyser.registry.tables import ALL_TABLES, arrow_schema
 from analyser.rows.fields import row_fields
 from analyser.tables.analysis import Analysis
 from analyser.tables.capture_tables import CaptureTables
-from analyser.tables.needed import needed_tables
+from analyser.tables.needed import needed_tables, tables_to_decode
 from dissectors.registry import PROTOCOLS, dissectors
 
 FORMAT = "wirewitness"
@@ -178,7 +179,7 @@ class TableReader(DataSourceReader):
         if dataset is not None:
             parts = chosen_parts(asked.table, dataset.parts(asked.table), asked.options)
             return [Rows(parts=tuple(group)) for group in parts_by_hours(parts)] or [Rows(parts=())]
-        if asked.table not in local_tables():
+        if asked.table not in local_tables() or any(source.other_kind for source in _sources(asked)):
             return [Rows()]
         return [Rows(share=Share(number, asked.shares)) for number in range(asked.shares)]
 
@@ -216,9 +217,8 @@ def _analysis(asked: SourceOptions, rows: Rows) -> Iterator[Analysis]:
             yield analysis
         return
     wanted, known = needed_tables([asked.table, *(["flows"] if asked.ports else [])]), dissectors(())
-    decoded = Pipeline(known, wanted, asked.options, dealing=partial(ShareFilter, rows.share or Share())).run(
-        _sources(asked)
-    )
+    sources, dealing = _sources(asked), partial(ShareFilter, rows.share or Share())
+    decoded = Pipeline(known, tables_to_decode(wanted, sources), asked.options, dealing=dealing).run(sources)
     if rows.share is not None and rows.share.number:
         for stats in decoded.captures:  # the first share has the remarks on captures
             stats.remarks.clear()
@@ -237,6 +237,8 @@ def _sources(asked: SourceOptions) -> list[Source]:
 def _jobs(asked: SourceOptions) -> list[RangeJob]:
     jobs = []
     for number, source in enumerate(_sources(asked)):
+        if source.other_kind is not None:
+            raise CaptureError(f"{source.name} is {source.other_kind}: it has no packets.")
         size = (source.path or Path(source.name)).stat().st_size
         jobs += [RangeJob(number, source, part, asked.shares) for part in find_ranges(source, size, RANGE_BYTES)]
     return jobs

@@ -1,9 +1,10 @@
-"""Amending rows of earlier runs: facts of their flows, or names of their topics, are known otherwise now.
+"""Amending rows of earlier runs: facts of their flows, or names of their topics, are known otherwise now, or a request
+log and a capture both tell them.
 
-In: parts with settled rows, and what changed. Out: parts in the staging folder that take their place. Everything that a
-row has from its flow follows from the flow's number beside it, so no raw row has to be kept for that. Rows of a
-connection that turns out to be another one's, seen at a second point, go to hidden parts, and come back from there when
-it turns out that it is not.
+In: parts with settled rows, and what changed; parts of this run, for what is told twice. Out: parts in the staging
+folder that take their place. Everything that a row has from its flow follows from the flow's number beside it, so no
+raw row has to be kept for that. Rows of a connection that turns out to be another one's, seen at a second point, and of
+requests that are told elsewhere go to hidden parts, and come back from there when it turns out that they are not.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from analyser.archive.dataset.parts import write_parts
 from analyser.archive.dataset.stored import from_stored
 from analyser.archive.finish.common import CLUSTER
 from analyser.archive.finish.finish_stage import FACTS, FLOWS, differ
+from analyser.archive.finish.told_twice import Telling, ToldTwice, may_have
 from analyser.context.named_by import TOPICS  # its rows have the names of topics from the wire
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.internal_records import decoded
@@ -36,19 +38,29 @@ from analyser.rows.timeorder import FLOW, NO_FLOW
 
 AMENDED_DDL = "made binary"
 _BATCH_ROWS = 1 << 15
-_AMENDED = re.compile(r"(?:-a\d+-[0-9a-f]{8}-\d+)?\.parquet$")
+_AMENDED = re.compile(r"(?:-a\d+-[0-9a-f]{8}-\d+)?(?:\.open)?\.parquet$")
 _DUPLICATE = "duplicate_of"
 
 
 @dataclass(frozen=True, slots=True)
 class AmendJob:
-    """What every task is told. changed: file with the flows that changed, sorted. topics: id -> name before and now."""
+    """What every task is told. changed: file with the flows that changed, sorted. topics: id -> name before and now.
+    again: FLOW of all connections that are told elsewhere. joins: file with what is told twice, None for nothing."""
 
     root: Path
     staging: Path
     run: str
     changed: Path
     topics: Mapping[str, tuple[str | None, str | None]]
+    again: pa.Array
+    joins: Path | None = None
+
+
+class Unit(NamedTuple):
+    """A part to amend. made: in this run, with what is known now, but for what is told twice."""
+
+    part: Part
+    made: bool = False
 
 
 class Amended(NamedTuple):
@@ -79,25 +91,31 @@ def amend_parts(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
     for batch in batches:
         for packed in batch.column("part").to_pylist():
             with going_on_from(_job(job_path)[0].root):
-                amended = amend_part(job_path, pickle.loads(packed))
+                amended = amend_part(job_path, Unit(*pickle.loads(packed)))
             if amended is not None:
                 yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(amended)], pa.binary())], ["made"])
 
 
-def amend_part(job_path: str, part: Part) -> Amended | None:
+def amend_part(job_path: str, unit: Unit) -> Amended | None:
     """The parts that take this one's place; None when it stays."""
-    job, changed = _job(job_path)
-    flows = changed.filter(differ(changed, facts_of(part.table)))
-    path, topics = job.root / part.path, job.topics if has_topics(part.table) else {}
-    if not _is_touched(path, flows.column(FLOW), topics):
+    job, changed, joins = _job(job_path)
+    part, told = unit.part, None if joins is None else joins.of(made=unit.made)
+    flows = changed.filter(differ(changed, facts_of(part.table))).combine_chunks()
+    if unit.made:
+        flows = flows.slice(0, 0)
+    path = (job.staging if unit.made else job.root) / part.path
+    topics = job.topics if has_topics(part.table) and not unit.made else {}
+    if not _is_touched(path, flows.column(FLOW), topics) and (told is None or not told.touches(part.table, path)):
         return None
-    amendment = _Amendment(part.table, flows.combine_chunks(), topics)
+    amendment = _Amendment(part.table, flows, topics, job.again, told)
     name = amended_name(part, job.run)
     made: list[Part] = []
     for hidden in (False, True):
-        rows = _rows(part.table, path, amendment, was_hidden=part.is_hidden(), hidden=hidden)
+        if part.provisional and hidden:  # they are made anew in the next run
+            continue
+        rows = _rows(part.table, path, amendment, hidden=hidden)
         if part.is_hidden() == hidden or amendment.moves_rows():
-            made += write_parts(part.table, rows, job.staging, name, hidden=hidden)
+            made += write_parts(part.table, rows, job.staging, name, hidden=hidden, provisional=part.provisional)
     return Amended(part, made)
 
 
@@ -108,15 +126,17 @@ def amended_name(part: Part, run: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _job(job_path: str) -> tuple[AmendJob, pa.Table]:
+def _job(job_path: str) -> tuple[AmendJob, pa.Table, Telling | None]:
     job: AmendJob = pickle.loads(Path(job_path).read_bytes())
-    return job, feather.read_table(str(job.changed))
+    joins = None if job.joins is None else Telling(pickle.loads(job.joins.read_bytes()))
+    return job, feather.read_table(str(job.changed)), joins
 
 
 def _is_touched(path: Path, flows: pa.ChunkedArray, topics: Mapping[str, object]) -> bool:
     """Whether a part has rows of these flows or topics, by its statistics, then by the columns."""
     with pq.ParquetFile(path) as file:
-        groups = [number for number in range(file.num_row_groups) if _may_have(file.metadata, number, flows)]
+        sorted_flows = flows.to_numpy()
+        groups = [number for number in range(file.num_row_groups) if may_have(file.metadata, number, sorted_flows)]
         if groups:
             own = file.read_row_groups(groups, columns=[FLOW]).column(0)
             if pc.any(pc.is_in(own, flows.combine_chunks())).as_py():
@@ -127,54 +147,60 @@ def _is_touched(path: Path, flows: pa.ChunkedArray, topics: Mapping[str, object]
         return bool(pc.any(pc.is_in(file.read(columns=["topic_id"]).column(0), ids)).as_py())
 
 
-def _may_have(metadata: pq.FileMetaData, group: int, flows: pa.ChunkedArray) -> bool:
-    if not len(flows):
-        return False
-    column = metadata.row_group(group).column(metadata.num_columns - 1)  # FLOW is the last one
-    told = column.statistics
-    if told is None or not told.has_min_max:
-        return True
-    place = int(np.searchsorted(flows.to_numpy(), told.min))
-    return place < len(flows) and flows[place].as_py() <= told.max
-
-
-def _rows(table: str, path: Path, amendment: _Amendment, *, was_hidden: bool, hidden: bool) -> Iterator[pa.RecordBatch]:
+def _rows(table: str, path: Path, amendment: _Amendment, *, hidden: bool) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as file:
         for stored in file.iter_batches(_BATCH_ROWS):
-            batch = from_stored(table, stored)
-            places = amendment.places(batch)
-            batch = batch.filter(pc.equal(amendment.is_hidden(places, was_hidden), hidden))
+            batch = amendment.amended(from_stored(table, stored))
+            batch = batch.filter(pc.equal(amendment.is_hidden(batch), hidden))
             if batch.num_rows:
-                yield amendment.amended(batch)
+                yield batch
 
 
 class _Amendment:
     """What rows of one table become."""
 
-    def __init__(self, table: str, flows: pa.Table, topics: Mapping[str, tuple[str | None, str | None]]) -> None:
-        """flows: those that changed, sorted by FLOW. topics: id -> name before and now."""
+    def __init__(
+        self,
+        table: str,
+        flows: pa.Table,
+        topics: Mapping[str, tuple[str | None, str | None]],
+        again: pa.Array,
+        told: ToldTwice | None = None,
+    ) -> None:
+        """flows: those that changed, sorted by FLOW. topics: id -> name before and now. again: as in AmendJob."""
         self._table = table
         self._flows = flows
         self._topics = topics
+        self._again = again
+        self._told = told
 
     def moves_rows(self) -> bool:
         """Whether rows become hidden, or come back."""
-        return self._table != FLOWS and bool(pc.any(differ(self._flows, [_DUPLICATE])).as_py())
+        moves = self._told is not None or pc.any(differ(self._flows, [_DUPLICATE])).as_py()
+        return self._table != FLOWS and bool(moves)
 
     def places(self, batch: pa.RecordBatch) -> pa.Array:
         """Where the flow of each row stands among those that changed; null for the others."""
         keys = pc.fill_null(batch.column(FLOW), NO_FLOW)
         return pc.index_in(keys, self._flows.column(FLOW).combine_chunks())
 
-    def is_hidden(self, places: pa.Array, was_hidden: bool) -> pa.Array:
-        """Whether each row is of a connection that was seen before."""
+    def is_hidden(self, batch: pa.RecordBatch) -> pa.Array:
+        """Whether each amended row is told elsewhere."""
         if self._table == FLOWS:
-            return pa.repeat(False, len(places))
-        seen = pc.is_valid(self._flow(_DUPLICATE, places))
-        return pc.if_else(pc.is_valid(places), seen, was_hidden)
+            return pa.repeat(False, batch.num_rows)
+        again = pc.is_in(batch.column(FLOW), self._again)
+        return again if self._told is None else pc.or_(again, pa.array(self._told.rows.gone(self._table, batch)))
 
     def amended(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with all that follows from the flows and topics."""
+        """The batch with all that follows from the flows and topics, and from what is told twice."""
+        batch = self._with_facts(batch)
+        if self._told is None:
+            return batch
+        return self._told.with_copies(batch) if self._table == FLOWS else self._told.rows.named(self._table, batch)
+
+    def _with_facts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._flows.num_rows and not self._topics:
+            return batch
         places = self.places(batch)
         columns = {name: batch.column(name) for name in batch.schema.names}
         for name in facts_of(self._table):

@@ -19,13 +19,24 @@ from pyarrow import feather
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.part import Part
 from analyser.archive.decode.decode_run import result_of
-from analyser.archive.finish.amend import AMENDED_DDL, Amended, AmendJob, amend_parts, facts_of, has_topics
-from analyser.archive.finish.common import Common, read_common
-from analyser.archive.finish.finish_stage import CHANGED_FILE, DONE_DDL, FLOWS, FinishJob, differ, finish_units
+from analyser.archive.decode.decode_stage import FLOWS_FILE
+from analyser.archive.finish.amend import AMENDED_DDL, Amended, AmendJob, Unit, amend_parts, facts_of, has_topics
+from analyser.archive.finish.common import read_common
+from analyser.archive.finish.finish_stage import (
+    CHANGED_FILE,
+    DONE_DDL,
+    FLOWS,
+    NO_CHANGES,
+    FinishJob,
+    differ,
+    finish_units,
+)
+from analyser.archive.finish.joining import Joins, find_joins
 from analyser.archive.spark.tasks import dealt, tasks_for
 from analyser.context.stages import STAGES
 from analyser.rows.fields import row_fields
 from analyser.rows.timeorder import FLOW
+from analyser.tables.build import duplicate_flows
 from dissectors.registry import dissectors
 
 if TYPE_CHECKING:
@@ -42,14 +53,17 @@ class FinishRun(NamedTuple):
     work: Path
 
 
-def finish_tables(run: FinishRun) -> None:
-    """Make the parts of all tables, those that the context stages still work on too."""
+def finish_tables(run: FinishRun) -> str | None:
+    """Make the parts of all tables, those that the context stages still work on too; the remark on what request logs
+    and captures both tell, None where there is nothing."""
     change = run.change
     change.remove(*(part for part in change.parts() if part.provisional))
     made = _made(run)
-    if change.previous_state is not None:
-        _amend(run, change.previous_state)
+    joins = find_joins(change, made, run.folders, read_common(change.state).logs, run.work)
+    if change.previous_state is not None or joins is not None:
+        made = _amended(run, made, joins)
     change.add(*made)
+    return None if joins is None else joins.remark
 
 
 def _made(run: FinishRun) -> list[Part]:
@@ -66,38 +80,57 @@ def _made(run: FinishRun) -> list[Part]:
     return [part for row in done.collect() for part in pickle.loads(row.parts)]
 
 
-def _amend(run: FinishRun, previous: Path) -> None:
-    """Parts of earlier runs that have rows to amend are replaced."""
+def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part]:
+    """Parts of earlier runs that have rows to amend are replaced; those of this one as they are to count."""
     change = run.change
     told = [path for folder in run.folders.values() if (path := folder / CHANGED_FILE).exists()]
-    changed = pa.concat_tables(feather.read_table(str(path)) for path in told)
-    before, now = (read_common(state) for state in (previous, change.state))
-    topics = _renamed(before, now)
-    affected = {
-        table
-        for table in _tables(run.enable)
-        if (topics and has_topics(table)) or any(differ(changed, facts_of(table)).to_pylist())
+    flows, topics = pa.concat_tables([NO_CHANGES, *(feather.read_table(str(path)) for path in told)]), _renamed(change)
+    names = {*_tables(run.enable)}
+    by_joins = set() if joins is None else names
+    affected = by_joins | {
+        table for table in names if (topics and has_topics(table)) or any(differ(flows, facts_of(table)).to_pylist())
     }
-    parts = [part for part in (*change.parts(), *change.hidden_parts()) if part.table in affected]
-    if not parts:
-        return
-    changed_path, job_path = run.work / CHANGED_FILE, run.work / "amend.pickle"
-    feather.write_feather(changed.sort_by(FLOW), str(changed_path))
-    job_path.write_bytes(pickle.dumps(AmendJob(change.root, change.staging, change.run, changed_path, topics)))
-    tasks = tasks_for(run.spark, len(parts))
-    sizes = Counter({part: part.bytes for part in parts})
+    units = {Unit(part): part.bytes for part in change.every_part() if part.table in affected}
+    units |= {Unit(part, made=True): part.bytes for part in made if part.table in by_joins}
+    if not units:
+        return made
+    changed_path, job_path, joins_path = (run.work / name for name in (CHANGED_FILE, "amend.pickle", "joins.pickle"))
+    feather.write_feather(flows.sort_by(FLOW), str(changed_path))
+    if joins is not None:
+        joins_path.write_bytes(pickle.dumps(joins))
+    again = _again(run, joins)
+    told_twice = None if joins is None else joins_path
+    job = AmendJob(change.root, change.staging, change.run, changed_path, topics, again, told_twice)
+    job_path.write_bytes(pickle.dumps(job))
+    tasks = tasks_for(run.spark, len(units))
     rows = run.spark.createDataFrame(
-        [(task, pickle.dumps(part)) for task, part in dealt(sizes, tasks)], "task int, part binary"
+        [(task, pickle.dumps(tuple(unit))) for task, unit in dealt(units, tasks)], "task int, part binary"
     )
     done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(amend_parts, str(job_path)), AMENDED_DDL)
+    counting = dict.fromkeys(made)
     for row in done.collect():
         amended: Amended = pickle.loads(row.made)
+        if amended.old in counting:
+            del counting[amended.old]
+            counting |= dict.fromkeys(amended.new)
+            continue
         change.remove(amended.old)
         change.add(*amended.new)
+    return [*counting]
 
 
-def _renamed(before: Common, now: Common) -> dict[str, tuple[str | None, str | None]]:
+def _again(run: FinishRun, joins: Joins | None) -> pa.Array:
+    """FLOW of all connections that are told elsewhere: seen at a second point, or by a request log, too."""
+    found = [duplicate_flows(feather.read_table(str(folder / FLOWS_FILE))) for folder in run.folders.values()]
+    found += [] if joins is None else joins.copies.column(FLOW).chunks
+    return pa.chunked_array(found, pa.int64()).combine_chunks()
+
+
+def _renamed(change: Change) -> dict[str, tuple[str | None, str | None]]:
     """Ids of topics whose name is another one now: the name before and now."""
+    if change.previous_state is None:
+        return {}
+    before, now = read_common(change.previous_state), read_common(change.state)
     ids = {*before.topics, *now.topics}
     names = {one: (before.topics.get(one), now.topics.get(one)) for one in sorted(ids)}
     return {one: (old, new) for one, (old, new) in names.items() if old != new}

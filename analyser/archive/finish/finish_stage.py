@@ -23,7 +23,7 @@ from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
 from analyser.archive.decode.decode_stage import ENDED, FLOWS_FILE, RESULT_FILE, ShareFolder, share_name
 from analyser.archive.finish.common import CLUSTER, KNOWN_FILE, read_common
-from analyser.registry.tables import TABLES
+from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.handed_over import HandedOver, batches_of
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
@@ -159,6 +159,17 @@ def differ(changed: pa.Table, names: Iterable[str]) -> pa.ChunkedArray:
         both_null = pc.and_(pc.is_null(now), pc.is_null(then))
         found = pc.or_(found, pc.invert(pc.or_(same, both_null)))
     return found
+
+
+_FACTS = pa.schema(
+    [
+        (FLOW, pa.int64()),
+        *(pa.field(CLUSTER, pa.string()) if name == CLUSTER else arrow_schema(FLOWS).field(name) for name in FACTS),
+        (SETTLED, pa.bool_()),
+    ]
+)
+# What `changed_facts` gives where nothing is known otherwise.
+NO_CHANGES = changed_facts(_FACTS.empty_table(), _FACTS.empty_table())
 
 
 def _finished(table: str, rows: HandedOver, known: _Known, *, again: bool = False) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -56,9 +56,11 @@ def plan_files(
     run: str,
     intake: Intake | None = None,
     log_zone_ns: int | None = None,
+    *,
+    joins: bool = True,
 ) -> Plan:
     """The files of a run. Unreadable ones, and directories without captures, are set aside like those that cannot be
-    taken in any more. log_zone_ns: as in ReadOptions."""
+    taken in any more. log_zone_ns: as in ReadOptions. joins: request logs may stand beside captures."""
     held = [one for one in (previous.inputs if previous else ()) if one.status == "read"]
     plan = Plan(had_broker_files=any(one.kind != "packets" for one in held))
     paths, keys = {one.path: one for one in held}, {one.key: one.path for one in held}
@@ -77,17 +79,12 @@ def plan_files(
         reason = intake.reason(source)
         if reason is None and source.name in paths:
             reason = f"{source.name} has changed since it was taken in; {REBUILD}."
-        reason = reason or _other_witness(
-            source, {*(one.kind for one in held), *(one.source.kind for one in plan.files)}
-        )
         if reason is None and key in keys:
             reason = f"{source.name} has the same content as {keys[key]}."
-        if (
-            reason is None
-            and source.first_ns is not None
-            and source.first_ns < latest_ns.get(source.kind, source.first_ns)
-        ):
+        if reason is None and _begins_before(source, latest_ns):
             reason = f"{source.name} begins before what the dataset already holds; {REBUILD}."
+        if reason is None and not joins:
+            reason = _beside(source, {*(one.kind for one in held), *(one.source.kind for one in plan.files)})
         if reason is None:
             keys[key] = source.name
             plan.files.append(PlannedFile(len(held) + len(plan.files), source, path, size, key))
@@ -96,14 +93,21 @@ def plan_files(
     return plan
 
 
-def _other_witness(source: Source, kinds: Collection[str]) -> str | None:
-    """Why a capture is not taken beside request logs, nor a request log beside captures: exchanges that both tell are
-    not put together here."""
+def _begins_before(source: Source, latest_ns: Mapping[str, int]) -> bool:
+    return source.first_ns is not None and source.first_ns < latest_ns.get(source.kind, source.first_ns)
+
+
+def _beside(source: Source, kinds: Collection[str]) -> str | None:
+    """Why a capture is not taken beside request logs, nor a request log beside captures, where nothing tells which
+    exchanges are in both."""
     other = {"packets": "log", "log": "packets"}.get(source.kind)
     if other not in kinds:
         return None
     what, beside = ("a request log", "captures") if other == "packets" else ("a capture", "request logs")
-    return f"{source.name} is {what}, and {beside} are in this dataset: what both tell would count twice there."
+    return (
+        f"{source.name} is {what}, and {beside} are in this dataset: without the tables messages and exchanges "
+        "(--tables) what both tell would count twice."
+    )
 
 
 def _latest_ns(held: Iterable[InputFile]) -> dict[str, int]:

@@ -29,6 +29,8 @@ _COMMITTERS = (
     Column("first_packet", "First packet", "plain"),
     Column("last_packet", "Last packet", "plain"),
 )
+# In their place where a request log tells the commits.
+_LINES = (Column("first_line", "First line", "plain"), Column("last_line", "Last line", "plain"))
 # What stands first where a client has it, and what it is called on other pages; the rest keeps its name.
 _TITLES = {"client_id": "Client", "address": "Address", "member_id": "Member", "app_name": "Application"}
 
@@ -51,12 +53,16 @@ def _committers(view: View, finding: Finding, known: Sequence[Committer]) -> Non
         number = place.get((who.get("client_id"), who.get("address"), who.get("member_id")), 0)
         dots.append(PALETTE[number % len(PALETTE)])
         offsets = [one for one in who.get("offsets") or [] if isinstance(one, int)]
+        lines = [line for _, line in finding.lines_of(who)]
         rows.append(
             {column.name: who.get(column.name) for column in _COMMITTERS}
             | {"client_address": who.get("address"), "lowest": min(offsets, default=None),
-               "highest": max(offsets, default=None), "last": offsets[-1] if offsets else None}
+               "highest": max(offsets, default=None), "last": offsets[-1] if offsets else None,
+               "first_line": lines[0] if lines else None, "last_line": lines[-1] if lines else None}
         )  # fmt: skip
-    _opening(view, grid("committers", rows, _COMMITTERS, "committer", select=True, dots=dots), rows)
+    is_logged = any(row["first_line"] for row in rows) and not any(row["first_packet"] for row in rows)
+    columns = (*_COMMITTERS[:-2], *_LINES) if is_logged else _COMMITTERS
+    _opening(view, grid("committers", rows, columns, "committer", select=True, dots=dots), rows)
 
 
 def _clients(view: View, finding: Finding) -> None:

@@ -16,15 +16,20 @@ from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.dataset.place import DatasetError
 from analyser.archive.run import ArchiveOptions, archive
 from analyser.options import ReadOptions
+from app.dashboard.components.inspector import message_data
+from app.dashboard.opened import Opened
+from app.dashboard.packets import exchange_views
 from tests.analyser.reading.test_logs import asks
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.archived import differences
 from tests.support.record_batches import Sent, batch
 from tests.support.request_log import heartbeat, line, write_sample_log
+from tests.support.rotated import rotated
 from tests.support.segments import START_MS as STORED_MS
 from tests.support.segments import commits, end_of_transaction, numbered, segment, write_segment
 from tests.support.shares import share
+from tests.support.wire import packets_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -144,16 +149,49 @@ def test_segments_beside_a_log_and_beside_a_capture(spark: SparkSession, tmp_pat
         assert differences(tmp_path / f"data-{name}", taken_in(spark, runs, tmp_path / f"data-{name}")) == [], name
 
 
-def test_a_log_and_captures_are_not_mixed(spark: SparkSession, tmp_path: Path) -> None:
-    """What both tell would count twice; what is left out, and why, is said."""
+NAME = "kafka_fenced_commit"
+# Which files come in which run; three files of the capture, two of the log.
+MIXES: dict[str, list[list[str]]] = {
+    "in one run": [["c0", "c1", "c2", "l0", "l1"]],
+    "the log first": [["l0", "l1"], ["c0", "c1", "c2"]],
+    "the capture first": [["c0", "c1", "c2"], ["l0", "l1"]],
+    "both in turns": [["c0", "l0"], ["c1", "l1"], ["c2"]],
+    "a capture with a hole": [["l0", "l1", "c0"], ["c2"]],
+    "with a hole, before its log": [["c0", "c2"], ["l0"], ["l1"]],
+    "a log that lacks lines": [["c0", "c1", "l1"], ["c2"]],
+}
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("mix", share(MIXES, ["both in turns"]))
+def test_what_captures_and_logs_both_tell_counts_once(
+    spark: SparkSession, sample: bytes, mix: str, tmp_path: Path
+) -> None:
+    """Whichever comes first; where one of them lacks a part, the other fills it in."""
+    captures = rotated(list(packets_of(SAMPLES / f"{NAME}.pcapng")), tmp_path / "captures", 3)
+    known = {f"c{number}": one for number, one in enumerate(captures)}
+    known |= {f"l{number}": one for number, one in enumerate(cut(sample, tmp_path / "logs", [200]))}
+    root = tmp_path / "data"
+    files = taken_in(spark, [[known[name] for name in run] for run in MIXES[mix]], root)
+    # Captures and logs of other runs stand as they were taken in.
+    assert [one for one in differences(root, files) if one != OTHER_ORDER] == []
+    with analyser.read(files, tables=["exchanges"]) as offline, analyser.read(root, tables=["exchanges"]) as kept:
+        once = [[one for one in tables.remarks if "count once" in one] for tables in (offline, kept)]
+    assert once[0] == once[1] != []
+
+
+OTHER_ORDER = "captures: the reader gives its rows in another order"
+
+
+def test_without_the_tables_that_tell_it_nothing_counts_twice(spark: SparkSession, tmp_path: Path) -> None:
+    """Which of both is left out, and why, is said."""
     log = tmp_path / "request.log"
     log.write_text(asks(1))
-    summary = archive([log, SAMPLES / "kafka_fenced_commit.pcapng"], tmp_path / "data", spark, ArchiveOptions(shares=2))
+    options = ArchiveOptions(shares=2, tables=("kafka_offset_commits",))
+    summary = archive([log, SAMPLES / f"{NAME}.pcapng"], tmp_path / "data", spark, options)
     [aside] = summary.aside
-    assert (aside.path, "are in this dataset: what both tell would count twice" in (aside.reason or "")) == (
-        str(log),
-        True,
-    )
+    assert aside.path == str(log)
+    assert "are in this dataset: without the tables messages and exchanges (--tables)" in (aside.reason or "")
 
 
 def test_commands_answer_of_lines(spark: SparkSession, sample: bytes, tmp_path: Path) -> None:
@@ -170,6 +208,8 @@ def test_commands_answer_of_lines(spark: SparkSession, sample: bytes, tmp_path: 
     assert f"  line     {exchange['line']} of {log}\n" in shown.stdout.decode()
     by_number = run("show", root, "--packet", f"request.log:{exchange['line']}").stdout.decode()
     assert exchange["request_message_id"] in by_number
+    asked, _ = exchange_views(Opened.dataset(root), exchange["request_message_id"], payload=False)
+    assert ["line", f"{exchange['line']} of request.log"] in message_data(asked, "show")["facts"]
     assert evidence["file"] == str(log)
     assert evidence["line"] > 0
     assert "v2v2v2" in run("records", root, "--payload").stdout.decode()

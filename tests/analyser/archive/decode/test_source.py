@@ -11,12 +11,14 @@ import pytest
 
 import analyser
 from analyser.archive.decode.chunks import Chunk, opened
-from analyser.archive.decode.source import FORMAT, SourceOptions, local_tables, register
+from analyser.archive.decode.source import FORMAT, PacketReader, SourceOptions, _jobs, local_tables, register
 from analyser.capture import CaptureError, EndpointTable
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES, arrow_schema
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
+from tests.support.request_log import write_sample_log
+from tests.support.segments import numbered, segment, write_segment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,6 +66,19 @@ def test_rows_are_chosen_by_options(spark: SparkSession) -> None:
     assert frame.count() == expected
     assert frame.filter("server_port = 1").count() == 0
     assert frame.count() == expected  # a filter stays with its own DataFrame
+
+
+@pytest.mark.parametrize("table", ["messages", "kafka_records"])
+def test_logs_and_segments_are_read_in_one_partition(spark: SparkSession, table: str, tmp_path: Path) -> None:
+    """What a capture beside them tells, too, counts once; packets they have none."""
+    log = write_sample_log(SAMPLES, "kafka_fenced_commit", tmp_path / "request.log")
+    stored = write_segment(tmp_path, "orders-3", segment((0, numbered(3))))
+    paths = [log, stored, SAMPLES / "kafka_fenced_commit.pcapng"]
+    frame = load(spark, json.dumps([*map(str, paths)]), table, shares=3)
+    with analyser.read(paths, tables=[table]) as offline:
+        assert sorted_rows(frame.toArrow()) == sorted_rows(in_microseconds(offline.arrow(table)))
+    with pytest.raises(CaptureError, match="is a request log: it has no packets"):
+        PacketReader(_jobs(SourceOptions("packets", (str(log),), ReadOptions(), (), 1)))
 
 
 CAPTURES = [SAMPLES / f"{name}.pcapng" for name in ("mongo_healthy", "mqtt_takeover_loop")]
