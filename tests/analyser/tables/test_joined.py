@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.analyser.reading.test_logs import asks
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.request_log import write_sample_log
+from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
 
 NAME = "kafka_fenced_commit"
@@ -91,6 +93,29 @@ def test_a_log_of_other_connections_stays_whole(tmp_path: Path) -> None:
     with analyser.read([path, CAPTURE], tables=["exchanges"]) as both:
         assert both.arrow("exchanges", columns=["ts"]).num_rows == 456 + 200
         assert not [remark for remark in both.remarks if "count once" in remark]
+
+
+@pytest.mark.parametrize("with_keys", [False, True], ids=["without keys", "with keys"])
+def test_the_founding_fault_is_named_from_tls_and_the_log(with_keys: bool, tmp_path: Path) -> None:
+    log = write_sample_log(SAMPLES, "kafka_stale_commit", tmp_path / "request.log")
+    sides = Sides(TLS_13)
+    encrypted, _ = twin(packets_of(SAMPLES / "kafka_stale_commit.pcapng"), sides)
+    capture, keys = tmp_path / "tls.pcap", tmp_path / "keys.log"
+    capture.write_bytes(pcap(encrypted))
+    keys.write_bytes(sides.keylog)
+    options = ReadOptions(keylogs=(str(keys),) if with_keys else ())
+    with (
+        analyser.read([log, capture], tables=TABLES, options=options) as both,
+        analyser.read(log, tables=TABLES) as alone,
+    ):
+        assert ids(both, "findings", "code") - ids(alone, "findings", "code") == Counter(
+            () if with_keys else ["CAP106"]
+        )
+        first = both.arrow("findings").to_pylist()[0]
+        assert first["code"] == "KAF103"
+        assert "client ledger-a at 10.77.0.12" in first["sentence"]
+        files = {Path(one["file"]).name for one in json.loads(first["evidence"])}
+        assert files == ({"tls.pcap"} if with_keys else {"request.log"})
 
 
 def test_several_processes_give_the_same(log: Path) -> None:
