@@ -113,6 +113,7 @@ def _files(captures: Sequence[str], *, apart: bool) -> Iterator[list[str]]:
     from analyser.archive.dataset.place import one_dataset
     from analyser.capture import CaptureError
     from analyser.own_files import TemporaryFolder
+    from analyser.storage.address import address_of
     from app.dashboard.snapshots import is_live
 
     check_standard_input(captures)
@@ -121,7 +122,12 @@ def _files(captures: Sequence[str], *, apart: bool) -> Iterator[list[str]]:
         wrong: list[str] = []
         for one in [[path] for path in paths] if apart else [paths]:
             try:
-                if one_dataset(one) is None and not (len(one) == 1 and is_live(one[0])):
+                dataset = one_dataset(one)
+                if dataset is not None and address_of(str(dataset)) is not None:
+                    raise CallerError(
+                        f"{dataset} is a dataset in an object store; the dashboard opens those of this machine."
+                    )
+                if dataset is None and not (len(one) == 1 and is_live(one[0])):
                     wrong += _unreadable(one)
             except CaptureError as error:
                 raise CallerError(str(error)) from error
