@@ -6,7 +6,6 @@ this machine.
 
 from __future__ import annotations
 
-import io
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,30 +13,18 @@ import fsspec
 
 from analyser.storage.address import address_of
 from analyser.storage.objects import ObjectPath, object_at
+from analyser.storage.stream import Placed
 
 
-class _Range(io.RawIOBase):
+class _Range(Placed):
     """An object of which DuckDB reads what it needs, as large as it needs it."""
 
     def __init__(self, path: ObjectPath) -> None:
-        self._path, self._place = path, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._place
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._place = offset + (0, self._place, self._path.state.st_size)[whence]
-        return self._place
+        super().__init__(path.state.st_size)
+        self._path = path
 
     def read(self, count: int = -1) -> bytes:
-        size = self._path.state.st_size
-        end = size if count < 0 else min(size, self._place + count)
+        end = self._size if count < 0 else min(self._size, self._place + count)
         block = bytes(self._path.read(self._place, end))
         self._place = max(end, self._place)
         return block

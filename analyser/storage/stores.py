@@ -23,11 +23,9 @@ _RETRIES: Any = {
     "retry_timeout": timedelta(minutes=2),
     "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=8), "base": 2},
 }
-# For a block of a slow store the usual half minute is too short. HTTP is spoken only where an endpoint says http://.
-_CLIENT: Any = {"timeout": "5m", "connect_timeout": "5s", "allow_http": True, "user_agent": "wirewitness"}
-
-# The same for delta-rs, which reads stores with the same library and from the same environment.
-SETTINGS = {"allow_http": "true", "timeout": "300s", "connect_timeout": "5s"}
+# For this library and for delta-rs, which reads stores through the same one. For a block of a slow store the usual half
+# minute is too short. HTTP is spoken only where an endpoint says http://.
+SETTINGS: Any = {"timeout": "300s", "connect_timeout": "5s", "allow_http": "true", "user_agent": "wirewitness"}
 
 
 class NoStorage(OSError):
@@ -56,6 +54,6 @@ def _opened(scheme: str, store: str) -> ObjectStore:
     from analyser.storage.faults import os_error
 
     try:
-        return from_url(f"{scheme}://{store}", client_options=_CLIENT, retry_config=_RETRIES)
+        return from_url(f"{scheme}://{store}", client_options=SETTINGS, retry_config=_RETRIES)
     except Exception as error:
         raise os_error(error, f"{scheme}://{store}", scheme) from None

@@ -8,6 +8,7 @@ the object's size.
 
 from __future__ import annotations
 
+import errno
 import io
 from collections import deque
 from collections.abc import Callable
@@ -25,15 +26,11 @@ def object_stream(size: int, read: Callable[[int, int], memoryview]) -> BinaryIO
     return cast(BinaryIO, _ObjectStream(size, read))
 
 
-class _ObjectStream(io.RawIOBase):
-    def __init__(self, size: int, read: Callable[[int, int], memoryview]) -> None:
-        self._size, self._read = size, read
-        self._place = 0  # of the next byte that is handed on
-        self._block = memoryview(b"")  # what is left of the block in hand
-        self._coming: deque[Future[memoryview]] = deque()
-        self._asked = 0  # up to where blocks have been asked for
-        self._next_bytes = FIRST_BYTES
-        self._threads: ThreadPoolExecutor | None = None
+class Placed(io.RawIOBase):
+    """A stream of known size that stands at a place; the bytes there are the next ones."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._place = size, 0
 
     def readable(self) -> bool:
         return True
@@ -45,17 +42,33 @@ class _ObjectStream(io.RawIOBase):
         return self._place
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Elsewhere reading begins with a small block again."""
+        """OSError for a place before the start."""
         place = offset + (0, self._place, self._size)[whence]
         if place < 0:
-            raise OSError(22, "Invalid argument")
-        ahead = place - self._place
-        if 0 <= ahead <= len(self._block):
-            self._block = self._block[ahead:]
+            raise OSError(errno.EINVAL, "Invalid argument")
+        self._place = place
+        return place
+
+
+class _ObjectStream(Placed):
+    def __init__(self, size: int, read: Callable[[int, int], memoryview]) -> None:
+        super().__init__(size)
+        self._read = read
+        self._block = memoryview(b"")  # what is left of the block in hand
+        self._coming: deque[Future[memoryview]] = deque()
+        self._asked = 0  # up to where blocks have been asked for
+        self._next_bytes = FIRST_BYTES
+        self._threads: ThreadPoolExecutor | None = None
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Elsewhere reading begins with a small block again."""
+        before = self._place
+        place = super().seek(offset, whence)
+        if 0 <= place - before <= len(self._block):
+            self._block = self._block[place - before :]
         else:
             self._forget()
             self._asked = place
-        self._place = place
         return place
 
     def readinto(self, buffer: Any, /) -> int:

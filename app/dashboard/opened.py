@@ -27,7 +27,6 @@ from analyser.options import ReadOptions
 from analyser.registry.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
 from analyser.registry.required import lacking
 from analyser.registry.tables import TABLES, arrow_schema
-from analyser.storage.address import address_of
 from analyser.strange_files import is_no_file, text_of
 from app.dashboard.answers import kept_answer
 from reports.questions.source import narrowed, rows
@@ -126,8 +125,7 @@ class Opened:
             if name not in analysis.tables():
                 connection.register(name, arrow_schema(name).empty_table())
         # Packets are not in a dataset; they can be shown where its captures still are.
-        named = [one.path for one in Dataset.open(folder).manifest.inputs]
-        inputs = [path for path in named if address_of(path) is not None or Path(path).is_file()]
+        inputs = [one.path for one in Dataset.open(folder).manifest.inputs if Path(one.path).is_file()]
         kept = {"options": {}, "paths": inputs, "remarks": analysis.remarks, "unread": [], "failures": []}
         opened = cls(folder, kept, connection)
         opened._closing = analysis.close

@@ -1,4 +1,4 @@
-"""What tests of the dashboard share: a server of their own, a browser, somebody before it."""
+"""What tests share: of the dashboard a server of their own, a browser, somebody before it; of stores an S3 server."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+    from tests.lab.s3_server import S3Server
     from tests.support.browser import Person
 
 
@@ -40,3 +41,24 @@ def somebody(browser: Browser, address: str) -> Iterator[Person]:
         yield one
         assert one.strangers == []
         assert one.errors == []
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A server with one bucket, `captures`."""
+    from tests.lab.s3_server import s3_server
+
+    with s3_server(tmp_path_factory.mktemp("s3")) as started:
+        yield started
+
+
+@pytest.fixture
+def in_store(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process uses the server, too; a store opened for another test may go through a front that is gone."""
+    from analyser.storage import stores
+
+    for name, value in s3.environment().items():
+        monkeypatch.setenv(name, value)
+    stores._opened.cache_clear()
+    yield
+    stores._opened.cache_clear()

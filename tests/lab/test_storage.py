@@ -4,65 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from analyser.capture import open_captures
-from analyser.storage import stores
 from analyser.storage.address import address_of
 from analyser.storage.faults import ObjectChanged
 from analyser.storage.objects import ObjectPath, object_at, objects_below
 from tests.conftest import SAMPLES
-from tests.lab.s3_server import KEY_ID, SECRET, S3Server, s3_server
+from tests.lab.s3_server import S3Server
+from tests.lab.stored import put, wirewitness
 from tests.support.faulty_front import Fault, Request, faulty_front
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600), pytest.mark.usefixtures("in_store")]
 
 STALE = SAMPLES / "kafka_stale_commit.pcapng"
 SMALL = SAMPLES / "kafka_healthy.pcapng"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with s3_server(tmp_path_factory.mktemp("s3")) as started:
-        yield started
-
-
-@pytest.fixture(autouse=True)
-def environment(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """This process uses the server, too; a store opened for another test may go through a front that is gone."""
-    for name, value in server.environment().items():
-        monkeypatch.setenv(name, value)
-    stores._opened.cache_clear()
-    yield
-    stores._opened.cache_clear()
-
-
-def put(key: str, content: bytes, bucket: str = "captures") -> str:
-    """Upload an object, in several parts where it is large; its address."""
-    import obstore
-
-    address = address_of(f"s3://{bucket}/{key}")
-    assert address is not None
-    obstore.put(stores.store_of(address), key, content)
-    return str(address)
-
-
-def wirewitness(*arguments: str | Path, port: int | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **({"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"} if port else {})}
-    code = "import sys; from app.start import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, env=environment, check=False
-    )
-    assert SECRET not in done.stdout + done.stderr
-    assert KEY_ID not in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 @cache
@@ -115,7 +74,7 @@ def test_foreign_objects_are_passed_over_and_told() -> None:
 
 def test_a_truncated_upload_is_read_as_far_as_it_goes() -> None:
     whole = STALE.read_bytes()
-    address = put("cut.pcapng", whole[: len(whole) // 2 + 3])
+    address = put("half.pcapng", whole[: len(whole) // 2 + 3])
     done = wirewitness("analyse", address)
     assert done.returncode == 0
     assert "cut" in done.stderr
@@ -152,37 +111,37 @@ def test_messages_are_shown_and_extracted_from_the_store(tmp_path: Path) -> None
         ("slow", lambda request: Fault(bytes_per_s=2_000_000) if request.range else None),
     ],
 )
-def test_a_store_that_stumbles_changes_nothing(server: S3Server, name: str, fault: object) -> None:
+def test_a_store_that_stumbles_changes_nothing(s3: S3Server, name: str, fault: object) -> None:
     address = put(f"stumbles/{name}.pcapng", STALE.read_bytes())
-    with faulty_front(server.port, fault) as front:  # type: ignore[arg-type]
+    with faulty_front(s3.port, fault) as front:  # type: ignore[arg-type]
         done = wirewitness("analyse", address, "--format", "json", port=front.port)
         assert (done.returncode, done.stderr) == (0, "")
         assert any(front.plan(request) for request in front.seen), "nothing went wrong"
     assert in_place_of(done.stdout, address, STALE) == told_of(STALE)
 
 
-def test_an_object_that_is_replaced_while_it_is_read_is_told_and_what_was_read_stays(server: S3Server) -> None:
+def test_an_object_that_is_replaced_while_it_is_read_is_told_and_what_was_read_stays(s3: S3Server) -> None:
     address = put("replaced.pcapng", STALE.read_bytes())
 
     def replaced(request: Request) -> Fault | None:
         behind = request.range and not request.range.startswith("bytes=0-")
         return Fault(before=lambda: put("replaced.pcapng", SMALL.read_bytes()) and None) if behind else None
 
-    with faulty_front(server.port, replaced) as front:
+    with faulty_front(s3.port, replaced) as front:
         done = wirewitness("analyse", address, "--format", "json", port=front.port)
     assert "was replaced while it was read" in done.stdout + done.stderr
     assert json.loads(done.stdout)["captures"][0]["packets"] > 100
 
 
 @pytest.mark.parametrize(("status", "code"), [(403, "AccessDenied"), (404, "NoSuchKey")])
-def test_one_object_that_cannot_be_read_leaves_the_others(server: S3Server, status: int, code: str) -> None:
+def test_one_object_that_cannot_be_read_leaves_the_others(s3: S3Server, status: int, code: str) -> None:
     put(f"some-{status}/a.pcapng", SMALL.read_bytes())
     put(f"some-{status}/b.pcapng", SMALL.read_bytes())
 
     def refused(request: Request) -> Fault | None:
         return Fault(status, code) if "/b.pcapng" in request.path else None
 
-    with faulty_front(server.port, refused) as front:
+    with faulty_front(s3.port, refused) as front:
         done = wirewitness("analyse", f"s3://captures/some-{status}", port=front.port)
     assert done.returncode == 0
     assert f"files or folders that cannot be read: 1 (the first is s3://captures/some-{status}/b.pcapng)" in done.stderr

@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from analyser.storage import stores
 from tests.conftest import SAMPLES
-from tests.lab.s3_server import S3Server, s3_server
-from tests.lab.test_storage import put, wirewitness
+from tests.lab.s3_server import S3Server
+from tests.lab.stored import put, wirewitness
 from tests.support.datasets import make_dataset
 from tests.support.faulty_front import Fault, Request, faulty_front
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600), pytest.mark.usefixtures("in_store")]
 
 STALE = SAMPLES / "kafka_stale_commit.pcapng"
 ADDRESS = "s3://captures/datasets/traffic"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with s3_server(tmp_path_factory.mktemp("s3")) as started:
-        yield started
-
-
-@pytest.fixture(autouse=True)
-def environment(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name, value in server.environment().items():
-        monkeypatch.setenv(name, value)
-    stores._opened.cache_clear()
-    yield
-    stores._opened.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +25,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def stored(dataset: Path, environment: None) -> str:
+def stored(dataset: Path, in_store: None) -> str:
     """The dataset's files, copied to the store as they are."""
     for path in sorted(dataset.rglob("*")):
         if path.is_file():
@@ -76,8 +59,8 @@ def test_messages_are_shown_from_captures_that_are_still_there(stored: str, data
     same(wirewitness("show", stored, ids[-1]), wirewitness("show", dataset, ids[-1]), dataset)
 
 
-def test_a_part_that_is_gone_is_told(stored: str, server: S3Server) -> None:
-    gone = next((server.buckets / "captures/datasets/traffic/exchanges").rglob("*.parquet"))
+def test_a_part_that_is_gone_is_told(stored: str, s3: S3Server) -> None:
+    gone = next((s3.buckets / "captures/datasets/traffic/exchanges").rglob("*.parquet"))
     gone.unlink()
     done = wirewitness("table", "exchanges", stored)
     assert done.returncode in (2, 3)
@@ -85,13 +68,19 @@ def test_a_part_that_is_gone_is_told(stored: str, server: S3Server) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_store_that_stumbles_changes_nothing(stored: str, dataset: Path, server: S3Server) -> None:
+def test_a_store_that_stumbles_changes_nothing(stored: str, dataset: Path, s3: S3Server) -> None:
     def stumbles(request: Request) -> Fault | None:
         return Fault(503, "SlowDown") if request.number % 4 == 1 else None
 
-    with faulty_front(server.port, stumbles) as front:
+    with faulty_front(s3.port, stumbles) as front:
         there = wirewitness("table", "messages", stored, "--format", "csv", port=front.port)
     same(there, wirewitness("table", "messages", dataset, "--format", "csv"), dataset)
+
+
+def test_the_dashboard_says_that_it_does_not_open_it(stored: str) -> None:
+    done = wirewitness("dashboard", stored, "--no-browser")
+    assert done.returncode == 2
+    assert f"{stored} is a dataset in an object store" in done.stderr
 
 
 def test_a_dataset_stands_alone(stored: str) -> None:

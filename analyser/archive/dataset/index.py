@@ -7,6 +7,7 @@ message asked for, and of the captures only the files that hold them are opened.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from analyser.archive.dataset.dataset import Dataset
@@ -18,7 +19,6 @@ from analyser.evidence.table_rows import CaptureTimes, TableRows
 from analyser.options import ReadOptions
 from analyser.reading.facts import file_label
 from analyser.registry.queries import select
-from analyser.storage.files import FilePath, file_at
 from analyser.storage.folders import FolderPath
 
 
@@ -28,7 +28,7 @@ def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> I
     read = [one for one in dataset.manifest.inputs if one.status == "read"]
     sources = [
         Source(
-            one.path, _file(one.path), first_ns=one.first_ns, is_log=one.kind == "log", is_segment=one.kind == "segment"
+            one.path, Path(one.path), first_ns=one.first_ns, is_log=one.kind == "log", is_segment=one.kind == "segment"
         )
         for one in read
     ]
@@ -42,11 +42,3 @@ def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> I
     files = [CaptureTimes(file_label(one.path), one.first_ns, one.last_ns, one.packets) for one in read]
     rows = TableRows(answer, files)
     return Index(rows, sources, [Places()] * len(sources), [str(path)], tables.close, keylogs)
-
-
-def _file(name: str) -> FilePath | None:
-    """Where a capture lies that was taken in; None where it is not in its store any more."""
-    try:
-        return file_at(name)
-    except OSError:
-        return None

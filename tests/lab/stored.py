@@ -1,0 +1,38 @@
+"""What tests of object stores do: put objects there, and run the command on them.
+
+In: keys and contents; arguments of the command. Out: addresses; what the command printed, no credentials in it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import obstore
+
+from analyser.storage.address import address_of
+from analyser.storage.stores import store_of
+from tests.lab.s3_server import KEY_ID, SECRET
+
+
+def put(key: str, content: bytes, bucket: str = "captures") -> str:
+    """Upload an object, in several parts where it is large; its address."""
+    address = address_of(f"s3://{bucket}/{key}")
+    assert address is not None
+    obstore.put(store_of(address), key, content)
+    return str(address)
+
+
+def wirewitness(*arguments: str | Path, port: int | None = None) -> subprocess.CompletedProcess[str]:
+    """What the command says. port: of a front before the server."""
+    environment = {**os.environ, **({"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"} if port else {})}
+    code = "import sys; from app.start import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert SECRET not in done.stdout + done.stderr
+    assert KEY_ID not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
