@@ -103,6 +103,7 @@ ABOUT_SOME = {
     "reports/questions/group_telling.py": "kafka",
     "reports/questions/groups.py": "kafka",
     "reports/questions/lag_history.py": "kafka",
+    "reports/questions/review_subject.py": "kafka",  # client ids that its libraries give
     "reports/questions/share_groups.py": "kafka",
     "reports/questions/unjudged.py": "kafka",
     "reports/questions/kafka_topics.py": "mongo mqtt",  # `clients`

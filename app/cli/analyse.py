@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.cli.failure import Status
+from app.cli.findings import fail_on_option, review_option
 from app.cli.options import output_option, reading_options
 from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
 from app.cli.reading import open_analysis, status_of
+from app.cli.review_file import read_review
 
 if TYPE_CHECKING:
     from analyser.tables.analysis import Analysis
     from reports.formats.document import Section
+    from reports.questions.reviews import Review
 
 
 @click.command()
@@ -23,11 +26,19 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(["text", "json", "html", "markdown"]), default="text",
               show_default=True,
               help="html: one page for a browser; markdown: for a ticket; json: for programs.")  # fmt: skip
+@review_option
 @output_option
-@click.option("--fail-on", type=click.Choice(["info", "warning", "critical"]),
-              help="Exit with 1 when there is a finding of this severity or above.")  # fmt: skip
+@fail_on_option
 @reading_options
-def analyse(*, captures: tuple[str, ...], form: str, output: str | None, fail_on: str | None, **reading: Any) -> Status:
+def analyse(
+    *,
+    captures: tuple[str, ...],
+    form: str,
+    review: str | None,
+    output: str | None,
+    fail_on: str | None,
+    **reading: Any,
+) -> Status:
     """Explain what happened in CAPTURE...: findings with who, what and which packets.
 
     \b
@@ -36,17 +47,20 @@ def analyse(*, captures: tuple[str, ...], form: str, output: str | None, fail_on
       wirewitness analyse monday.pcapng tuesday.pcapng.gz --format json --output report.json
       wirewitness analyse incident.pcapng --format html --output incident.html
       wirewitness analyse nightly.pcapng --fail-on warning --quiet
+      wirewitness analyse nightly.pcapng --review review.toml     (see: wirewitness findings --help)
     """
     check_output(output, captures)
+    known = None if review is None else read_review(review)
     from analyser.reading.pandas_later import import_pandas_later
-    from reports.questions.causes import severity_reached
+    from reports.questions.causes import findings, severity_among
+    from reports.questions.reviews import NO_REVIEW
 
     import_pandas_later()
     with open_analysis(captures, _tables(captures), reading) as analysis:
-        _write(analysis, captures, form, output)
+        _write(analysis, captures, known, form, output)
         # Unread input is said on standard error anyway; a finding is what --fail-on was asked for.
         status = status_of(analysis)
-        if fail_on is not None and severity_reached(analysis, fail_on):
+        if fail_on is not None and severity_among((known or NO_REVIEW).judge(findings(analysis)).shown, fail_on):
             return Status.FAIL_ON_MET
         return status
 
@@ -59,42 +73,44 @@ def _tables(captures: tuple[str, ...]) -> tuple[str, ...]:
     return (*REPORT_TABLES, *TABLES_READ) if is_dataset(captures[0]) else REPORT_TABLES
 
 
-def _sections(analysis: Analysis) -> list[Section]:
+def _sections(analysis: Analysis, review: Review | None) -> list[Section]:
+    from reports.questions.reviews import NO_REVIEW
     from reports.sections.contents import report
     from reports.sections.trends import TABLES_READ
 
-    return report(analysis, of_dataset={*TABLES_READ} <= {*analysis.tables()})
+    of_dataset = {*TABLES_READ} <= {*analysis.tables()}
+    return report(analysis, of_dataset=of_dataset, review=review or NO_REVIEW)
 
 
-def _write(analysis: Analysis, captures: tuple[str, ...], form: str, output: str | None) -> None:
+def _write(analysis: Analysis, captures: tuple[str, ...], review: Review | None, form: str, output: str | None) -> None:
     with result_sink(output, text=form == "text") as write:
-        for piece in _PIECES[form](analysis, captures, output):
+        for piece in _PIECES[form](analysis, captures, review, output):
             write(piece)
 
 
-def _text(analysis: Analysis, _: tuple[str, ...], output: str | None) -> Iterator[bytes]:
+def _text(analysis: Analysis, _: tuple[str, ...], review: Review | None, output: str | None) -> Iterator[bytes]:
     from reports.formats.text import render
 
-    text = render(_sections(analysis), terminal_width(), colour=colour_wanted(output))
+    text = render(_sections(analysis, review), terminal_width(), colour=colour_wanted(output))
     yield text.encode("utf-8", "backslashreplace")
 
 
-def _json(analysis: Analysis, _: tuple[str, ...], __: str | None) -> Iterator[bytes]:
+def _json(analysis: Analysis, _: tuple[str, ...], review: Review | None, __: str | None) -> Iterator[bytes]:
     from reports.sections.json_document import json_pieces
 
-    return json_pieces(analysis)
+    return json_pieces(analysis, review)
 
 
-def _html(analysis: Analysis, captures: tuple[str, ...], _: str | None) -> Iterator[bytes]:
+def _html(analysis: Analysis, captures: tuple[str, ...], review: Review | None, _: str | None) -> Iterator[bytes]:
     from reports.formats.html import render
 
-    yield render(_sections(analysis), _title(captures)).encode("utf-8", "backslashreplace")
+    yield render(_sections(analysis, review), _title(captures)).encode("utf-8", "backslashreplace")
 
 
-def _markdown(analysis: Analysis, captures: tuple[str, ...], _: str | None) -> Iterator[bytes]:
+def _markdown(analysis: Analysis, captures: tuple[str, ...], review: Review | None, _: str | None) -> Iterator[bytes]:
     from reports.formats.markdown import render
 
-    yield render(_sections(analysis), _title(captures)).encode("utf-8", "backslashreplace")
+    yield render(_sections(analysis, review), _title(captures)).encode("utf-8", "backslashreplace")
 
 
 def _title(captures: tuple[str, ...]) -> str:

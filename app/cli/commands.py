@@ -13,6 +13,7 @@ import click
 # Name -> (module of app.cli that has the command under its name, line in the list of commands).
 COMMANDS: dict[str, tuple[str, str]] = {
     "analyse": ("analyse", "Explain what happened: findings, capture quality, groups, latencies."),
+    "findings": ("findings", "List the findings, without what somebody has looked at before."),
     "show": ("show", "Show one message: fields with byte spans, and hex."),
     "extract": ("extract", "Write the packets behind a finding, flow or message to a capture."),
     "table": ("table", "Show the rows of table NAME."),

@@ -20,11 +20,15 @@ def checked_name(name: str, known: Collection[str], kind: str) -> str:
 
 def unknown_name(name: str, known: Collection[str], kind: str) -> tuple[str, str]:
     """Lines about an unknown name: what is near, and what there is."""
+    listing = ", ".join(sorted(known)) or "none in this version"
+    return f"unknown {kind} {name!r}{near_names(name, known)}", f"known: {listing}"
+
+
+def near_names(name: str, known: Collection[str]) -> str:
+    """`; did you mean A or B?`, empty where no name is near."""
     lower = {candidate.lower(): candidate for candidate in known}
     near = [lower[match] for match in get_close_matches(name.lower(), list(lower), n=3, cutoff=0.6)]
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    listing = ", ".join(sorted(known)) or "none in this version"
-    return f"unknown {kind} {name!r}{hint}", f"known: {listing}"
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def checked_columns(columns: str | None, table: str) -> list[str]:

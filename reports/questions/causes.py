@@ -166,10 +166,9 @@ def causes(found: Iterable[Finding]) -> list[Cause]:
     return [Cause(tuple(story)) for story in stories.values()]
 
 
-def severity_reached(source: Source, at_least: str) -> bool:
-    """Whether there is a finding of that severity or above."""
-    present = rows(source, "select distinct severity from findings")
-    return any(severity_rank(row["severity"]) >= severity_rank(at_least) for row in present)
+def severity_among(found: Iterable[Finding], at_least: str) -> bool:
+    """Whether one of these findings is of that severity or above."""
+    return any(severity_rank(finding.severity) >= severity_rank(at_least) for finding in found)
 
 
 def _packets(found: Iterable[Finding], name: str = "packet") -> dict[str, list[int]]:

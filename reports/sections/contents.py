@@ -19,12 +19,14 @@ from reports.formats.values import time_text
 from reports.questions.causes import Cause, Finding, causes, findings
 from reports.questions.operations import client_count, clients, operations
 from reports.questions.quality import Quality, quality
+from reports.questions.reviews import NO_REVIEW, Judged, Review
 from reports.questions.source import Source
 from reports.questions.unjudged import UnjudgedErrors, unjudged_errors
 from reports.sections.capture import capture_section, seen_of
 from reports.sections.findings import cause_list, finding_section
 from reports.sections.part import left_out, part
 from reports.sections.protocols import PROTOCOL_REPORTS
+from reports.sections.reviewed import folded_blocks
 from reports.sections.traffic import client_section, operation_section
 from reports.sections.trends import trend_section
 from reports.sections.unjudged import unjudged_blocks, unjudged_sentence
@@ -32,8 +34,9 @@ from reports.sections.unjudged import unjudged_blocks, unjudged_sentence
 _CLIENTS_SHOWN = 30
 
 
-def report(source: Source, *, of_dataset: bool = False) -> list[Section]:
-    """The whole report. of_dataset: the source has the tables that only datasets have."""
+def report(source: Source, *, of_dataset: bool = False, review: Review = NO_REVIEW) -> list[Section]:
+    """The whole report. of_dataset: the source has the tables that only datasets have. review: findings that somebody
+    has looked at; they are counted and not told, but for what has grown."""
     sections: list[Section] = []
 
     def add(what: str, make: Callable[[], list[Section]]) -> None:
@@ -44,22 +47,26 @@ def report(source: Source, *, of_dataset: bool = False) -> list[Section]:
         return []
 
     found = part("findings", lambda: findings(source), no_findings)
-    by_cause = causes(found)
-    add("the verdict", lambda: _first(source, found, by_cause))
+    judged = review.judge(found)
+    by_cause = causes(judged.shown)
+    add("the verdict", lambda: _first(source, judged, by_cause, review))
     if of_dataset:
         add("trends", lambda: trend_section(source))
     if by_cause:
-        add("the list of findings", lambda: [finding_section(source, by_cause)])
+        add("the list of findings", lambda: [finding_section(source, by_cause, judged)])
     for title, protocol in PROTOCOL_REPORTS.items():
         add(f"the part about {title}", partial(protocol.sections, source, found))
     add("operations and clients", lambda: _traffic(source))
     return sections
 
 
-def _first(source: Source, found: Sequence[Finding], by_cause: Sequence[Cause]) -> list[Section]:
+def _first(source: Source, judged: Judged, by_cause: Sequence[Cause], review: Review) -> list[Section]:
     """The verdict and what the capture could show."""
     seen = quality(source)
-    return [_verdict(found, by_cause, unjudged_errors(source, found), seen, source.options), capture_section(seen)]
+    # What a finding explains that was looked at before is explained all the same.
+    unjudged = unjudged_errors(source, judged.found)
+    folded = folded_blocks(judged, review)
+    return [_verdict(judged.shown, by_cause, unjudged, seen, source.options, folded), capture_section(seen)]
 
 
 def _traffic(source: Source) -> list[Section]:
@@ -75,16 +82,19 @@ def _verdict(
     unjudged: Sequence[UnjudgedErrors],
     seen: Quality,
     options: ReadOptions,
+    folded: Sequence[Block],
 ) -> Section:
-    blocks: list[Block] = [Paragraph(_counts(found, by_cause), tone="plain")]
+    blocks: list[Block] = [] if folded and not found else [Paragraph(_counts(found, by_cause), tone="plain")]
     if not found and unjudged:
-        blocks = [Paragraph(f"No findings, but {unjudged_sentence(unjudged)}", tone="warning")]
+        nothing = "No new findings" if folded else "No findings"
+        blocks = [Paragraph(f"{nothing}, but {unjudged_sentence(unjudged)}", tone="warning")]
     if by_cause:
         worst = by_cause[0]
         blocks = [
             Paragraph(_counts(found, by_cause), tone=severity_tone(worst.severity)),
             Paragraph(worst.first.sentence, "worst"),
         ]
+    blocks.extend(folded)
     if len(by_cause) > 1:
         blocks.extend(cause_list(by_cause))
     blocks.extend(unjudged_blocks(unjudged))

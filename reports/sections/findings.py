@@ -22,8 +22,10 @@ from reports.formats.document import (
 from reports.formats.values import ms_text
 from reports.formats.words import display_filter, first_sentence, partition_list, ranges
 from reports.questions.causes import Cause, Finding
+from reports.questions.reviews import Judged
 from reports.questions.source import Source, all_rows
 from reports.sections.finding_committers import Connection, committer_table, plain
+from reports.sections.reviewed import grown_blocks
 
 _CAUSES_LISTED = 20
 _CAUSES_TOLD = 50
@@ -39,15 +41,15 @@ _PARTITIONS_MEASURED = 8
 _MEASURES_SHOWN = 4
 
 
-def finding_section(source: Source, causes: Sequence[Cause]) -> Section:
-    """All causes, worst first."""
+def finding_section(source: Source, causes: Sequence[Cause], judged: Judged | None = None) -> Section:
+    """All causes, worst first. judged: what was looked at before; of what has grown since, that is said."""
     wanted = {
         str(c["flow_id"]) for cause in causes[:_CAUSES_TOLD] for c in cause.fullest().committers if c.get("flow_id")
     }
     connections = _connections(source, wanted)
     blocks: list[Block] = []
     for cause in causes[:_CAUSES_TOLD]:
-        blocks.extend(_cause(cause, connections))
+        blocks.extend(_cause(cause, connections, judged))
     if len(causes) > _CAUSES_TOLD:
         blocks.append(
             Paragraph(f"and {count(len(causes) - _CAUSES_TOLD, 'more cause')}: wirewitness table findings CAPTURE...")
@@ -112,8 +114,10 @@ def _client_names(cause: Cause) -> list[str]:
     return distinct[:_COMMITTERS_SHOWN] + more
 
 
-def _cause(cause: Cause, connections: Mapping[str, Connection]) -> Iterable[Block]:
+def _cause(cause: Cause, connections: Mapping[str, Connection], judged: Judged | None) -> Iterable[Block]:
     yield Heading(_title(cause), severity_tone(cause.severity))
+    if judged is not None:
+        yield from grown_blocks(judged, cause.findings)
     yield from _told(cause.own)
     yield from _when(cause.own)
     yield from _followed(cause)

@@ -9,18 +9,22 @@ digits and `Z`; unknown is null.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from analyser.registry.tables import SCHEMA_VERSION, TABLES
+import pyarrow as pa
+
+from analyser.registry.tables import SCHEMA_VERSION
 from analyser.words import json_text
 from reports.formats.rows import join_lines, json_rows, slices
 from reports.formats.values import time_text
 from reports.questions.causes import findings
 from reports.questions.operations import Operation, operations
 from reports.questions.quality import Quality, quality
+from reports.questions.review_rows import reviewed_rows
+from reports.questions.reviews import Review
 from reports.questions.source import Source
 from reports.questions.unjudged import unjudged_errors
 from reports.sections.part import part
@@ -28,8 +32,11 @@ from reports.sections.protocols import PROTOCOL_REPORTS
 from reports.sections.unjudged import unjudged_values
 
 
-def json_pieces(source: Source) -> Iterator[bytes]:
-    """The whole document; tables stream through, so a capture of a million flows needs no more memory than one."""
+def json_pieces(source: Source, review: Review | None = None) -> Iterator[bytes]:
+    """The whole document; tables stream through, so a capture of a million flows needs no more memory than one.
+
+    review: findings have the columns of `reports/questions/review_rows.py` too, and none is left out.
+    """
     yield f'{{"schema_version": {SCHEMA_VERSION},\n"captures": '.encode()
     yield from _table(source, "captures")
     faults: list[str] = []
@@ -47,17 +54,27 @@ def json_pieces(source: Source) -> Iterator[bytes]:
     unjudged = made("errors", lambda: unjudged_values(unjudged_errors(source, findings(source))))
     yield b',\n"unjudged_errors": ' + _dumped(unjudged)
     yield b',\n"findings": '
-    yield from _table(source, "findings")
+    yield from _table(source, "findings") if review is None else _rows("findings", reviewed_rows(source, review))
     if faults:
         yield b',\n"faults": ' + _dumped(faults)
     yield b"}\n"
 
 
+def findings_pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    """A document of findings alone. batches: their rows, with whatever columns."""
+    yield f'{{"schema_version": {SCHEMA_VERSION},\n"findings": '.encode()
+    yield from _rows("findings", batches)
+    yield b"}\n"
+
+
 def _table(source: Source, name: str) -> Iterator[bytes]:
-    columns = TABLES[name].column_names()
+    return _rows(name, source.batches(name))
+
+
+def _rows(name: str, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
     opening = b"[\n"
-    for batch in slices(source.batches(name)):
-        yield opening + join_lines(json_rows(name, batch, columns), ",\n")
+    for batch in slices(batches):
+        yield opening + join_lines(json_rows(name, batch, batch.schema.names), ",\n")
         opening = b",\n"
     yield b"[]" if opening == b"[\n" else b"\n]"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reports.questions.causes import causes, findings, severity_reached
+from reports.questions.causes import causes, findings, severity_among
 from tests.reports.incident import incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
 
@@ -45,9 +45,9 @@ def test_a_cause_knows_its_partitions_and_packets() -> None:
     ("severity", "reached"),
     [("info", ["info"]), ("warning", ["info", "warning"]), ("critical", ["info", "warning", "critical"])],
 )
-def test_severity_reached(severity: str, reached: list[str]) -> None:
-    source = RowsAnalysis({"findings": [finding(1, severity=severity)]})
-    assert [s for s in ("info", "warning", "critical") if severity_reached(source, s)] == reached
+def test_severity_among(severity: str, reached: list[str]) -> None:
+    found = findings(RowsAnalysis({"findings": [finding(1, severity=severity)]}))
+    assert [s for s in ("info", "warning", "critical") if severity_among(found, s)] == reached
 
 
 def test_broken_json_in_a_finding_costs_only_its_details() -> None:
