@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from analyser.capture.blocks import BlockBuffer
@@ -66,7 +67,11 @@ class RequestLog:
         stats.format, stats.lines = FORMAT, 0
 
     def lines(self) -> Iterator[LogLine]:
-        """All lines that tell of a request, and remarks on what is odd about the file when it ends."""
+        """All lines that tell of a request."""
+        return chain.from_iterable(self.pieces())
+
+    def pieces(self) -> Iterator[Iterator[LogLine]]:
+        """The same lines as they come, those of one block at a time; each piece is read to its end before the next."""
         blocks, too_long = self._blocks, False
         while True:
             data, start = blocks.data, blocks.start
@@ -77,7 +82,7 @@ class RequestLog:
                     self._number, too_long = self._number + 1, False
                 self._stats.captured_bytes += cut - blocks.start
                 blocks.start = cut
-                yield from self._told(bytes(data[start:cut]))
+                yield self._told(bytes(data[start:cut]))
             elif too_long or blocks.end - start > self._limits.max_line_bytes:
                 self._odd["log_long"] += not too_long
                 self._stats.captured_bytes += blocks.end - start

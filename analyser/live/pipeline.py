@@ -10,7 +10,7 @@ import gc
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,14 +26,13 @@ from analyser.reading.pipeline import Pipeline
 from analyser.registry.tables import arrow_schema
 from analyser.rows.timeorder import FLOW
 from analyser.tables.analysis import Analysis
-from analyser.tables.build import Lookups, finish_batch
+from analyser.tables.build import Lookups, finish_batch, log_files
 from analyser.tables.capture_tables import CaptureTables
 from dissectors.core.limits import Limits
 from dissectors.core.protocol import Dissector
 
 Answer = TypeVar("Answer")
-
-_READ_BY = "only `analyse` and the other reading commands take it."
+Row: TypeAlias = dict[str, Any]
 
 # Rows leave in so many parts of the time that they stay.
 _SPANS = 8
@@ -55,6 +54,9 @@ class LivePipeline(Pipeline):
         limits: Limits | None = None,
     ) -> None:
         self.rolling = RollingStore()
+        self._protocols: dict[int, str] = {}
+        self._ended: list[int] = []
+        self._logged = LoggedFlows(self._protocols, self._ended)
         super().__init__(dissectors, wanted, options, limits, store=self.rolling)
         if self._keys is not None:
             self._keys.follow()
@@ -63,8 +65,6 @@ class LivePipeline(Pipeline):
             table.span_ns = max(kept.age_ns // _SPANS, 1)
         self._wanted, self._known_dissectors = wanted, dissectors
         self._kept = kept
-        self._protocols: dict[int, str] = {}
-        self._ended: list[int] = []
         self._open: dict[int, Flow] = {}
         self._consuming: Flow | None = None
         self.rates = Rates(self._protocols)
@@ -89,6 +89,17 @@ class LivePipeline(Pipeline):
         """Packets read so far."""
         return sum(stats.packets for stats in self._captures())
 
+    @property
+    def lines(self) -> int | None:
+        """Lines of a request log read so far; None where packets come."""
+        told = [stats.lines for stats in self._captures() if stats.lines is not None]
+        return sum(told) if told else None
+
+    @property
+    def progress(self) -> int:
+        """Packets or lines read so far: more of them, and there is something new to look at."""
+        return self.packets + (self.lines or 0)
+
     def tick(self, now_s: float) -> None:
         """Count what has come since the last tick."""
         self.rolling.rolling_table("exchanges").pack()
@@ -98,6 +109,7 @@ class LivePipeline(Pipeline):
         for packet in self._ended:
             self._protocols.pop(packet, None)
             self._open.pop(packet, None)
+            self._logged.rows.pop(packet, None)
         self._ended.clear()
 
     def forget(self) -> None:
@@ -136,13 +148,22 @@ class LivePipeline(Pipeline):
 
     def _finished(self, raw: pa.RecordBatch) -> pa.RecordBatch:
         """Raw exchanges with their registered columns, from what is known of their flows by now."""
-        packets = sorted(packet for packet in raw.column(FLOW).unique().to_pylist() if packet in self._open)
-        rows = [flow_row(self._open[packet], self._endpoints) for packet in packets]
+        packets = sorted(filter(self._is_open, raw.column(FLOW).unique().to_pylist()))
+        rows = [self._flow_row(packet) for packet in packets]
         flows = pa.Table.from_pylist(rows, arrow_schema("flows")).append_column(FLOW, pa.array(packets, pa.int64()))
         clusters = pa.array([self.clusters.get(row["flow_id"]) for row in rows], pa.string())
-        files = [file_label(stats.file) for stats in self._captures()]
+        captures = self._captures()
+        files = [file_label(stats.file) for stats in captures]
         raw = raw.filter(pc.is_in(raw.column(FLOW), pa.array(packets, pa.int64())))
-        return finish_batch("exchanges", raw, Lookups(flows, clusters, {}, files, self._known_dissectors))
+        known = Lookups(flows, clusters, {}, files, self._known_dissectors, log_files(captures))
+        return finish_batch("exchanges", raw, known)
+
+    def _is_open(self, first_packet: int) -> bool:
+        return first_packet in self._open or first_packet in self._logged.rows
+
+    def _flow_row(self, first_packet: int) -> Row:
+        logged = self._logged.rows.get(first_packet)
+        return flow_row(self._open[first_packet], self._endpoints) if logged is None else logged()
 
     def _captures(self) -> list[CaptureStats]:
         """Captures that were read, and the one that is being read."""
@@ -157,8 +178,14 @@ class LivePipeline(Pipeline):
             self._raw.append(batch)
 
     def _broker_file(self, kind: str, source: Source, stats: CaptureStats, blocks: BlockBuffer) -> Iterator[int]:
-        what = "log segment" if kind == log_segment.FORMAT else "request log"
-        raise CaptureError(f"{source.name} is a {what}; {_READ_BY}")
+        if kind == log_segment.FORMAT:
+            raise CaptureError(
+                f"{source.name} is a log segment: it does not grow by lines; `wirewitness analyse` reads it."
+            )
+        return super()._broker_file(kind, source, stats, blocks)
+
+    def _log_listener(self) -> LoggedFlows:
+        return self._logged
 
     def _whole_reading(self) -> None:
         """Few connections lie in one batch of a live capture, and all are looked at while they are open."""
@@ -173,3 +200,22 @@ class LivePipeline(Pipeline):
         if flow.finished:
             self._ended.append(flow.first_packet)
         self._consuming = None
+
+
+class LoggedFlows:
+    """The connections of a request log, for whoever shows rows before they have ended. rows: first line -> what makes
+    the row of `flows`."""
+
+    def __init__(self, protocols: dict[int, str], ended: list[int]) -> None:
+        """protocols, ended: get what flows of packets give by themselves."""
+        self.rows: dict[int, Callable[[], Row]] = {}
+        self._protocols, self._ended = protocols, ended
+
+    def began(self, first_line: int, protocol: str, row: Callable[[], Row]) -> None:
+        """As of logs.Listener."""
+        self._protocols[first_line] = protocol
+        self.rows[first_line] = row
+
+    def ended(self, first_line: int) -> None:
+        """As of logs.Listener."""
+        self._ended.append(first_line)

@@ -24,7 +24,7 @@ from analyser.tables.capture_tables import CaptureTables
 from analyser.tables.needed import needed_tables
 from dissectors.registry import dissectors
 
-ENDED = "all packets are read; putting the results together"
+ENDED = "everything is read; putting the results together"
 SHOW_EVERY_S = 0.5
 FORGET_EVERY_S = 30.0
 
@@ -82,7 +82,7 @@ class Session:
                     asked.copy.close()
                     asked.copy = None
         self.pipeline.tick(time.monotonic())
-        if self.pipeline.packets:
+        if self.pipeline.progress:
             self._say(ENDED)
         self._tell()
         tables = self.pipeline.tables()
@@ -123,14 +123,14 @@ class Session:
             self._forget_s = now + FORGET_EVERY_S
             self.pipeline.forget()
             forgets = False
-        packets = self.pipeline.packets
+        packets = self.pipeline.progress
         if self._is_far_needed and not forgets and self._far.is_due(now, packets):
             self._ask(self._far)
         if self._near.is_due(now, packets) and (not forgets or self._far.copy is not None):
             self._ask(self._near)
 
     def _ask(self, asked: AskedWindow) -> None:
-        asked.packets = self.pipeline.packets
+        asked.packets = self.pipeline.progress
         is_far = asked is self._far
 
         def question(analysis: Analysis, cut_ns: int | None) -> Window:

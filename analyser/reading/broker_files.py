@@ -18,7 +18,7 @@ from dissectors.core.protocol import Dissector, Sink
 from dissectors.registry import log_reader, segment_reader
 
 if TYPE_CHECKING:
-    from analyser.reading.logs import LogReading
+    from analyser.reading.logs import Listener, LogReading
     from analyser.reading.segments import SegmentReading
 
 
@@ -34,11 +34,13 @@ class BrokerFiles:
         out: Sink,
         store: RawStore,
         records: FlowRecords,
+        listener: Listener | None = None,
     ) -> None:
-        """out, store: get the rows. records: get the connections of request logs."""
+        """out, store: get the rows. records: get the connections of request logs. listener: is told of these."""
         self._dissectors, self._options = dissectors, options
         self._limits, self._decode_options = limits, decode_options
         self._out, self._store, self._records = out, store, records
+        self._listener = listener
         self._logs: LogReading | None = None
 
     def read(self, kind: str, source: Source, stats: CaptureStats, blocks: BlockBuffer, number: int) -> Iterator[int]:
@@ -87,4 +89,6 @@ class BrokerFiles:
         reader = log_reader(self._dissectors)
         if reader is None:
             raise CaptureError(f"{name} is a request log, and no dissector that is on reads it.")
-        return LogReading(reader, self._limits, self._decode_options, self._out, self._store, self._records)
+        return LogReading(
+            reader, self._limits, self._decode_options, self._out, self._store, self._records, self._listener
+        )

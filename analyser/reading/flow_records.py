@@ -36,7 +36,9 @@ class FlowRecords:
         self._rows: list[dict[str, Any]] = []
         self._seen: list[tuple[int, ...]] = []
         self._first_packets: list[int] = []
-        self._logged: list[tuple[int, dict[str, Any]]] = []
+        self._logged_rows: list[dict[str, Any]] = []
+        self._first_lines: list[int] = []
+        self._logged_batches: list[pa.RecordBatch] = []
         self._batches: list[pa.RecordBatch] = []
         self._seen_batches: list[pa.RecordBatch] = []
 
@@ -53,7 +55,10 @@ class FlowRecords:
 
     def add_logged(self, first_line: int, row: dict[str, Any]) -> None:
         """A connection of a request log, with the columns that the log tells."""
-        self._logged.append((first_line, row))
+        self._logged_rows.append(row)
+        self._first_lines.append(first_line)
+        if len(self._logged_rows) >= _CHUNK_ROWS:
+            self._pack_logged()
 
     def add_whole(self, flows: WholeFlows) -> None:
         """Connections that were taken whole and have ended."""
@@ -67,19 +72,21 @@ class FlowRecords:
     def forget(self, before_ns: int, most: int) -> None:
         """Forget flows that ended before this time, and the first ended of more than `most`; whole chunks of them."""
         self._pack()
-        while self._batches:
-            last_ns = pc.max(self._batches[0].column("ts_last").cast(pa.int64())).as_py()
-            if last_ns >= before_ns and len(self._first_packets) <= most:
-                return
+        self._pack_logged()
+        while _is_old(self._batches, before_ns, len(self._first_packets) > most):
             gone = self._batches.pop(0).num_rows
             self.forgotten += gone
             del self._first_packets[:gone]
             del self._seen_batches[0]
+        while _is_old(self._logged_batches, before_ns, len(self._first_lines) > most):
+            gone = self._logged_batches.pop(0).num_rows
+            self.forgotten += gone
+            del self._first_lines[:gone]
 
     @property
     def first_packets(self) -> list[int]:
-        """First packets of all ended flows that are not forgotten."""
-        return self._first_packets
+        """First packets, or lines, of all ended flows that are not forgotten."""
+        return self._first_packets + self._first_lines
 
     def table(self) -> pa.Table:
         """All flows with their first packet in the column FLOW, sorted by that."""
@@ -88,12 +95,12 @@ class FlowRecords:
         table = pa.Table.from_batches(self._batches, arrow_schema("flows")).append_column(FLOW, keys)
         seen = pa.Table.from_batches(self._seen_batches, _SEEN).append_column(FLOW, keys).sort_by(FLOW)
         table = self._with_duplicates(table.sort_by(FLOW), seen)
-        return table if not self._logged else pa.concat_tables([table, self._logged_table()]).sort_by(FLOW)
+        return table if not self._first_lines else pa.concat_tables([table, self._logged_table()]).sort_by(FLOW)
 
     def _logged_table(self) -> pa.Table:
-        lines, rows = zip(*self._logged, strict=True)
-        table = pa.Table.from_pylist(list(rows), schema=arrow_schema("flows"))
-        return table.append_column(FLOW, pa.array(lines, pa.int64()))
+        self._pack_logged()
+        table = pa.Table.from_batches(self._logged_batches, arrow_schema("flows"))
+        return table.append_column(FLOW, pa.array(self._first_lines, pa.int64()))
 
     def _with_duplicates(self, table: pa.Table, seen: pa.Table) -> pa.Table:
         if self.delays is None or not self._endpoints.has_encapsulations:
@@ -123,3 +130,15 @@ class FlowRecords:
             self._seen_batches.append(pa.record_batch([pa.array(c, pa.int64()) for c in columns], schema=_SEEN))
             self._rows.clear()
             self._seen.clear()
+
+    def _pack_logged(self) -> None:
+        if self._logged_rows:
+            self._logged_batches.append(pa.RecordBatch.from_pylist(self._logged_rows, schema=arrow_schema("flows")))
+            self._logged_rows.clear()
+
+
+def _is_old(batches: list[pa.RecordBatch], before_ns: int, are_too_many: bool) -> bool:
+    """Is the first of these to be forgotten?"""
+    if not batches:
+        return False
+    return are_too_many or pc.max(batches[0].column("ts_last").cast(pa.int64())).as_py() < before_ns

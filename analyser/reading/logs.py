@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from analyser.capture import CaptureStats, RequestLog
+from analyser.capture.request_log import LogLine
 from analyser.faults import CODE, caught
 from analyser.reading.flow_records import FlowRecords
 from analyser.reading.log_losses import LogLosses, Missing, Moments
@@ -29,7 +30,7 @@ from dissectors.core.rows import expert_row
 IDENTIFIED_BY = "request log"
 _FAULT = "of which not all is told, by a fault of wirewitness itself; please report it"
 _OTHERS_MISS = "requests may be missing here: other connections of the log lack some, and nothing numbers these"
-# Rows are packed, and somebody is told how far reading is, after so much text.
+# Rows are packed after so much text.
 _PACKED_BYTES = 16 << 20
 _LEAST_PACKED_ROWS = 1000
 # Logs tell times in ms: what is logged at 5 ms happened before 6 ms.
@@ -55,6 +56,16 @@ class _Connection:
     moments: Moments | None = field(default_factory=Moments)
 
 
+class Listener(Protocol):
+    """Is told of the connections of logs, each by its first line."""
+
+    def began(self, first_line: int, protocol: str, row: Callable[[], dict[str, Any]]) -> None:
+        """Its rows are about to come. row: makes its row of `flows`, as far as the log tells it by now."""
+
+    def ended(self, first_line: int) -> None:
+        """No rows of it follow."""
+
+
 class LogReading:
     """Reads one log after the other. reader: protocol, and what reads its lines."""
 
@@ -66,8 +77,10 @@ class LogReading:
         out: Sink,
         store: RawStore,
         records: FlowRecords,
+        listener: Listener | None = None,
     ) -> None:
         self._protocol, self._reader = reader
+        self._listener = listener
         self._limits, self._options = limits, options
         self._out, self._store, self._records = out, store, records
         self._open: OrderedDict[str, _Connection] = OrderedDict()
@@ -88,9 +101,20 @@ class LogReading:
         self._store = store
 
     def read(self, log: RequestLog, stats: CaptureStats, file_index: int) -> Iterator[int]:
-        """Make the rows of a log; now and then the bytes that are read so far."""
+        """Make the rows of a log; the bytes read so far, whenever all lines that have come are in the store."""
         packed = 0
-        for number, ts_ns, text in log.lines():
+        for lines in log.pieces():
+            self._read_piece(log, lines, stats, file_index)
+            self._mark(None)
+            if stats.captured_bytes - packed >= _PACKED_BYTES:
+                packed = stats.captured_bytes
+                self._store.pack(_LEAST_PACKED_ROWS)
+            yield stats.captured_bytes
+        log.end({**self._reader.meanings, CODE: _FAULT})
+        yield stats.captured_bytes
+
+    def _read_piece(self, log: RequestLog, lines: Iterator[LogLine], stats: CaptureStats, file_index: int) -> None:
+        for number, ts_ns, text in lines:
             try:
                 exchange = self._reader.read(text)
             except LogError as error:
@@ -103,14 +127,6 @@ class LogReading:
             except Exception as error:  # of our own: some rows of this line are not there
                 caught(error)
                 log.count(CODE)
-            if stats.captured_bytes - packed >= _PACKED_BYTES:
-                packed = stats.captured_bytes
-                self._mark(None)
-                self._store.pack(_LEAST_PACKED_ROWS)
-                yield packed
-        self._mark(None)
-        log.end({**self._reader.meanings, CODE: _FAULT})
-        yield stats.captured_bytes
 
     def end(self) -> None:
         """No log follows: end all connections."""
@@ -160,6 +176,8 @@ class LogReading:
         conversation = self._reader.conversation(self._limits, self._options)
         found = _Connection(line, flow_id, exchange.client, exchange.server, conversation, logged_ns, logged_ns)
         self._open[exchange.connection] = found
+        if self._listener is not None:
+            self._listener.began(line, self._protocol, partial(self._flow, found))
         return found
 
     def _end(self, known: _Connection) -> None:
@@ -168,6 +186,8 @@ class LogReading:
         for ts_ns, line in () if known.moments is None else self._losses.among(known.moments):
             self._out.expert(_gap_row(line, ts_ns, "note", _OTHERS_MISS))
         self._records.add_logged(known.first_line, self._flow(known))
+        if self._listener is not None:
+            self._listener.ended(known.first_line)
 
     def _flow(self, known: _Connection) -> dict[str, Any]:
         return {

@@ -56,6 +56,7 @@ from dissectors.registry import CARRIERS
 
 if TYPE_CHECKING:
     from analyser.reading.keys import Keys
+    from analyser.reading.logs import Listener
 
 # Rows hold what streams brought since they were packed last; tables of few rows wait for more.
 _UNPACKED_BYTES = 64 << 20
@@ -138,7 +139,14 @@ class Pipeline:
         self._flows = FlowTable(self._limits, self._endpoints, self._consume, self._records.add, with_waits, whole)
         self._records.delays = self._flows.delays
         self._broker_files = BrokerFiles(
-            dissectors, options, self._limits, self._decode_options, self._sink, self._store, self._records
+            dissectors,
+            options,
+            self._limits,
+            self._decode_options,
+            self._sink,
+            self._store,
+            self._records,
+            self._log_listener(),
         )
         self.result = self.decoded()
         self.stats: CaptureStats | None = None  # of the capture that is being read
@@ -160,6 +168,10 @@ class Pipeline:
             return None
         own_ports = list(self._options.decode_as)
         return WholeReading(decoder, self._endpoints, self._records, own_ports, self._sink, self._store)
+
+    def _log_listener(self) -> Listener | None:
+        """Who is told of the connections of request logs."""
+        return None
 
     def run(self, sources: Iterable[Source], progress: ProgressCallback | None = None) -> Decoded:
         """Read all sources to their ends. A source that cannot be read is named in `unread`, the rest goes on."""

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analyser.capture import CaptureStats
 from analyser.flows import waits
 from analyser.registry.coded import Coder
 from analyser.registry.tables import TABLES, Column, arrow_schema
@@ -46,6 +47,11 @@ class Lookups:
     files: Sequence[str]
     protocols: Mapping[str, Dissector]
     logs: frozenset[int] = frozenset()
+
+
+def log_files(captures: Sequence[CaptureStats]) -> frozenset[int]:
+    """Which of these inputs, by number, are request logs."""
+    return frozenset(place for place, stats in enumerate(captures) if stats.lines is not None)
 
 
 def finish_batch(

@@ -28,7 +28,15 @@ from analyser.registry.queries import CAPTURE_MEMORY, distinct, literal, name_li
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.ahead import ahead
 from analyser.rows.timeorder import FLOW
-from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
+from analyser.tables.build import (
+    Lookups,
+    duplicate_flows,
+    finish_batch,
+    log_files,
+    pieces,
+    with_ends,
+    with_first_packets,
+)
 from analyser.tables.kept import Kept, kept, kept_already
 from analyser.tables.row_order import in_order, order_columns
 from analyser.tables.table_source import OrderedRows
@@ -176,7 +184,7 @@ class CaptureTables:
 
         files = [file_label(stats.file) for stats in self._decoded.captures]
         ends_ns = [stats.ts_last_ns for stats in self._decoded.captures if stats.ts_last_ns is not None]
-        logs = frozenset(place for place, stats in enumerate(self._decoded.captures) if stats.lines is not None)
+        logs = log_files(self._decoded.captures)
         flows = with_ends(with_first_packets(self._decoded.flows_table(), files, logs), max(ends_ns, default=None))
         flows = self._joined_with_logs(flows, logs)
         self._duplicates = duplicate_flows(flows)

@@ -141,6 +141,7 @@ standard output as a rule:
 
     wirewitness analyse kafka-request.log*
     kubectl logs -n NAMESPACE POD --timestamps | wirewitness analyse -
+    tail -n +1 -F kafka-request.log | wirewitness live -r -     (as it grows)
 
 Times have no zone: --log-zone +02:00 gives the broker's. Switch it off:
 

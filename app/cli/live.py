@@ -13,7 +13,7 @@ import click
 
 from app.cli.failure import OWN_PROCESS, CallerError, Status, complain
 from app.cli.live_options import DurationType, PortsType, RotationType, capture_job, check_options
-from app.cli.options import keylog_option, topic_id_option
+from app.cli.options import keylog_option, log_zone_option, topic_id_option
 from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
 from app.cli.reading import report_inputs, status_of
 
@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("-i", "--interface", "interfaces", multiple=True, metavar="IFACE",
               help="Capture on this interface (Linux), any for all. Repeatable.")  # fmt: skip
-@click.option("-r", "--read", metavar="FILE", help="Read a stream of pcap or pcapng instead; - for standard input.")
+@click.option(
+    "-r",
+    "--read",
+    metavar="FILE",
+    help="Read a stream of pcap or pcapng, or the lines of a Kafka request log, instead; - for standard input.",
+)
 @click.option("--filter", "filter_text", default="", metavar="BPF", help="Only packets that this filter lets through, "
               "as tcpdump knows them.")  # fmt: skip
 @click.option("--ports", type=PortsType(), metavar="A,B", help="Only TCP packets from or to these ports.")
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
               help="Read connections to this server port as PROTOCOL. Repeatable.")  # fmt: skip
 @topic_id_option
 @keylog_option
+@log_zone_option
 @click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable.")
 @click.option("--duration", type=DurationType(), metavar="TIME", help="Stop after this time: 90s, 10m, 2h.")
 @click.option("--write", metavar="FILE", help="Keep the raw packets in FILE (pcapng).")
@@ -80,6 +86,7 @@ def live(
       ssh host sudo tcpdump -i any -U -w - port 9092 | wirewitness live -r -
       wirewitness live -i eth0 --share /tmp/watch     (and: wirewitness dashboard /tmp/watch)
       kubectl exec kafka-0 -- tcpdump -U -w - port 9092 | wirewitness live -r - --format jsonl
+      tail -n +1 -F kafka-request.log | wirewitness live -r -     (a broker's request log as it grows, rotated or not)
     """
     del debug
     only = {"filter": filter_text, "ports": ports, "write": write, "rotate": rotate}
@@ -145,12 +152,13 @@ def run_live(
     session = Session(tables, options, kept, view, output.show, stop_all, duration)
     session.waits_for_capture = job is not None
     session.pipeline.keep_fresh = output.wants_exchanges
-    with ExitStack() as opened:
+    with ExitStack() as opened, _stopped_by_signals(session):
         sources = _sources(job, read, session, stops, opened)
         if confinement is not None:
             confinement.begin(*(() if shared is None else (shared.descriptor, [shared.place.parent])))
-        with _stopped_by_signals(session):
-            analysis = session.run(sources)
+        if session.stopping:  # somebody did so while packets were captured already, but not read yet
+            stop_all(False)
+        analysis = session.run(sources)
     if shared is not None:
         _share_last(shared, analysis)
     return analysis, session.state

@@ -22,6 +22,7 @@ from reports.formats.words import size
 if TYPE_CHECKING:
     from analyser.live.feed import CaptureState
     from analyser.live.known import News
+    from analyser.live.pipeline import LivePipeline
     from analyser.live.rates import OperationRate
     from analyser.live.session import Session
     from reports.questions.groups import Group, PartitionState
@@ -73,7 +74,7 @@ def _head(session: Session, title: str, width: int) -> list[Text]:
     seconds = int(time.monotonic() - session.began_s)
     clock = f"{seconds // 3600:d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     ending = "  ending: Ctrl-C again leaves the backlog out" if session.stopping else ""
-    first = Text(f"{visible(title)}  {clock}  {count(pipeline.packets, 'packet')}{ending}", style="bold")
+    first = Text(f"{visible(title)}  {clock}  {_amount(pipeline)}{ending}", style="bold")
     told = _losses(state)
     found = len(session.findings.rows())
     second = Text("  ".join([*told, count(found, "finding"), "Ctrl-C: report"]), style="dim")
@@ -81,6 +82,10 @@ def _head(session: Session, title: str, width: int) -> list[Text]:
         second.stylize("bold red", 0, len("  ".join(told)))
     written = [Text(f"writing {visible(shortened(state.file, width - 8))}", style="dim")] if state.file else []
     return [first, second, *written]
+
+
+def _amount(pipeline: LivePipeline) -> str:
+    return count(pipeline.packets, "packet") if pipeline.lines is None else count(pipeline.lines, "line")
 
 
 def _losses(state: CaptureState) -> list[str]:

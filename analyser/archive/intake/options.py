@@ -18,7 +18,7 @@ from analyser.options import ReadOptions
 
 SHARES, MOST_SHARES = 32, 4096
 # What the state of a dataset is made of; another one cannot be gone on from.
-STATE_FORMAT = 5
+STATE_FORMAT = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,11 @@ import pyarrow as pa
 import pytest
 
 import analyser
-from analyser.capture import open_captures
+from analyser.capture import EndpointTable, open_captures
 from analyser.options import ReadOptions
+from analyser.reading.flow_records import FlowRecords
 from analyser.reading.pipeline import Pipeline
+from analyser.rows.timeorder import FLOW
 from dissectors.core.limits import Limits
 from dissectors.registry import dissectors
 from tests.app.program import run
@@ -220,15 +222,24 @@ def test_show_hides_credentials_and_secret_settings(tmp_path: Path) -> None:
         assert not any(secret in shown for secret in ("hunter2", "aHVudGVyMg", "68756e74657232"))
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("extract", "LOG", "--flow", "x", "-o", "out.pcapng"), "has no packets to extract"),
-        (("live", "-r", "LOG"), "is a request log"),
-    ],
-    ids=["extract", "live"],
-)
-def test_who_needs_packets_says_so(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+def test_extract_says_that_there_are_no_packets(tmp_path: Path) -> None:
     [path] = written(tmp_path, asks(1))
-    done = run(*(str(path) if word == "LOG" else word for word in words), cwd=tmp_path)
-    assert (done.returncode, said in done.stderr.decode()) == (2, True)
+    done = run("extract", str(path), "--flow", "x", "-o", "out.pcapng", cwd=tmp_path)
+    assert (done.returncode, "has no packets to extract" in done.stderr.decode()) == (2, True)
+
+
+def test_connections_that_ended_long_ago_are_forgotten() -> None:
+    """A log that is followed for weeks has many: those stay that ended last, or not so long ago."""
+    records = FlowRecords(EndpointTable(10))
+    for number in range(10_000):
+        row = {"flow_id": f"{number:016x}", "protocol": "kafka", "ts_first": number, "ts_last": number + 1}
+        records.add_logged(number << 1, row)
+    records.forget(5_000, 20_000)
+    left = records.first_packets
+    assert len(left) + records.forgotten == 10_000
+    assert 5_000 <= len(left) < 10_000
+    records.forget(0, 2_000)
+    assert len(records.first_packets) <= 2_000
+    table = records.table()
+    assert table.column("flow_id").to_pylist()[-1] == f"{9_999:016x}"
+    assert table.column(FLOW).to_pylist() == records.first_packets
