@@ -81,6 +81,7 @@ ABOUT_SOME = {
     "app/cli/commands.py": "kafka mongo",
     "app/cli/guides.py": "kafka mongo mqtt",
     "app/cli/kafka_views.py": "mongo mqtt",  # `clients`
+    "app/cli/live.py": "kafka",  # its request log
     "app/cli/live_output.py": "kafka",
     "app/cli/options.py": "kafka",
     "app/cli/records.py": "kafka",
@@ -98,6 +99,7 @@ ABOUT_SOME = {
     "reports/questions/group_owners.py": "kafka",
     "reports/questions/group_list.py": "kafka",
     "reports/questions/group_members.py": "kafka",
+    "reports/questions/group_restart.py": "kafka",
     "reports/questions/group_signs.py": "kafka",
     "reports/questions/group_states.py": "kafka",
     "reports/questions/group_telling.py": "kafka",

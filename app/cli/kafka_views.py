@@ -5,6 +5,7 @@ Each command has views (reports/questions/kafka_views.py): one without an option
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,7 @@ from app.cli.options import TimeType, output_option, reading_options
 from app.cli.output import check_output
 from app.cli.reading import open_analysis, status_of
 from app.cli.results import write_blocks, write_query
-from app.cli.rows import checked_form, format_option, limit_option
+from app.cli.rows import checked_form, format_option, limit_option, payload_option
 
 if TYPE_CHECKING:
     from analyser.tables.analysis import Analysis
@@ -31,7 +32,8 @@ _STATE = "state"
 class _Command(NamedTuple):
     """One command. option: selects rows by `column`. flags: what each view shows. nothing: said without rows.
 
-    headed: flags of views in which a line of the view `state` stands over the rows of each group.
+    headed: flags of views in which a line of the view `state` stands over the rows of each group. of_member: the flag
+    of a view that may be given a member.
     """
 
     name: str
@@ -42,12 +44,15 @@ class _Command(NamedTuple):
     help: str
     nothing: str
     headed: tuple[str, ...] = ()
+    of_member: str = ""
 
 
 class _Wanted(NamedTuple):
-    """What the options of a command say: the view's flag, names of `option`, the last moment, the width of bins."""
+    """What the options of a command say: the view's flag and its member, names of `option`, the last moment, the width
+    of bins."""
 
     flag: str
+    member: str
     names: tuple[str, ...]
     at_ns: int | None
     step_s: float | None
@@ -64,6 +69,8 @@ _GROUPS = _Command(
         "members": "Members instead of partitions: client, address, generations, what each has.",
         "rebalances": "What set each rebalance off, whom it waited for, what moved.",
         "start-up": "The way of each consumer to its first commit, and where it stopped.",
+        "restart": "What would be read twice, or never, if all consumers of a group were killed and started now, or "
+                   "the one named: by its member id, client id or static name.",
         "share-offsets": "Share groups: where each partition starts, and its lag as a broker told it.",
         _OVER_TIME: "Offsets, lag and committers by time.",
     },
@@ -92,6 +99,12 @@ _GROUPS = _Command(
     With --start-up a row is a consumer that began in the capture: the requests on its way to the first commit with the
     ms until each was answered, and what failed where it stopped.
 
+    With --restart a row is a partition: where its consumer would go on if it were killed and started (at --at, or at
+    the end of the capture), and what lies between that and what it has read: AGAIN comes twice, SKIPPED never. Without
+    a stored offset, or where the log begins behind it by now, auto.offset.reset decides, and each of its values has a
+    row; `none` stops the consumer. Counts are offsets; csv and jsonl have the records that the capture has in them, and
+    with --payload the first and the last key.
+
     With --share-offsets a row is a partition of a share group, as kafka-share-groups --describe: where it starts, by
     the newest answer to anybody, brokers among themselves included, and the lag that a DescribeShareGroupOffsets told
     (at ts_lag in csv and jsonl); - where none did since it starts there.
@@ -107,9 +120,12 @@ _GROUPS = _Command(
       wirewitness groups incident.pcapng --rebalances --group payments
       wirewitness groups incident.pcapng --rebalances --format jsonl --output rebalances.jsonl
       wirewitness groups incident.pcapng --start-up
+      wirewitness groups incident.pcapng --restart --at 2026-03-01T03:12:00
+      wirewitness groups incident.pcapng --restart ledger-a --payload
       wirewitness groups incident.pcapng --share-offsets --at 2026-03-01T03:12:00""",
     "No consumer group was seen to do that.",
-    ("", "members"),
+    ("", "members", "restart"),
+    "restart",
 )  # fmt: skip
 _TOPICS = _Command(
     "topics", "topic", "--topic", "topic",
@@ -180,9 +196,16 @@ def _command(made: _Command) -> click.Command:
     """A click command with a flag for each view."""
 
     def run(*, captures: tuple[str, ...], **given: Any) -> Status:
-        flag = _one_flag([name for name in made.flags if given.pop(_parameter(name))])
+        chosen = {name: given.pop(_parameter(name)) for name in made.flags}
+        flag = _one_flag([name for name, value in chosen.items() if value not in (False, None)])
+        member = chosen.get(made.of_member) or ""
+        if member and (not captures or os.path.exists(member)):  # `--restart CAPTURE`
+            captures, member = (member, *captures), ""
+        if not captures:
+            raise click.UsageError("Missing argument 'CAPTURE...'.")
         given["form"] = checked_form(given["form"], given["output"], raw=given.pop("raw"))
-        wanted = _Wanted(flag, *(given.pop(name) for name in ("names", "at", "step", "form", "limit", "output")))
+        others = (given.pop(name) for name in ("names", "at", "step", "form", "limit", "output"))
+        wanted = _Wanted(flag, member, *others)
         return _run(made, captures, wanted, given)
 
     run.__doc__ = made.help
@@ -203,9 +226,14 @@ def _one_flag(given: Sequence[str]) -> str:
 
 
 def _options(made: _Command) -> list[Callable[..., Any]]:
-    flags = [click.option(f"--{name}", _parameter(name), is_flag=True, help=text) for name, text in made.flags.items()]
+    flags = [
+        click.option(f"--{name}", _parameter(name), is_flag=False, flag_value="", metavar="[MEMBER]", help=text)
+        if name == made.of_member
+        else click.option(f"--{name}", _parameter(name), is_flag=True, help=text)
+        for name, text in made.flags.items()
+    ]
     return [
-        click.argument("captures", nargs=-1, required=True, metavar="CAPTURE..."),
+        click.argument("captures", nargs=-1, required=not made.of_member, metavar="CAPTURE..."),
         click.option(made.option, "names", multiple=True, metavar="NAME", help=f"Only this {made.noun}. Repeatable."),
         *flags,
         click.option("--at", type=TimeType(), help="As it was at this time (ISO 8601): later packets do not count."),
@@ -214,12 +242,15 @@ def _options(made: _Command) -> list[Callable[..., Any]]:
         format_option,
         limit_option,
         output_option,
+        *([payload_option] if made.of_member else []),
         reading_options,
     ]  # fmt: skip
 
 
 def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: dict[str, Any]) -> Status:
     check_output(wanted.output, captures)
+    from analyser.registry.queries import literal
+    from reports.questions.group_restart import OF_MEMBER
     from reports.questions.kafka_view import view_sql
     from reports.questions.kafka_views import VIEWS
 
@@ -232,14 +263,19 @@ def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: di
     tables = {*view.tables, *(["exchanges"] if over_time else []), *(head.tables if head else ())}
     with open_analysis(captures, sorted(tables), reading) as analysis:
         times = partial(view_sql, until_ns=wanted.at_ns, now_ns=analysis.options.to_ns)
-        chosen = partial(times, column=made.column, names=wanted.names, limit=wanted.limit)
+        also = OF_MEMBER.format(literal(wanted.member)) if wanted.member else "true"
+        chosen = partial(times, column=made.column, names=wanted.names, also=also, limit=wanted.limit)
         sql = chosen(view, width_ns=_width_ns(analysis, wanted.step_s) if over_time else 1)
         if wanted.form == "table":
             from reports.questions.source import rows
             from reports.sections.kafka_view import view_blocks
 
-            stand = rows(analysis, chosen(head)) if head else []
-            write_blocks(view_blocks(rows(analysis, sql), view, _nothing(made, wanted.names), stand), wanted.output)
+            found = rows(analysis, sql)
+            stand = rows(analysis, times(head, column=made.column, names=wanted.names)) if head else []
+            if wanted.member:  # of other groups there is nothing to tell
+                groups_of_it = {(row["cluster_id"], row["group_id"]) for row in found}
+                stand = [row for row in stand if (row["cluster_id"], row["group_id"]) in groups_of_it]
+            write_blocks(view_blocks(found, view, _nothing(made, wanted), stand), wanted.output)
         else:
             write_query(analysis, sql, wanted.form, wanted.output)
         return status_of(analysis)
@@ -265,13 +301,15 @@ def _width_ns(analysis: Analysis, step_s: float | None) -> int:
     return 1 if found["first_ns"] is None else bin_width_ns(found["first_ns"], found["last_ns"], _BINS)
 
 
-def _nothing(made: _Command, names: Sequence[str]) -> str:
+def _nothing(made: _Command, wanted: _Wanted) -> str:
     """What is said where there are no rows."""
+    names = [*wanted.names, *filter(None, [wanted.member])]
     if not names:
         return made.nothing
     from reports.formats.printable import visible
 
-    return f"Nothing was seen of {made.noun} {visible(', '.join(names))}."
+    noun = f"{made.noun} or member" if wanted.member else made.noun
+    return f"Nothing was seen of {noun} {visible(', '.join(names))}."
 
 
 groups, topics, brokers, clients = (_command(made) for made in (_GROUPS, _TOPICS, _BROKERS, _CLIENTS))

@@ -7,6 +7,7 @@ from reports.questions.columns import PAGE, TEXT, Column
 from reports.questions.group_history import REBALANCES, START_UP
 from reports.questions.group_members import MEMBER_TABLES, MEMBERS_AT
 from reports.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS
+from reports.questions.group_restart import RESTART, RESTART_TABLES
 from reports.questions.group_states import CHANGES, STATE_TABLES, STATES
 from reports.questions.kafka_share_starts import SHARE_STARTS, SHARE_TABLES
 from reports.questions.kafka_view import CLIENT, OVER_TIME, PART, TIME, TOPIC_COLUMN, KafkaView
@@ -120,6 +121,21 @@ GROUPS = {
             TOPIC_COLUMN, PART._replace(heading="PARTITION"), Column("leader_epoch", "Leader-epoch", "plain"),
             Column("start_offset", "Start-offset", "offset"), Column("lag", "Lag", "offset"),
             Column("told_by", "Told by"), Column("ts_told", "Told", "time"),
+        ),
+        _GROUP,
+    ),
+    "restart": KafkaView(
+        RESTART_TABLES, RESTART, "cluster_id, group_id, topic, partition, reset",
+        (
+            TOPIC_COLUMN, PART._replace(heading="PARTITION"),
+            Column("consumer_client_id", "Consumer", "known", heading="CLIENT-ID"),
+            Column("consumer_host", "Host", "known", spare=2),
+            Column("starts_by", "Starts by", heading="STARTS-BY"), Column("reset", "Reset"),
+            Column("start_offset", "Starts at", "offset", heading="STARTS-AT"),
+            Column("read_offset", "Read to", "offset", heading="READ-TO"),
+            Column("again_offsets", "Again", "offset"), Column("again_bytes", "Bytes", "bytes", spare=1),
+            Column("skipped_offsets", "Skipped", "offset"),
+            Column("again_first_key", "First key", only=TEXT), Column("again_last_key", "Last key", only=TEXT),
         ),
         _GROUP,
     ),

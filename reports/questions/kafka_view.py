@@ -53,17 +53,19 @@ def view_sql(
     *,
     column: str = "",
     names: tuple[str, ...] = (),
+    also: str = "true",
     until_ns: int | None = None,
     now_ns: int | None = None,
     width_ns: int = 1,
     limit: int | None = None,
 ) -> str:
-    """A SELECT. names: only rows whose `column` is one of these. until_ns: what later answers told is left out.
+    """A SELECT. names: only rows whose `column` is one of these. also: a condition on rows.
 
-    now_ns: ages are told at this time, or at the end of the capture where that is earlier.
+    until_ns: what later answers told is left out. now_ns: ages are told at this time, or at the end of the capture
+    where that is earlier.
     """
     until = "true" if until_ns is None else f"at_ns <= {int(until_ns)}"
     query = at_time(view.sql, now_ns).replace("{until}", until).replace("{width}", str(int(width_ns)))
-    where = f" where {column} in ({', '.join(literal(name) for name in names)})" if names else ""
+    where = f" where ({also})" + (f" and {column} in ({', '.join(literal(name) for name in names)})" if names else "")
     count = "" if limit is None else f" limit {int(limit)}"
     return f"select * from ({query}){where} order by {view.order}{count}"
