@@ -82,13 +82,18 @@ def archive(
         joins = {*NEEDED} <= {*needed_tables(TABLES if options.tables is None else options.tables)}
         plan = plan_files(inputs, change.previous, change.run, options.intake, options.read.log_zone_ns, joins=joins)
         if not plan.files:
-            if change.previous is None:
-                reasons = " ".join(one.reason or "" for one in plan.aside)
-                raise CaptureError(reasons or "No capture was given.")
-            return Summary(None, known=plan.known, aside=plan.aside)
+            return _nothing_new(change, plan)
         register(spark)
         with going_on_from(None if change.previous is None else change.root):
             return _Run(change, plan, spark, options, progress or (lambda _: None)).all()
+
+
+def _nothing_new(change: Change, plan: Plan) -> Summary:
+    """The dataset stays as it is. CaptureError where there is none."""
+    if change.previous is None:
+        reasons = " ".join(one.reason or "" for one in plan.aside)
+        raise CaptureError(reasons or "No capture was given.")
+    return Summary(None, known=plan.known, aside=plan.aside)
 
 
 def compact_dataset(dataset: str | os.PathLike[str], spark: SparkSession) -> tuple[int, int]:
@@ -119,6 +124,8 @@ class _Run:
     def all(self) -> Summary:
         """Plan, packets, decode, finish, context, findings, aggregates, compaction, commit."""
         decoded = self._decoded()
+        if not self._plan.files:
+            return _nothing_new(self._change, self._plan)
         files, captures = files_read(self._plan, decoded, self._change.run)
         self._progress("putting together what all connections tell")
         self._put_together(decoded, files)
@@ -148,7 +155,9 @@ class _Run:
         tables = tuple(name for name in self._wanted if name in rows)
         previous = self._change.previous_state
         return decode_files(
-            DecodeRun(self._spark, self._plan, self._options, tables, self._work, previous, self._progress)
+            DecodeRun(
+                self._spark, self._change.run, self._plan, self._options, tables, self._work, previous, self._progress
+            )
         )
 
     def _put_together(self, decoded: Decoded, files: Sequence[InputFile]) -> None:

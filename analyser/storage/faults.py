@@ -20,7 +20,7 @@ _CREDENTIALS = {
 }
 
 
-CHANGED = "it was replaced while it was read"
+CHANGED = "it was replaced since it was first read"
 
 
 class ObjectChanged(OSError):

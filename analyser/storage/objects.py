@@ -19,8 +19,8 @@ from analyser.storage.stream import object_stream
 
 @dataclass(frozen=True, slots=True)
 class ObjectState:
-    """What is known of an object without reading it; named as `os.stat_result` names it. tag: empty where the store
-    gives none."""
+    """What is known of an object without reading it; named as `os.stat_result` names it. st_mtime_ns: 0 where only its
+    size and tag are known. tag: empty where the store gives none."""
 
     st_size: int
     st_mtime_ns: int
@@ -54,10 +54,11 @@ class ObjectPath:
         """Its state when it was met."""
         return self.state
 
-    def open(self, mode: str = "rb", buffering: int = 0) -> BinaryIO:
-        """Its bytes, read ahead in blocks. Reading raises OSError."""
+    def open(self, mode: str = "rb", buffering: int = 0, *, end: int | None = None) -> BinaryIO:
+        """Its bytes, read ahead in blocks. end: where the stream ends, None for all. Reading raises OSError."""
         assert (mode, buffering) == ("rb", 0), "objects are read only, and without a buffer of Python"
-        return object_stream(self.state.st_size, self.read)
+        size = self.state.st_size
+        return object_stream(size if end is None else min(end, size), self.read)
 
     def read(self, start: int, end: int) -> memoryview:
         """Bytes from `start` to `end`, both within the object. ObjectChanged; OSError."""
@@ -66,7 +67,8 @@ class ObjectPath:
         asked: Any = {"range": (start, end)} | ({"if_match": self.state.tag} if self.state.tag else {})
         try:
             got = library().get(store_of(self.address), self.address.key, options=asked)
-            if not self.state.tag and (got.meta["size"], _ns(got.meta)) != (self.state.st_size, self.state.st_mtime_ns):
+            known, now = (self.state.st_size, self.state.st_mtime_ns), (got.meta["size"], _ns(got.meta))
+            if not self.state.tag and now != (known if known[1] else (known[0], now[1])):
                 raise ObjectChanged(errno.ESTALE, CHANGED, str(self))
             block = memoryview(got.bytes())
         except OSError:

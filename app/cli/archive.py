@@ -82,14 +82,16 @@ def archive(
 ) -> Status:
     """Take captures into a DATASET directory, which every other command reads like a capture.
 
-    INPUT is a capture, a request log or log segment of a Kafka broker, a directory of such files, or a pattern in
-    quotes. Files that the dataset already holds are passed over, so the same command takes in what is new; connections
-    go on over files and runs. A run that is killed leaves the dataset as it was.
+    INPUT is a capture, a request log or log segment of a Kafka broker, a directory of such files, a pattern in
+    quotes, or an address in an object store, which stands for all that lies below it. Files that the dataset already
+    holds are passed over, so the same command takes in what is new; connections go on over files and runs. A run that
+    is killed leaves the dataset as it was.
 
     \b
     Examples:
       wirewitness archive /captures --output /data/traffic
       wirewitness archive '/captures/*/kafka-*.pcap.gz' --output /data/traffic --since 2026-11-01
+      wirewitness archive s3://company-captures/2026/ --output /data/traffic
       wirewitness archive /captures --output /data/traffic --follow
       wirewitness archive /captures --output /data/traffic --master spark://head:7077
       wirewitness archive --output /data/traffic --compact

@@ -129,7 +129,7 @@ def test_an_object_that_is_replaced_while_it_is_read_is_told_and_what_was_read_s
 
     with faulty_front(s3.port, replaced) as front:
         done = wirewitness("analyse", address, "--format", "json", port=front.port)
-    assert "was replaced while it was read" in done.stdout + done.stderr
+    assert "was replaced since it was first read" in done.stdout + done.stderr
     assert json.loads(done.stdout)["captures"][0]["packets"] > 100
 
 

@@ -35,7 +35,7 @@ def rows_of_part(table: str, path: str | Path) -> pa.Table:
     return pa.Table.from_batches(rows, part_schema(table))
 
 
-def differences(root: Path, captures: Sequence[Path], options: ReadOptions | None = None) -> list[str]:
+def differences(root: Path, captures: Sequence[str | Path], options: ReadOptions | None = None) -> list[str]:
     """Compare all tables, findings among them, with those of the offline command on these captures."""
     found = []
     with analyser.read(captures, options=options) as offline, analyser.read(root) as kept:

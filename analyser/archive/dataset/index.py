@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from analyser.archive.dataset.dataset import Dataset
+from analyser.archive.dataset.dataset import Dataset, InputFile
 from analyser.archive.dataset.reading import DatasetTables
 from analyser.capture import Source
 from analyser.capture.places import Places
@@ -19,7 +19,10 @@ from analyser.evidence.table_rows import CaptureTimes, TableRows
 from analyser.options import ReadOptions
 from analyser.reading.facts import file_label
 from analyser.registry.queries import select
+from analyser.storage.address import address_of
+from analyser.storage.files import FilePath
 from analyser.storage.folders import FolderPath
+from analyser.storage.objects import ObjectPath, ObjectState
 
 
 def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> Index:
@@ -27,9 +30,7 @@ def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> I
     dataset = Dataset.open(path)
     read = [one for one in dataset.manifest.inputs if one.status == "read"]
     sources = [
-        Source(
-            one.path, Path(one.path), first_ns=one.first_ns, is_log=one.kind == "log", is_segment=one.kind == "segment"
-        )
+        Source(one.path, _path(one), first_ns=one.first_ns, is_log=one.kind == "log", is_segment=one.kind == "segment")
         for one in read
     ]
     tables = DatasetTables(dataset, ("flows", "messages", "exchanges"), ReadOptions())
@@ -42,3 +43,11 @@ def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> I
     files = [CaptureTimes(file_label(one.path), one.first_ns, one.last_ns, one.packets) for one in read]
     rows = TableRows(answer, files)
     return Index(rows, sources, [Places()] * len(sources), [str(path)], tables.close, keylogs)
+
+
+def _path(one: InputFile) -> FilePath:
+    """Where a capture is; of an object the one that was taken in, which the store is asked for when it is read."""
+    address = address_of(one.path)
+    if address is None:
+        return Path(one.path)
+    return ObjectPath(address, ObjectState(one.bytes, 0, one.tag))

@@ -29,7 +29,8 @@ class InputFile:
     """A capture that was taken in, or set aside with a reason.
 
     key: digest of its size and of samples of its content. first_ns, last_ns: Unix time of its first and last packet, or
-    of what a request log tells. run: who took it in. kind: what it has.
+    of what a request log tells. run: who took it in. kind: what it has. tag: what its store knew an object by
+    when it was taken in.
     """
 
     path: str
@@ -42,6 +43,7 @@ class InputFile:
     reason: str | None
     run: str
     kind: InputKind = "packets"
+    tag: str = ""
 
 
 class Run(NamedTuple):
@@ -174,6 +176,7 @@ _INPUT = {
     **{name: {_NUMBER, _NOTHING} for name in ("first_ns", "last_ns")},
     "reason": {_TEXT, _NOTHING},
     "kind": {_TEXT},
+    "tag": {_TEXT},
 }
 _SETTINGS = {"tables": {_LIST, _NOTHING}, "shares": {_NUMBER}, "topic_ids": {_OBJECT}}
 

@@ -1,7 +1,9 @@
 """Packet batches as rows that can be sent around: one row for the packets of one share in one stretch of a file.
 
 In: the segments of a range, block by block. Out: chunks, each a few KiB of packed header columns; payloads stay in the
-file, or go along where the file cannot be mapped. `opened` gives the `PacketBatch` back. Packets of one pair and side
+file, or go along where the file cannot be mapped. Of an object in a store they stay there where those of a share lie
+close together, so that one request fetches them; elsewhere every share would have to fetch nearly the whole object, so
+they go along. `opened` gives the `PacketBatch` back. Packets of one pair and side
 stand together in a chunk, so that what TCP counts on is a zero after subtracting what was expected.
 """
 
@@ -23,6 +25,8 @@ from analyser.capture.model import joined
 MOST_PACKETS, MOST_BYTES = 1 << 16, 8 << 20
 # Payload that goes along; a value in Spark should not be larger than a few MiB.
 MOST_INLINE_BYTES = 2 << 20
+# Payload of a share that is left in an object: so much of it, and no less than half of what one request fetches.
+MOST_FETCHED_BYTES, LEAST_FETCHED_BYTES = 4 << 20, 1 << 18
 # Header columns held back until they are cut: larger chunks cost less for each packet.
 _HELD_PACKETS = 1 << 19
 _FIN_SYN = 3
@@ -41,6 +45,7 @@ class Chunk(NamedTuple):
     """Packets of one share. number: counts from 0 in the chunks of one range and share.
 
     head: packed columns. payload: the payloads one behind the other, None where `head` says where they lie in the file.
+    start, span: which bytes of an object to fetch for them; a span of 0 where nothing is to be fetched.
     """
 
     share: int
@@ -49,6 +54,8 @@ class Chunk(NamedTuple):
     number: int
     head: bytes
     payload: bytes | None = None
+    start: int = 0
+    span: int = 0
 
 
 class Segments(NamedTuple):
@@ -61,10 +68,10 @@ class Segments(NamedTuple):
 
 
 class Cutter:
-    """Cuts the batches of one range into chunks."""
+    """Cuts the batches of one range into chunks. in_store: payloads that stay in the file have to be fetched."""
 
-    def __init__(self, file: int, part: int, shares: int) -> None:
-        self._file, self._range, self._shares = file, part, shares
+    def __init__(self, file: int, part: int, shares: int, *, in_store: bool = False) -> None:
+        self._file, self._range, self._shares, self._in_store = file, part, shares, in_store
         self._numbers = [0] * shares
         self._held: list[tuple[PacketBatch, Ints]] = []
         self._held_packets = 0
@@ -79,9 +86,9 @@ class Cutter:
             self._endpoints = endpoints
         clock = np.maximum(np.maximum.accumulate(batch.ts_ns), self._clock_ns)
         self._clock_ns = int(clock[-1])
-        if first_offset is None:
+        if first_offset is None or self._in_store:
             yield from self.rest()
-            yield from self._cut(batch, clock, batch.data)
+            yield from self._cut(batch, clock, batch.data, first_offset)
             return
         self._held.append((batch.moved(memoryview(b""), first_offset), clock))
         self._held_packets += len(batch)
@@ -95,7 +102,11 @@ class Cutter:
             batch = joined(memoryview(b""), [batch for batch, _ in held])
             yield from self._cut(batch, np.concatenate([clock for _, clock in held]), None)
 
-    def _cut(self, batch: PacketBatch, clock: Ints, data: memoryview | None) -> Iterator[Chunk]:
+    def _cut(
+        self, batch: PacketBatch, clock: Ints, data: memoryview | None, first_offset: int | None = None
+    ) -> Iterator[Chunk]:
+        """Chunks of a batch. data: what its payloads lie in, None where they stay in the file. first_offset: of an
+        object where `data` lies in it; None for bytes that are not in it as they are."""
         if self._endpoints is None:
             return
         shares = self._endpoints.shares(batch.pair, self._shares)
@@ -103,11 +114,32 @@ class Cutter:
         most = MOST_BYTES if data is None else MOST_INLINE_BYTES
         for rows in np.split(order, np.flatnonzero(np.diff(shares[order])) + 1):
             share = int(shares[rows[0]])
-            for part in _split(rows, batch.payload_bytes[rows], most):
+            stays = first_offset is not None and _lies_close(batch.chosen(rows))
+            for part in _split(rows, batch.payload_bytes[rows], MOST_FETCHED_BYTES if stays else most):
                 number = self._numbers[share]
                 self._numbers[share] += 1
-                head, payload = _packed(batch.chosen(part), clock[part], self._endpoints, data)
-                yield Chunk(share, self._file, self._range, number, head, payload)
+                chosen, start, span = batch.chosen(part), 0, 0
+                if stays and first_offset is not None:
+                    chosen = chosen.moved(memoryview(b""), first_offset)
+                    start, span = stretch_of(chosen)
+                head, payload = _packed(chosen, clock[part], self._endpoints, None if stays else data)
+                yield Chunk(share, self._file, self._range, number, head, payload, start, span)
+
+
+def stretch_of(batch: PacketBatch) -> tuple[int, int]:
+    """Where the first payload of a batch begins, and how many bytes further the last one ends; 0, 0 without any."""
+    there = batch.payload_bytes > 0
+    if not there.any():
+        return 0, 0
+    starts = batch.payload_start[there]
+    first = int(starts.min())
+    return first, int((starts + batch.payload_bytes[there]).max()) - first
+
+
+def _lies_close(batch: PacketBatch) -> bool:
+    """Is fetching what the payloads lie in cheaper than sending them along?"""
+    size = int(batch.payload_bytes.sum())
+    return size >= LEAST_FETCHED_BYTES and stretch_of(batch)[1] <= 2 * size
 
 
 def opened(chunk: Chunk, endpoints: EndpointTable) -> Segments:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,10 +26,11 @@ from analyser.archive.decode.decode_stage import (
 from analyser.archive.decode.packets import RangeJob
 from analyser.archive.intake.brought import with_secrets
 from analyser.archive.intake.options import ArchiveOptions
-from analyser.archive.intake.plan import Plan, PlannedFile
+from analyser.archive.intake.plan import Plan, PlannedFile, tag_of
 from analyser.archive.intake.ranges import Range, RangeStats, find_ranges, is_exact, merged
 from analyser.capture import CaptureError, CaptureLimits, CaptureStats
 from analyser.options import ReadOptions
+from analyser.storage.objects import ObjectPath
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,9 +39,11 @@ _LIMITS = CaptureLimits()
 
 
 class DecodeRun(NamedTuple):
-    """What the stage needs. work: a folder for scratch files. tables: those with raw rows. previous: the state."""
+    """What the stage needs. name: of the run. work: a folder for scratch files. tables: those with raw rows. previous:
+    the state."""
 
     spark: SparkSession
+    name: str
     plan: Plan
     options: ArchiveOptions
     tables: tuple[str, ...]
@@ -59,20 +62,28 @@ class Decoded(NamedTuple):
 
 
 def decode_files(run: DecodeRun) -> Decoded:
-    """Decode the files; those whose ranges cannot be read on their own are read as one."""
+    """Decode the files; those whose ranges cannot be read on their own are read as one. What a store does not give to
+    its end leaves the plan, which may have no files then."""
     files = len(run.plan.files)
     run.progress(f"looking through {files} capture{'' if files == 1 else 's'}")
-    ranges = {file.number: _ranges(file, run.options.range_bytes) for file in run.plan.files}
-    while True:
+    ranges = {file.source.name: _ranges(file, run.options.range_bytes) for file in run.plan.files}
+    while run.plan.files:
         run.progress("decoding")
-        decoded = _told(_decode(run, ranges))
-        odd = [number for number, parts in decoded.told.items() if not is_exact(parts, _LIMITS)]
-        if not odd:
-            return decoded
-        for number in odd:
-            ranges[number] = [Range(0, 0, ranges[number][-1].end)]
-        for folder in decoded.folders.values():
+        folders = _decode(run, ranges)
+        results = [result_of(folder) for folder in folders.values()]
+        names = {file.number: file.source.name for file in run.plan.files}
+        if lost := _lost(run.plan, results):
+            run.plan.leave_out(lost, run.name)
+        else:
+            decoded = _told(folders, results)
+            odd = [number for number, parts in decoded.told.items() if not is_exact(parts, _LIMITS)]
+            if not odd:
+                return decoded
+            for name in map(names.__getitem__, odd):
+                ranges[name] = [Range(0, 0, ranges[name][-1].end)]
+        for folder in folders.values():
             shutil.rmtree(folder)
+    return Decoded({}, {}, {})
 
 
 def files_read(plan: Plan, decoded: Decoded, run: str) -> tuple[list[InputFile], list[CaptureStats]]:
@@ -84,7 +95,8 @@ def files_read(plan: Plan, decoded: Decoded, run: str) -> tuple[list[InputFile],
         if error is None or stats.packets:
             captures.append(stats)
         times = stats.ts_first_ns, stats.ts_last_ns
-        files.append(InputFile(file.source.name, file.key, file.size, stats.packets, *times, "read", error, run, kind))
+        known = file.source.name, file.key, file.size
+        files.append(InputFile(*known, stats.packets, *times, "read", error, run, kind, tag_of(file.path)))
     return files, captures
 
 
@@ -103,16 +115,28 @@ def _ranges(file: PlannedFile, range_bytes: int) -> list[Range]:
         return [Range(0, 0, file.size)]
 
 
-def _told(folders: dict[int, Path]) -> Decoded:
+def _lost(plan: Plan, results: Iterable[ShareFolder]) -> dict[int, str]:
+    """File -> why its store did not give all of it."""
+    sources = {file.number: file.source for file in plan.files}
+    found = dict(one.lost for one in results if one.lost is not None)
+    for result in (one for folder in results for one in folder.ranges):
+        if result.told.is_lost:
+            found[result.file] = f"{sources[result.file].name}: {result.told.failure}."
+        elif result.error and isinstance(sources[result.file].path, ObjectPath):
+            found[result.file] = result.error
+    return found
+
+
+def _told(folders: dict[int, Path], results: Iterable[ShareFolder]) -> Decoded:
     decoded = Decoded(folders, {}, {})
-    for result in sorted(one for folder in folders.values() for one in result_of(folder).ranges):
+    for result in sorted(one for folder in results for one in folder.ranges):
         decoded.told.setdefault(result.file, []).append(result.told)
         if result.error:
             decoded.errors[result.file] = result.error
     return decoded
 
 
-def _decode(run: DecodeRun, ranges: Mapping[int, list[Range]]) -> dict[int, Path]:
+def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, Path]:
     from pyspark.sql.functions import col
 
     from analyser.archive.decode.source import FORMAT, JOBS
@@ -121,7 +145,7 @@ def _decode(run: DecodeRun, ranges: Mapping[int, list[Range]]) -> dict[int, Path
     jobs = [
         RangeJob(file.number, file.source, part, options.shares, options.inline, with_broker_share)
         for file in run.plan.files
-        for part in ranges[file.number]
+        for part in ranges[file.source.name]
     ]
     jobs_path, job_path = run.work / "ranges.pickle", run.work / "decode.pickle"
     jobs_path.write_bytes(pickle.dumps(jobs))

@@ -24,6 +24,7 @@ from pyarrow import feather
 from analyser.archive.dataset.kept import going_on_from, kept_table
 from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.archive.decode.chunks import Chunk
+from analyser.archive.decode.fetching import ObjectLost, with_stretches
 from analyser.archive.decode.packets import NOTE, RangeResult, from_batch
 from analyser.archive.decode.share_decoder import ShareDecoder
 from analyser.archive.decode.state_data import StateError, from_table, to_table
@@ -87,13 +88,15 @@ class DecodeJob:
 @dataclass(frozen=True, slots=True)
 class ShareFolder:
     """What a task leaves for one share. goes_on: from a state of the run before. settled, open: raw rows by table.
-    ranges: in that of share 0, and those of brokers' files in that of their share."""
+    ranges: in that of share 0, and those of brokers' files in that of their share. lost: file whose bytes a store does
+    not give any more, and why; nothing else counts then."""
 
     share: int
     goes_on: bool
     settled: Mapping[str, HandedOver]
     open: Mapping[str, HandedOver]
     ranges: list[RangeResult] = field(default_factory=list)
+    lost: tuple[int, str] | None = None
 
 
 def decode_shares(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -102,13 +105,24 @@ def decode_shares(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[
     chunks = chain.from_iterable(map(from_batch, batches))
     for share, own in groupby(chunks, lambda chunk: chunk.share):
         with going_on_from(job.previous):
-            folder = decode_share(job, share, own)
+            folder = _decoded(job, share, own)
         yield pa.RecordBatch.from_arrays([pa.array([share], pa.int32()), pa.array([str(folder)])], schema=RESULTS)
 
 
-def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
-    """Decode one share; the folder with all that came of it. A task that is done again uses another one."""
+def _decoded(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
+    """The folder of a share; of one whose bytes are lost it says no more than that. A task that is done again uses
+    another one."""
     folder = job.work / f"share-{share}-{uuid.uuid4().hex[:8]}"
+    try:
+        decode_share(job, share, chunks, folder)
+    except ObjectLost as lost:
+        left = ShareFolder(share, False, {}, {}, lost=(lost.file, str(lost)))
+        (folder / RESULT_FILE).write_bytes(pickle.dumps(left))
+    return folder
+
+
+def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk], folder: Path) -> None:
+    """Decode one share; all that comes of it goes to the folder. ObjectLost."""
     settled_in, open_in = folder / "settled", folder / "open"
     for path in (settled_in, open_in):
         path.mkdir(parents=True)
@@ -123,10 +137,10 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
         previous = job.state_of(share)
         if previous is not None:
             _resume(previous / STATE_FILE, pipeline, decoder)
-        for chunk in chunks:
+        for chunk, stretch in with_stretches(chunks, job.paths):
             if chunk.number == NOTE and chunk.payload is not None:
                 ranges.append(pickle.loads(chunk.payload))
-            decoder.take(chunk)
+            decoder.take(chunk, stretch)
             if (own := job.broker_file(share, chunk.file)) is not None:
                 ranges.append(_broker_file(pipeline, own, chunk.file))
         decoder.settle_clock()
@@ -150,7 +164,6 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
     (folder / RESULT_FILE).write_bytes(
         pickle.dumps(ShareFolder(share, previous is not None, settled, still_open, ranges))
     )
-    return folder
 
 
 def share_name(share: int) -> str:

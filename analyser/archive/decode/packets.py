@@ -17,6 +17,7 @@ import pyarrow as pa
 from analyser.archive.decode.chunks import Chunk, Cutter
 from analyser.archive.intake.ranges import Range, RangeStats, read_range
 from analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
+from analyser.storage.objects import ObjectPath
 
 SCHEMA = pa.schema(
     [
@@ -26,9 +27,11 @@ SCHEMA = pa.schema(
         ("number", pa.int32()),
         ("head", pa.binary()),
         ("payload", pa.binary()),
+        ("start", pa.int64()),
+        ("span", pa.int32()),
     ]
 )
-DDL = "share int, file int, range int, number int, head binary, payload binary"
+DDL = "share int, file int, range int, number int, head binary, payload binary, start long, span int"
 NOTE = -1
 _BATCH_BYTES, _BATCH_ROWS = 3 << 20, 64
 
@@ -79,7 +82,7 @@ def range_chunks(job: RangeJob, limits: CaptureLimits | None = None) -> Iterator
 
 
 def _packets(job: RangeJob, told: RangeStats, limits: CaptureLimits) -> Iterator[Chunk]:
-    cutter = Cutter(job.file, job.part.number, job.shares)
+    cutter = Cutter(job.file, job.part.number, job.shares, in_store=isinstance(job.source.path, ObjectPath))
     for batch, endpoints, first_offset in read_range(job.source, job.part, told, limits):
         yield from cutter.add(batch, endpoints, None if job.inline else first_offset)
     yield from cutter.rest()

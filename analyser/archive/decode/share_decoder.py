@@ -9,20 +9,22 @@ from __future__ import annotations
 import mmap
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from analyser.archive.decode.chunks import Chunk, Segments, opened
+from analyser.archive.decode.chunks import Chunk, Segments, opened, stretch_of
 from analyser.archive.decode.packets import NOTE, RangeNote
 from analyser.capture import PacketBatch
 from analyser.reading.pipeline import Pipeline
 from analyser.storage.files import FilePath
+from analyser.storage.objects import ObjectPath
 
 PathOf = Callable[[int], FilePath]
 
 
 class ShareDecoder:
-    """Feeds a pipeline; `path_of` tells where a file's bytes are. Picklable but for the pipeline."""
+    """Feeds a pipeline; `path_of` tells where a file's bytes are, those of objects come with the chunks."""
 
     def __init__(self, pipeline: Pipeline, path_of: PathOf) -> None:
         self._pipeline = pipeline
@@ -31,13 +33,17 @@ class ShareDecoder:
         self._packets_before = self._file_packets = 0
         self._clock_ns = self._next_clock_ns = -(1 << 62)
 
-    def take(self, chunk: Chunk) -> None:
-        """The next note or chunk."""
+    def take(self, chunk: Chunk, stretch: memoryview | None = None) -> None:
+        """The next note or chunk. stretch: the bytes of an object that it tells of."""
         if chunk.number == NOTE:
             self._next_range(chunk.file, RangeNote(*pickle.loads(chunk.head)))
             return
         segments = opened(chunk, self._pipeline.endpoints)
-        batch = segments.batch if chunk.payload is not None else self._mapped(chunk.file, segments)
+        batch = segments.batch
+        if stretch is not None:
+            batch = _moved(batch, stretch, chunk.start)
+        elif chunk.payload is None:
+            batch = self._mapped(chunk.file, segments)
         self._pipeline.feed(batch, np.maximum(segments.clock, self._clock_ns))
 
     def place(self) -> tuple[int, int, int]:
@@ -63,18 +69,16 @@ class ShareDecoder:
 
     def _mapped(self, file: int, segments: Segments) -> PacketBatch:
         """The batch with its part of the file as its data."""
-        batch, starts = segments.batch, segments.batch.payload_start
-        if not segments.size:
-            return _with(batch, memoryview(b""), np.zeros_like(starts))
-        there = batch.payload_bytes > 0
-        ends = starts + batch.payload_bytes
-        first = int(starts[there].min()) // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-        length = int(ends[there].max()) - first
-        with self._path_of(file).open("rb") as opened_file:
-            data = mmap.mmap(opened_file.fileno(), length, access=mmap.ACCESS_READ, offset=first)
-        return _with(batch, memoryview(data), np.where(there, starts - first, 0))
+        start, span = stretch_of(segments.batch)
+        if not span:
+            return _moved(segments.batch, memoryview(b""), 0)
+        path, first = self._path_of(file), start // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        assert not isinstance(path, ObjectPath), "bytes of an object come with the chunk"
+        with path.open("rb") as opened_file:
+            data = mmap.mmap(opened_file.fileno(), start + span - first, access=mmap.ACCESS_READ, offset=first)
+        return _moved(segments.batch, memoryview(data), first)
 
 
-def _with(batch: PacketBatch, data: memoryview, starts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> PacketBatch:
-    columns = {name: getattr(batch, name) for name in PacketBatch.__slots__}
-    return PacketBatch(**{**columns, "data": data, "payload_start": starts})
+def _moved(batch: PacketBatch, data: memoryview, first: int) -> PacketBatch:
+    """The batch whose payloads lie in `data`, which begins with byte `first` of the file."""
+    return replace(batch, data=data, payload_start=np.where(batch.payload_bytes > 0, batch.payload_start - first, 0))

@@ -17,10 +17,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from analyser.capture.sources import Source
+from analyser.capture.errors import CaptureError
+from analyser.capture.sources import Source, explain
 from analyser.capture.trees import files_below
+from analyser.storage.address import Address, address_of, local_path
 from analyser.storage.files import FilePath
-from analyser.storage.objects import ObjectPath
+from analyser.storage.objects import ObjectPath, object_at, objects_below
 
 SETTLED_S = 30.0
 # Clocks of the capturing and the storing machine may differ by so much.
@@ -28,6 +30,7 @@ CLOCK_SLACK_NS = 60 * 10**9
 # Ends of the sentences on captures that are left out though nothing is wrong with them.
 TOO_EARLY, TOO_LATE = "was written before the time that was asked for.", "begins after the time that was asked for."
 GROWING = "is still being written; a later run takes it."
+WAITS = "waits for a capture that comes before it; a later run takes both."
 # File systems that refuse leases as if somebody wrote (EAGAIN) where only their server has not handed the file over.
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3"}
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -63,8 +66,8 @@ class Intake:
 
 
 def is_by_choice(reason: str) -> bool:
-    """Whether a capture was left out for what `Intake.reason` says, which is no fault of the capture."""
-    return reason.endswith((TOO_EARLY, TOO_LATE, GROWING))
+    """Whether a capture was left out for what `Intake.reason` says, or waits, which is no fault of the capture."""
+    return reason.endswith((TOO_EARLY, TOO_LATE, GROWING, WAITS))
 
 
 def is_complete(path: FilePath, settled_s: float = SETTLED_S) -> bool:
@@ -115,14 +118,36 @@ def is_on_network(file: int, mounts: Path = _MOUNTS) -> bool:
 
 
 def files_named(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[FilePath]:
-    """The files that paths, directories and patterns stand for now; what cannot be read is passed over."""
+    """The files that paths, directories, patterns and addresses stand for now; what cannot be read is passed over."""
     for given in inputs:
         name = os.fspath(given)
+        if (address := address_of(name)) is not None:
+            with suppress(OSError):
+                yield from _objects(address)
+            continue
+        name = str(local_path(name))
         matches = [] if os.path.lexists(name) or not glob.has_magic(name) else sorted(glob.glob(name, recursive=True))
         for match in matches or [name]:
             path = Path(match)
             with suppress(OSError):
                 yield from files_below(path).files if path.is_dir() else [path] if path.is_file() else []
+
+
+def check_stores(inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """CaptureError where a store that is named cannot be asked: whoever follows it would wait without an end."""
+    for given in inputs:
+        name = os.fspath(given)
+        if (address := address_of(name)) is not None:
+            try:
+                next(_objects(address), None)
+            except OSError as error:
+                raise CaptureError(explain(name, error)) from error
+
+
+def _objects(address: Address) -> Iterator[ObjectPath]:
+    """The one at this address, else those below it. OSError."""
+    one = object_at(address)
+    yield from objects_below(address) if one is None else (one,)
 
 
 @contextmanager

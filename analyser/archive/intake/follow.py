@@ -1,4 +1,4 @@
-"""Following directories: Structured Streaming tells which captures are complete, each of its batches is one run.
+"""Following directories and stores: Structured Streaming tells which captures are complete, each batch is one run.
 
 In: what the user named, and what to do with a batch. Out: nothing until it is stopped. What was taken in already is
 known by the dataset alone, so a stream that is started again begins with everything and nothing comes twice. `pyspark`
@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from analyser.archive.intake.arriving import SETTLED_S, files_named, is_complete
+from analyser.archive.intake.arriving import SETTLED_S, check_stores, files_named, is_complete
+from analyser.storage.address import address_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FORMAT = "wirewitness-captures"
 INPUTS, SETTLED = "inputs", "settled"
-LOOK_S = 2.0
+LOOK_S, LOOK_AT_STORES_S = 2.0, 10.0  # listing a store takes a request for each thousand objects
 _WAIT_S = 1
 
 
@@ -89,8 +90,11 @@ def follow(
 ) -> None:
     """Call `take_in` each time that captures became complete, until `stopped` says so; a batch that runs is ended.
 
-    checkpoint: an empty folder for Spark's notes. An error of `take_in` ends the stream and is raised.
+    checkpoint: an empty folder for Spark's notes. An error of `take_in` ends the stream and is raised. CaptureError for
+    a store that cannot be asked at the beginning.
     """
+    check_stores(inputs)
+    look_s = LOOK_S if all(address_of(str(one)) is None for one in inputs) else LOOK_AT_STORES_S
     errors: list[BaseException] = []
 
     def batch(files: DataFrame, _: int) -> None:
@@ -105,7 +109,7 @@ def follow(
     spark.dataSource.register(CompleteCaptures)
     stream = spark.readStream.format(FORMAT).option(INPUTS, json.dumps([str(one) for one in inputs]))
     writer = stream.option(SETTLED, str(settled_s)).load().writeStream.foreachBatch(batch)
-    query = writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime=f"{LOOK_S} seconds").start()
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime=f"{look_s} seconds").start()
     try:
         while query.isActive and not stopped():
             query.awaitTermination(_WAIT_S)

@@ -9,18 +9,21 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from analyser.archive.dataset.manifest import InputFile, Manifest
-from analyser.archive.intake.arriving import Intake
+from analyser.archive.intake.arriving import WAITS, Intake
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
-from analyser.capture.opening import probed
+from analyser.capture.opening import captures_among, probed
 from analyser.capture.sources import STANDARD_INPUT, explain
+from analyser.capture.trees import Tree, objects_in
 from analyser.evidence.identity import content_key
-from analyser.storage.address import address_of
+from analyser.storage.address import Address, address_of, local_path
 from analyser.storage.files import FilePath
+from analyser.storage.objects import ObjectPath, object_at
 
 REBUILD = "`--rebuild` makes the dataset anew with it"
 
@@ -49,6 +52,22 @@ class Plan:
         """The request logs and log segments among the files, by number."""
         return {file.number: file.source for file in self.files if file.source.kind != "packets"}
 
+    def leave_out(self, lost: Mapping[int, str], run: str) -> None:
+        """Set aside files that a store did not give to their end, and those that come behind them: once later ones are
+        in, nothing goes before them. lost: file -> why. run: which one this is."""
+        first, kept, kinds = self.files[0].number, list[PlannedFile](), set[str]()
+        for file in self.files:
+            source = file.source
+            reason = f"{source.name} {WAITS}" if source.kind in kinds else None
+            if file.number in lost:
+                reason = f"{lost[file.number].removesuffix('.')}; the next run tries again."
+                kinds |= {source.kind} & {"packets", "log"}
+            if reason is None:
+                kept.append(file._replace(number=first + len(kept)))
+            else:
+                self.aside.append(_aside(source.name, file.key, file.size, source.first_ns, reason, run))
+        self.files = kept
+
 
 def plan_files(
     inputs: Sequence[str | os.PathLike[str]],
@@ -66,7 +85,7 @@ def plan_files(
     paths, keys = {one.path: one for one in held}, {one.key: one.path for one in held}
     latest_ns = _latest_ns(held)
     intake = intake or Intake()
-    for source in in_time_order(_sources(inputs, plan, run, log_zone_ns)):
+    for source in in_time_order(_sources(inputs, plan, run, log_zone_ns, paths)):
         path = Path(source.name) if source.path is None else source.path
         try:
             size, key = path.stat().st_size, content_key(path)
@@ -121,17 +140,20 @@ def _latest_ns(held: Iterable[InputFile]) -> dict[str, int]:
 
 
 def _sources(
-    inputs: Iterable[str | os.PathLike[str]], plan: Plan, run: str, log_zone_ns: int | None
+    inputs: Iterable[str | os.PathLike[str]],
+    plan: Plan,
+    run: str,
+    log_zone_ns: int | None,
+    held: Mapping[str, InputFile],
 ) -> Iterator[Source]:
-    """The sources that the inputs name, each file once."""
+    """The sources that the inputs name, each file once. held: what the dataset has, by name."""
     seen: set[str] = set()
     for name in named(inputs):
         try:
             if name == STANDARD_INPUT or not _is_file_or_folder(name):
                 raise CaptureError(f"{name} can be read once only; an archive takes files.")
-            if address_of(name) is not None:
-                raise CaptureError(f"{name} is in an object store; an archive takes files that all its machines see.")
-            found = open_captures([name])
+            address = address_of(name)
+            found = open_captures([name]) if address is None else _new_below(name, address, held, plan)
         except CaptureError as error:
             plan.aside.append(_aside(name, "", 0, None, str(error), run))
             continue
@@ -143,10 +165,41 @@ def _sources(
                 yield probed(source, log_zone_ns) if source.is_log and log_zone_ns is not None else source
 
 
+def _new_below(name: str, address: Address, held: Mapping[str, InputFile], plan: Plan) -> list[Source]:
+    """The captures at and below an address that the dataset does not hold as they are; the others count as known, and
+    nothing of them is fetched. CaptureError."""
+    try:
+        one = object_at(address)
+        tree = objects_in(address) if one is None else Tree([one])
+        new = [path for path in tree.files if not _is_held(path, held)]
+    except OSError as error:
+        raise CaptureError(explain(name, error)) from error
+    if len(new) == len(tree.files):
+        return open_captures([name])
+    plan.known += len(tree.files) - len(new)
+    with suppress(CaptureError):  # what else lies there is no capture
+        return captures_among(name, Tree(new, tree.unreadable))
+    return []
+
+
+def _is_held(path: FilePath, held: Mapping[str, InputFile]) -> bool:
+    known = held.get(str(path))
+    return known is not None and bool(tag_of(path)) and known.key == content_key(path)
+
+
+def tag_of(path: FilePath) -> str:
+    """What its store knows an object by; nothing for a file."""
+    return path.state.tag if isinstance(path, ObjectPath) else ""
+
+
 def named(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
-    """Paths and what patterns stand for."""
+    """Paths and what patterns stand for; addresses of objects as they are, whose keys are no patterns."""
     for given in inputs:
         name = os.fspath(given)
+        if address_of(name) is not None:
+            yield name
+            continue
+        name = str(local_path(name))
         matches = [] if os.path.lexists(name) or not glob.has_magic(name) else sorted(glob.glob(name, recursive=True))
         yield from matches or [name]
 

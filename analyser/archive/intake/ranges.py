@@ -21,6 +21,8 @@ from analyser.capture.model import Interface, add_remark
 from analyser.capture.places import head_of
 from analyser.capture.reader import note_end, open_blocks, open_walker
 from analyser.capture.segments import decode_records
+from analyser.capture.sources import Unclosed
+from analyser.storage.objects import ObjectPath
 
 RANGE_BYTES = 64 << 20
 # Pairs that a table of one range knows before it starts anew.
@@ -57,7 +59,8 @@ class RangeStats:
 
     stats: without the texts that a capture brings along (comments, names, secrets): no table has them. clock_ns: the
     latest time of a TCP segment. fragments: there were IP fragments, whose other parts may lie in other ranges.
-    end: the byte offset where reading ended; failure: why that is not the true end.
+    end: the byte offset where reading ended; failure: why that is not the true end. is_lost: because a store did not
+    give what follows.
     """
 
     stats: CaptureStats
@@ -65,6 +68,7 @@ class RangeStats:
     fragments: bool = False
     end: int = 0
     failure: str = ""
+    is_lost: bool = False
 
 
 def find_ranges(source: Source, size: int, range_bytes: int, limits: CaptureLimits | None = None) -> list[Range]:
@@ -114,7 +118,7 @@ def read_range(source: Source, part: Range, told: RangeStats, limits: CaptureLim
     if part.number == 0:
         for remark in source.remarks:
             add_remark(stats, limits.max_remarks, remark)
-    with source.open() as stream:
+    with _opened(source, part.end) as stream:
         bytes_of = _stretch(stream, part.head_bytes, part.start, part.end)
         outer = BlockBuffer(bytes_of, limits, first_offset=part.start - part.head_bytes)
         blocks = open_blocks(outer, stats, limits, source.name)
@@ -139,7 +143,15 @@ def read_range(source: Source, part: Range, told: RangeStats, limits: CaptureLim
                 break
             blocks.fill()
     told.fragments, told.end, told.failure = fragments.met, blocks.offset(blocks.end), blocks.error
+    # Damage of a compressed file is an OSError, too, but none of the system.
+    failure = blocks.failure
+    told.is_lost = isinstance(source.path, ObjectPath) and isinstance(failure, OSError) and failure.errno is not None
     stats.names, stats.secrets, stats.comments = {}, [], []
+
+
+def _opened(source: Source, end: int) -> BinaryIO | Unclosed:
+    """The file; of an object no bytes are fetched in vain behind `end`."""
+    return source.path.open(end=end) if isinstance(source.path, ObjectPath) else source.open()
 
 
 def merged(parts: Sequence[RangeStats], limits: CaptureLimits) -> CaptureStats:
