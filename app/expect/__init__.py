@@ -1,0 +1,13 @@
+"""Contracts of the wire: what traffic must be like, in the user's words, and whether a capture keeps to it.
+
+In: rules (TOML, of a file or ready-made) and an analysis. Out: for each expectation whether it holds, with the evidence
+where it does not. `wirewitness expect` and the plugin for pytest show it.
+
+    rules.py        TOML to expectations; what is wrong with it in one line
+    comparison.py   `<= 700`
+    kinds.py        the kinds of expectations, each with the SQL that asks
+    checking.py     expectations over an analysis: ok, FAILED or nothing to check
+    evidence.py     rows with the packets that they are from
+    told.py         outcomes as text, JSON and JUnit's XML
+    ready.py        the contracts that come along, in ready/
+"""

@@ -1,0 +1,136 @@
+"""Expectations over a real capture: what holds, what fails with which evidence, and what cannot be checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import analyser
+from analyser.tables.analysis import Analysis
+from app.expect.checking import FAILED, NOTHING, OK, Outcome, check_all, tables_of
+from app.expect.rules import expectations_of
+from app.expect.told import evidence_text
+from tests.conftest import SAMPLES
+
+EVERYTHING = expectations_of(
+    "all", "all", "[[expect]]\nno_findings = true\n[[expect]]\nsql = 'from kafka_group_events'"
+)
+
+
+@pytest.fixture(scope="module")
+def analysis() -> Iterator[Analysis]:
+    with analyser.read(SAMPLES / "kafka_stale_commit.pcapng", tables=tables_of(EVERYTHING)) as opened:
+        yield opened
+
+
+def outcome(analysis: Analysis, text: str) -> Outcome:
+    (found,) = check_all(analysis, expectations_of("r", "r", f"[[expect]]\nname = 'n'\n{text}"))
+    return found
+
+
+BY_CLIENT = "table = 'exchanges'\nper = 'client_id'\n"
+FETCHES = "table = 'exchanges'\nwhere = \"operation = 'Fetch'\"\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "said"),
+    [
+        pytest.param(FETCHES + "p99_latency_ms = '<= 700'", OK, "p99_latency_ms", id="soon"),
+        pytest.param(
+            FETCHES + "max_latency_ms = '<= 100'", FAILED,
+            "max_latency_ms is 502.484, not <= 100 (733 rows)", id="late",
+        ),
+        pytest.param(
+            FETCHES + "count = '> 0'\nmin_latency_ms = '> 0'", OK,
+            "count 733 > 0; min_latency_ms", id="two numbers",
+        ),
+        pytest.param(FETCHES + "count = 733", OK, "count 733 == 733", id="count"),
+        pytest.param(FETCHES + "count = '< 3'", FAILED, "count is 733, not < 3", id="too many"),
+        pytest.param(FETCHES + "distinct_client_id = 5", OK, "distinct_client_id 5 == 5", id="distinct"),
+        pytest.param(
+            FETCHES + "per = 'client_id'\ncount = '>= 1'", OK,
+            "733 rows, 5 groups of client_id", id="by client",
+        ),
+        pytest.param(
+            FETCHES + "per = 'client_id'\ncount = '<= 169'", FAILED, "client_id ledger-b: count is 170", id="one client"
+        ),
+        pytest.param(
+            "table = 'mongo_commands'\np95_latency_ms = '< 1'", NOTHING,
+            "no row of mongo_commands", id="none",
+        ),
+        pytest.param("table = 'mongo_commands'\ncount = '> 0'", FAILED, "count is 0, not > 0", id="some are wanted"),
+        pytest.param("table = 'mongo_commands'\ncount = 0", OK, "count 0 == 0", id="none is wanted"),
+        pytest.param(
+            "table = 'mongo_commands'\ncount = 0\nneeds = 'mongo_commands'", NOTHING,
+            "no row of", id="needs some",
+        ),
+        pytest.param("table = 'mongo_commands'\nper = 'database'\ncount = '< 9'", NOTHING, "no row of", id="no group"),
+        pytest.param(
+            FETCHES + "max_error_code = 0\nabout.client = 'led*'", OK, "max_error_code 0 == 0", id="about a client"
+        ),
+        pytest.param(FETCHES + "count = '> 0'\nabout.client = 'x*'", FAILED, "count is 0", id="about nobody"),
+        pytest.param(
+            "sql = \"select * from exchanges where operation = 'Produce' and error_code <> 0\"", OK,
+            "0 rows", id="sql",
+        ),
+        pytest.param("sql = 'select * from mongo_commands'", NOTHING, "no row of mongo_commands", id="sql of nothing"),
+        pytest.param("sql = 'select 1 from kafka_group_events'\nrows = '> 0'", OK, "rows, > 0", id="rows wanted"),
+        pytest.param(
+            "no_findings = ['KAF103']\nabout.group = 'shipments-*'", OK,
+            "no finding of KAF103", id="healthy group",
+        ),
+        pytest.param(
+            "no_findings = ['KAF103']\nabout.group = 'orders-billing'", FAILED,
+            "19 findings of KAF103", id="sick group",
+        ),
+        pytest.param("no_findings = ['KAF103']\nabout.client = 'billing-a'", FAILED, "19 findings", id="sick client"),
+        pytest.param("no_findings = ['KAF103']\nabout.group = 'none'", NOTHING, "with group none", id="no such group"),
+        pytest.param("no_findings = ['MON104']", NOTHING, "no row of mongo_c", id="other protocol"),
+        pytest.param(
+            "no_findings = ['KAF103']\nseverity = 'critical'\nwhere = \"confidence = 'low'\"", OK,
+            "no finding", id="where",
+        ),
+        pytest.param("no_findings = true\nseverity = 'warning'", FAILED, "27 findings of KAF103", id="any"),
+        pytest.param(
+            BY_CLIENT + "order = [\"operation = 'JoinGroup'\", \"operation = 'SyncGroup'\"]",
+            OK, "8 rows in order", id="in order",
+        ),
+        pytest.param(
+            BY_CLIENT + "order = [\"operation = 'SyncGroup'\", \"operation = 'JoinGroup'\"]",
+            FAILED, "and none with operation = 'SyncGroup' before of the same client_id", id="out of order",
+        ),
+        pytest.param(
+            BY_CLIENT + "order = [\"operation = 'Fetch'\", \"operation = 'find'\"]", NOTHING, "no row of exchanges",
+            id="no later step",
+        ),
+    ],
+)  # fmt: skip
+def test_outcomes(analysis: Analysis, text: str, state: str, said: str) -> None:
+    found = outcome(analysis, text)
+    assert (found.state, said in found.said) == (state, True), found.said
+    assert bool(found.findings or found.rows) == (state == FAILED and "count is 0" not in found.said)
+
+
+def test_rows_of_evidence_name_their_packets(analysis: Analysis) -> None:
+    slow = outcome(analysis, FETCHES + "max_latency_ms = '<= 100'")
+    assert slow.rows[0]["request_packet"] == 5545
+    assert [row["latency_ms"] for row in slow.rows] == sorted((row["latency_ms"] for row in slow.rows), reverse=True)
+    commits = outcome(
+        analysis,
+        'sql = "select ts, topic, partition, committed_offset, exchange_id from kafka_offset_commits '
+        "where topic = 'payments' and partition = 4 and committed_offset = 49 order by ts\"",
+    )
+    assert commits.rows[0]["packet"] in {7401, 7291}
+    assert commits.rows[0]["ts"].startswith("2026-11-20T11:23:5")
+    text = evidence_text(commits)
+    assert "PACKET" in text
+    assert str(commits.rows[0]["packet"]) in text
+
+
+def test_findings_are_told_with_packets(analysis: Analysis) -> None:
+    text = " ".join(evidence_text(outcome(analysis, "no_findings = ['offset-regression']")).split())
+    assert "Group payments-ledger: the stored offset of payments-4 went back 31 times" in text
+    assert "8 of 24 packets of" in text
+    assert ": 7326, 7401, " in text
+    assert "and 18 more findings" in text
