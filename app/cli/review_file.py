@@ -18,13 +18,13 @@ The file is TOML, to be edited and merged by people; `review_write.py` adds to i
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from app.cli.failure import CallerError
 from app.cli.names import near_names
+from app.cli.small_files import NoSuchText, small_text, toml_of
 
 if TYPE_CHECKING:
     from reports.questions.reviews import Entry, Review
@@ -47,31 +47,18 @@ def read_review(path: str) -> Review:
 def text_of(path: str) -> str:
     """The text of a file that is not too large. CallerError otherwise."""
     try:
-        if not os.path.isfile(path):
-            raise CallerError(
-                f"{OPTION} {path}: {'that is no file' if os.path.exists(path) else 'no such file'}",
-                *([] if os.path.exists(path) else ["--accept RULE_OR_ID --note TEXT begins one"]),
-            )
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise CallerError(f"{OPTION} {path}: {error.strerror}") from error
-    if len(data) > MOST_BYTES:
-        raise CallerError(f"{OPTION} {path}: larger than {MOST_BYTES >> 20} MB, so it is no review")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise CallerError(f"{OPTION} {path}: not UTF-8 at byte {error.start}, so it is no TOML") from error
+        return small_text(path, MOST_BYTES)
+    except NoSuchText as error:
+        hints = [] if os.path.exists(path) else ["--accept RULE_OR_ID --note TEXT begins one"]
+        raise CallerError(f"{OPTION} {path}: {error}", *hints) from error
 
 
 def entries_of(path: str, text: str) -> list[Entry]:
     """The entries of a text. CallerError as `read_review`."""
     try:
-        told = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        told = toml_of(text)
+    except NoSuchText as error:
         raise CallerError(f"{OPTION} {path}: {error}") from error
-    except (RecursionError, ValueError) as error:  # deeply nested, or a number with thousands of digits
-        raise CallerError(f"{OPTION} {path}: no TOML that can be read: {error}") from error
     listed = told.pop(TABLE, [])
     if told:
         raise CallerError(f"{OPTION} {path}: {next(iter(told))!r} means nothing here; entries begin with [[{TABLE}]]")

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,7 @@ from analyser.registry.queries import quoted
 from analyser.registry.tables import ALL_TABLES
 from analyser.severity import SEVERITIES
 from app.cli.names import near_names
+from app.cli.small_files import NoSuchText, small_text, toml_of
 from app.expect.bound import check_about, check_condition, check_query
 from app.expect.comparison import comparison
 from app.expect.errors import RulesError
@@ -133,28 +133,17 @@ class _Entry:
 def read_rules(path: str) -> list[Expectation]:
     """The expectations of a file. RulesError where it is not there, too large, no TOML, or an entry is wrong."""
     try:
-        if not os.path.isfile(path):
-            raise RulesError(f"{path}: {'that is no file' if os.path.exists(path) else 'no such file'}")
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise RulesError(f"{path}: {error.strerror}") from error
-    if len(data) > MOST_BYTES:
-        raise RulesError(f"{path}: larger than {MOST_BYTES >> 20} MB, so these are no rules")
-    try:
-        return expectations_of(path, os.path.basename(path), data.decode())
-    except UnicodeDecodeError as error:
-        raise RulesError(f"{path}: not UTF-8 at byte {error.start}, so it is no TOML") from error
+        return expectations_of(path, os.path.basename(path), small_text(path, MOST_BYTES))
+    except NoSuchText as error:
+        raise RulesError(f"{path}: {error}") from error
 
 
 def expectations_of(path: str, source: str, text: str) -> list[Expectation]:
     """The expectations of a text. source: what people call it."""
     try:
-        told = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        told = toml_of(text)
+    except NoSuchText as error:
         raise RulesError(f"{path}: {error}") from error
-    except (RecursionError, ValueError) as error:  # deeply nested, or a number with thousands of digits
-        raise RulesError(f"{path}: no TOML that can be read: {error}") from error
     listed = told.pop(TABLE, None)
     if told:
         raise RulesError(f"{path}: {next(iter(told))!r} means nothing here; expectations begin with [[{TABLE}]]")

@@ -207,7 +207,7 @@ def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
     done = run("findings", CAPTURE, "--review", review)
     assert (done.returncode, done.stderr.decode()) == (
         2,
-        f"wirewitness: --review {review}: larger than 4 MB, so it is no review\n",
+        f"wirewitness: --review {review}: larger than 4 MB, so somebody else's file\n",
     )
 
 
