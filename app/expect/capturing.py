@@ -1,0 +1,44 @@
+"""The program that captures for a test: packets of interfaces into a file, until standard input ends.
+
+In: a JSON object {interfaces, ports, path} in the first argument. Out: the file, whose appearing says that packets are
+being taken; the exit status NO_RIGHT with a line on standard error where this user may not capture.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+
+from app.cli.failure import CallerError, complain, say
+
+NO_RIGHT = 3
+_USAGE = 2
+# Nobody reads what comes beside the file.
+_BACKLOG_BYTES = 1 << 20
+
+
+def main() -> None:
+    """Run the job in the first argument."""
+    from dataclasses import replace
+
+    from analyser.capture.capturing import Capturing
+    from analyser.capture.outlet import Outlet
+    from analyser.live.capturer import may_capture
+    from app.cli.live_options import capture_job
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests, whose end closes standard input
+    told = json.loads(sys.argv[1])
+    interfaces = tuple(told["interfaces"])
+    if not may_capture():
+        complain(f"no right to capture on {', '.join(interfaces)} (CAP_NET_RAW)")
+        say(f"run as root, or grant it to this Python: sudo setcap cap_net_raw+ep {os.path.realpath(sys.executable)}")
+        sys.exit(NO_RIGHT)
+    try:
+        job = capture_job(interfaces, "", tuple(told["ports"]), told["path"], None)
+    except CallerError as error:
+        error.show()
+        sys.exit(_USAGE)
+    job = replace(job, backlog_bytes=_BACKLOG_BYTES)
+    Capturing(job, Outlet(sys.stdout.fileno(), job.backlog_bytes)).run(sys.stdin.fileno())
