@@ -25,6 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "brokers": ("kafka_views", "Kafka brokers, endpoints and changes of leaders."),
     "clients": ("kafka_views", "Clients of all protocols: library, requests, errors, latency."),
     "records": ("records", "Show Kafka records, as a console consumer does."),
+    "compare": ("compare", "Say what differs between two captures, or two times of one."),
+    "differ": ("differ", "Say what slow or failed exchanges have in common that others have not."),
     "shapes": ("shapes", "Group MongoDB commands by query shape."),
     "detectors": ("detectors", "List the rules behind findings; with CODE the page of one."),
     "guide": ("guide", "How to capture: tcpdump, Kubernetes, Docker, Kafka's request log, keys of TLS."),

@@ -16,6 +16,8 @@ from reports.questions.chance import count_range, least_factor
 from reports.questions.differing_clients import clients_between
 from reports.questions.differing_groups import groups_between
 from reports.questions.differing_operations import errors_between, operations_between
+from reports.questions.differing_settings import settings_between
+from reports.questions.differing_topics import topics_between
 from reports.questions.source import Source
 
 
@@ -27,6 +29,8 @@ class Between(NamedTuple):
     operations: list[dict[str, Any]]
     clients: list[dict[str, Any]]
     groups: list[dict[str, Any]]
+    topics: list[dict[str, Any]]
+    settings: list[dict[str, Any]]
 
 
 def between(
@@ -38,7 +42,7 @@ def between(
     """found: the findings of both. groups: rows of `group_list` of both."""
     return Between(
         findings_between(*found), errors_between(a, b), operations_between(a, b), clients_between(a, b),
-        groups_between(*groups),
+        groups_between(*groups), topics_between(a, b), settings_between(a, b),
     )  # fmt: skip
 
 

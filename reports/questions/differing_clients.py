@@ -17,18 +17,18 @@ from reports.questions.source import Source, rows
 THERE, AWAY = "there", "not there"
 # What stands in an id that is another one at each start.
 _MADE = "'[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9]{8,}|[0-9a-fA-F]{16,}'"
-_NAME = f"coalesce(regexp_replace(client_id, {_MADE}, '*', 'g'), client_address)"
+NAME = f"coalesce(regexp_replace(client_id, {_MADE}, '*', 'g'), client_address)"
 # Of each side at most; who is left out of so many is no news.
 _MOST = 20_000
 _CLIENTS = f"""
-    select protocol, {_NAME} as client, any_value(client_id) as client_id, min(client_address) as client_address,
+    select protocol, {NAME} as client, any_value(client_id) as client_id, min(client_address) as client_address,
            sum(exchanges)::bigint as exchanges,
            string_agg(distinct concat_ws(' ', software_name, software_version), ', '
                       order by concat_ws(' ', software_name, software_version))
                filter (software_name is not null or software_version is not null) as library
     from ({VIEWS["clients"][""].sql}) as t group by all order by exchanges desc, client limit {_MOST}"""
 _VERSIONS = f"""
-    select protocol, {_NAME} as client, coalesce(operation, 'not decoded') as operation,
+    select protocol, {NAME} as client, coalesce(operation, 'not decoded') as operation,
            string_agg(distinct version, ', ' order by version) as versions
     from exchanges where version is not null group by all"""
 Key = tuple[Any, ...]

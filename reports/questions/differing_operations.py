@@ -59,7 +59,7 @@ _ASKED = """
 
 def operations_between(a: Source, b: Source) -> list[dict[str, Any]]:
     """protocol, operation; exchanges, per_second, p50_ms, p99_ms of both; p50, p99, rate (least factors), differs."""
-    seconds = (_seconds(a), _seconds(b))
+    seconds = (seconds_of(a), seconds_of(b))
     made = []
     for key, sides in _pairs(a, b, _OPERATIONS, ("protocol", "operation")).items():
         row: dict[str, Any] = {"protocol": key[0], "operation": key[1]}
@@ -118,6 +118,7 @@ def _pairs(a: Source, b: Source, query: str, names: Sequence[str]) -> dict[tuple
     return {one: (left.get(one, {}), right.get(one, {})) for one in {**left, **right}}
 
 
-def _seconds(source: Source) -> float:
+def seconds_of(source: Source) -> float:
+    """How long the selected time is, at least a ms."""
     span = selected_span_ns(source)
     return max((span[1] - span[0]) / 1e9, 1e-3) if span is not None else 1.0

@@ -16,7 +16,10 @@ from analyser.registry.tables import ALL_TABLES
 class Source(Protocol):
     """The part of `analyser.Analysis` that reports use."""
 
-    options: ReadOptions
+    @property
+    def options(self) -> ReadOptions:
+        """Which rows are selected."""
+        ...
 
     def sql(self, query: str) -> pa.Table:
         """Result of one SELECT over the tables, whatever the options select."""

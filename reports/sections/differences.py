@@ -15,9 +15,18 @@ from reports.questions.differences import Between
 
 Row = Mapping[str, Any]
 # Least factors from which on a difference is told: rates go up and down by themselves, latencies less.
-_TOLD = {"finding": 2.0, "error": 2.0, "latency": 1.5, "rate": 2.0, "client": 1.5, "version": 1.0, "group": 2.0}
+_TOLD = {"finding": 2.0, "error": 2.0, "latency": 1.5, "rate": 2.0, "client": 1.5, "version": 1.0, "group": 2.0,
+         "topic": 2.0, "setting": 1.0}  # fmt: skip
 # Facts have no factor; they stand among the others as if they had this one.
-_FACTS = {"critical": 1000.0, "warning": 100.0, "version": 4.0, "group": 4.0, "client": 4.0}
+_FACTS = {
+    "critical": 1000.0,
+    "warning": 100.0,
+    "version": 4.0,
+    "setting": 4.0,
+    "group": 4.0,
+    "client": 4.0,
+    "topic": 4.0,
+}
 _MOST_RATE = 50.0
 _NAMES_SHOWN = 4
 _LATENCIES = {"p50": "median latency", "p99": "p99 latency"}
@@ -25,7 +34,7 @@ _WRONG = {"refused": "commits refused", "foreign_commits": "commits not by the o
 
 
 class Difference(NamedTuple):
-    """One line. kind: of finding, error, latency, rate, client, version, group. what: constant words and names.
+    """One line. kind: finding, error, latency, rate, client, version, setting, group, topic. what: words and names.
 
     a, b: how it stands on each side, in words. factor: how many times one side has what the other has, at least; facts
     have a fixed one. row: of the table that tells more.
@@ -41,14 +50,18 @@ class Difference(NamedTuple):
     @property
     def measured(self) -> bool:
         """Whether the factor was: facts only stand at their place by one."""
-        return self.kind in ("error", "latency", "rate") or (self.kind == "group" and self.row["wrong"] in _WRONG)
+        return (
+            self.kind in ("error", "latency", "rate")
+            or (self.kind == "group" and self.row["wrong"] in _WRONG)
+            or (self.kind == "topic" and self.row["there_a"] and self.row["there_b"])
+        )
 
 
 def differences(tables: Between) -> list[Difference]:
     """What somebody who compares wants to know, the largest and surest first."""
     every = [
         *_findings(tables.findings), *_errors(tables.errors), *_operations(tables.operations),
-        *_clients(tables.clients), *_groups(tables.groups),
+        *_clients(tables.clients), *_groups(tables.groups), *_topics(tables.topics), *_settings(tables.settings),
     ]  # fmt: skip
     told = [one for one in every if one.factor > 1 and one.factor >= _TOLD[one.kind]]
     return sorted(told, key=lambda one: -one.factor)
@@ -107,6 +120,23 @@ def _groups(made: Sequence[Row]) -> Iterator[Difference]:
             yield Difference("group", f"Group {row['group_id']}: {_WRONG[row['wrong']]}", a, b, row["differs"], row)
     alone = [row for row in made if row["wrong"] == "there"]
     yield from _one_sided("group", alone, "there", "group_id", ("group", "groups"))
+
+
+def _topics(made: Sequence[Row]) -> Iterator[Difference]:
+    """Those that only one side has in one line: for one cause there are many of them."""
+    alone = [row for row in made if row["move"] and not (row["there_a"] and row["there_b"])]
+    yield from _one_sided("topic", alone, "there", "topic", ("topic", "topics"))
+    for row in made:
+        if (move := row["move"]) and row["there_a"] and row["there_b"]:
+            a, b = (_rate(row[f"{move}_per_second_{side}"], row[f"{move}_{side}"]) for side in "ab")
+            what = f"Topic {row['topic']}: batches {move} per second"
+            yield Difference("topic", what, a, b, min(row["differs"], _MOST_RATE), row)
+
+
+def _settings(made: Iterable[Row]) -> Iterator[Difference]:
+    for row in made:
+        what = f"{row['setting']} of {_names(row['clients'])}"
+        yield Difference("setting", what, row["before"], row["after"], _FACTS["setting"], row)
 
 
 def _one_sided(kind: str, made: Sequence[Row], there: str, name: str, nouns: tuple[str, str]) -> Iterator[Difference]:

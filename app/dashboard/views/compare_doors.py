@@ -39,6 +39,14 @@ def _client(row: Row) -> Door:
     return "clients", {"who": client_text(row)}
 
 
+def _setting(row: Row) -> Door:
+    return "clients", {"who": row["clients"][0]}
+
+
+def _topic(row: Row) -> Door:
+    return "kafka-topics", {"topic": row["topic"], "cluster": None}
+
+
 def _group(row: Row) -> Door:
     return "kafka-groups", {"group": group_key(row["cluster_id"], row["group_id"]), "partition": None}
 
@@ -46,5 +54,5 @@ def _group(row: Row) -> Door:
 # By the kinds of `reports.sections.differences`.
 DOORS: Mapping[str, Callable[[Row], Door]] = {
     "finding": _finding, "error": _exchanges, "latency": _exchanges, "rate": _exchanges, "client": _client,
-    "version": _client, "group": _group,
+    "version": _client, "setting": _setting, "group": _group, "topic": _topic,
 }  # fmt: skip

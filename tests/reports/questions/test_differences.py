@@ -185,3 +185,42 @@ def test_a_side_without_exchanges() -> None:
     found = told([], run(1))
     assert {one.kind for one in found} == {"client", "rate"}
     assert {one.a for one in found} == {"none", "none of them"}
+
+
+def fetched(seconds: int, per_second: float, topic: str, seed: int, **setting: Any) -> list[dict[str, Any]]:
+    """Answers that bring records of a topic."""
+    chosen, made, at_s = random.Random(seed), [], 0.0
+    while (at_s := at_s + chosen.expovariate(per_second)) < seconds:
+        who = {"client_id": "reader", "client_address": "10.0.0.1", "replica_id": -1, "max_wait_ms": 500}
+        what = {"topic": topic, "partition": 0, "records_bytes": 100, "ts": int(at_s * SECOND_NS)}
+        made.append({"exchange_id": f"f-{len(made)}", **who, **what, **setting})
+    return made
+
+
+def sides_of(*fetches: list[dict[str, Any]]) -> list[Difference]:
+    rows = [RowsAnalysis({"exchanges": run(seed), "kafka_fetch_partitions": told}) for seed, told in enumerate(fetches)]
+    return differences(between(rows[0], rows[1], ([], []), ([], [])))
+
+
+def test_topics_of_which_more_is_read() -> None:
+    assert sides_of(fetched(60, 8, "orders", 1), fetched(60, 8, "orders", 2)) == []
+    (one,) = sides_of(fetched(60, 8, "orders", 1), fetched(60, 40, "orders", 2))
+    assert (one.kind, one.what) == ("topic", "Topic orders: batches read per second")
+    assert 3 < one.factor < 6
+
+
+def test_topics_of_one_side_share_a_line() -> None:
+    both = fetched(60, 8, "orders", 1)
+    (one,) = sides_of(both, [*both, *fetched(60, 8, "copies", 2), *fetched(60, 8, "audits", 3)])
+    assert (one.what, one.a, one.b, one.measured) == ("Topics audits, copies", "none of them", "2 topics", False)
+
+
+def test_a_setting_that_changed_is_told_with_its_values() -> None:
+    (one,) = sides_of(fetched(60, 8, "orders", 1), fetched(60, 8, "orders", 2, max_wait_ms=50))
+    assert (one.kind, one.what, one.a, one.b) == ("setting", "fetch.max.wait.ms of reader", "500", "50")
+
+
+def test_a_setting_with_values_that_both_sides_have_is_none() -> None:
+    a, b = fetched(60, 8, "orders", 1), fetched(60, 8, "orders", 2)
+    b[3]["max_wait_ms"] = 50
+    assert sides_of(a, b) == []

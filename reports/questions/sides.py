@@ -1,0 +1,61 @@
+"""The two sides of a comparison as sources, and what differs between them. In: analyses; out: tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from analyser.options import ReadOptions
+from analyser.registry.tables import ALL_TABLES
+from reports.questions.causes import findings
+from reports.questions.differences import Between, between
+from reports.questions.differing_settings import SETTINGS_TABLES
+from reports.questions.differing_topics import TOPIC_TABLES
+from reports.questions.group_list import group_list
+from reports.questions.group_owners import PARTITION_TABLES
+from reports.questions.groups import groups
+from reports.questions.kafka_views import VIEWS
+from reports.questions.source import Source
+
+COMPARED_TABLES = sorted({
+    "captures", "findings", "exchanges", "flows", "kafka_share_fetches", "kafka_share_acknowledges",
+    *PARTITION_TABLES, *SETTINGS_TABLES, *TOPIC_TABLES,
+    *(table for command, view in (("clients", ""), ("groups", "state"), ("groups", "share-offsets"))
+      for table in VIEWS[command][view].tables),
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side: a source of which a time is selected. name: a constant word. about: what it is."""
+
+    name: str
+    about: str
+    analysis: Source
+    options: ReadOptions
+
+    def sql(self, query: str) -> pa.Table:
+        """As of Source."""
+        return self.analysis.sql(query)
+
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """As of Source; comparisons ask by SQL alone."""
+        raise NotImplementedError(f"rows of {ALL_TABLES[name].name} are asked for by SQL")
+
+    def up_to_its_end(self) -> Side:
+        """The same with all that was told before."""
+        return Side(self.name, self.about, self.analysis, replace(self.options, from_ns=None))
+
+
+def compared(a: Side, b: Side) -> Between:
+    """What differs between both."""
+    found = [findings(side) for side in (a, b)]
+    return between(a, b, (found[0], found[1]), (_groups(a, found[0]), _groups(b, found[1])))
+
+
+def _groups(side: Side, found: list[Any]) -> list[dict[str, Any]]:
+    at_end = side.up_to_its_end()
+    return group_list(side, at_end, groups(at_end), (), found)

@@ -1,0 +1,67 @@
+"""What stands out among chosen exchanges, for people. In: rows; out: blocks. Values that always go together share a
+line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analyser.words import count
+from reports.formats.document import Block, Cells, Paragraph
+from reports.formats.printable import visible
+from reports.questions.standing_out import MOST_CHANCE, Common
+
+_LEAST_CHANCE = 1e-99
+
+
+def common_blocks(found: Common, where: str, limit: int) -> list[Block]:
+    """limit: so many lines at most."""
+    chosen = f"{count(found.chosen, 'exchange')} with {visible(where)}, against {count(found.rest, 'other')}"
+    made: list[Block] = [Paragraph(f"{chosen}.")]
+    if not found.chosen or not found.rest:
+        which = "No exchange is" if not found.chosen else "All exchanges of these operations are"
+        return [*made, Paragraph(f"{which} like that: there is nothing to compare.")]
+    lines = _lines(found.rows)
+    if not lines:
+        return [
+            *made,
+            Paragraph("Nothing stands out: they are like the others but for what chance makes."),
+            _note(found),
+        ]
+    cells = tuple(
+        (" and ".join(f"{row['dimension']} {visible(str(row['value']))}" for row in line), *_figures(line[0]))
+        for line in lines[:limit]
+    )
+    made.append(Cells(("IN COMMON", "OF THESE", "OF OTHERS", "CHANCE"), cells, numbers=(1, 2, 3), wrapped=(0,)))
+    if len(lines) > limit:
+        made.append(Paragraph(f"{count(len(lines) - limit, 'more line')}: --limit, or --format csv, has them."))
+    return [*made, _note(found)]
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Rows of the same exchanges, as far as numbers tell, in one line; two values of one kind are not the same."""
+    lines: dict[tuple[int, int, int], list[Mapping[str, Any]]] = {}
+    before: Counter[tuple[int, int, str]] = Counter()
+    for row in rows:
+        key = row["chosen"], row["rest"]
+        lines.setdefault((*key, before[*key, row["dimension"]]), []).append(row)
+        before[*key, row["dimension"]] += 1
+    return list(lines.values())
+
+
+def _figures(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    chance = f"{max(row['chance'], _LEAST_CHANCE):.0e}"
+    return _share(row["chosen"], row["of_chosen"]), _share(row["rest"], row["of_rest"]), chance
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part:,} ({100 * part / whole:.1f} %)"
+
+
+def _note(found: Common) -> Paragraph:
+    text = (
+        f"{count(found.values, 'value')} looked at. CHANCE: how often at most something stands out so among all of "
+        f"them, were every exchange by itself; what chance does oftener than {MOST_CHANCE:g} is left out."
+    )
+    return Paragraph(text, tone="quiet")
