@@ -87,6 +87,8 @@ ABOUT_SOME = {
     "app/cli/records.py": "kafka",
     "app/cli/shapes.py": "mongo",
     "app/dashboard/ahead.py": "kafka",
+    "app/mcp/answers.py": "kafka",
+    "app/mcp/server.py": "kafka mongo mqtt",
     "app/dashboard/views/clients.py": "kafka",
     "app/dashboard/views/compare_doors.py": "kafka",
     "reports/questions/client_rows.py": "kafka",

@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "dashboard": ("dashboard", "Look at captures in a browser."),
     "live": ("live", "Decode while capturing: rates, groups, findings as they appear."),
     "crosscheck": ("crosscheck", "Compare every message with what Wireshark's tshark says."),
+    "mcp": ("mcp", "Serve the analysis to an assistant (Model Context Protocol)."),
     "archive": ("archive", "Take captures into a DATASET, run after run, on Spark."),
     "otel": ("otel", "Send exchanges as OpenTelemetry spans, or write them as OTLP JSON."),
 }

@@ -1,0 +1,137 @@
+"""`wirewitness mcp` asked by a real client of the protocol, and the bounds of its answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+import analyser
+from analyser.registry.tables import TABLES
+from app.cli.times import unix_ns
+from app.mcp import answers
+from app.mcp.answers import Answers, NoAnswer
+from tests.app.program import COMMAND, environment, run
+from tests.conftest import SAMPLES
+
+SAMPLE = SAMPLES / "kafka_fenced_commit.pcapng"
+Asked = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def told() -> Iterator[Answers]:
+    def no_index() -> Any:
+        raise AssertionError("nobody asks for a message here")
+
+    with analyser.read(SAMPLE, tables=list(TABLES)) as analysis:
+        yield Answers(analysis, no_index, unix_ns)
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_client_asks_over_standard_input() -> None:
+    """All tools, in one session of the official client with the program."""
+
+    async def session() -> dict[str, Any]:
+        words = [*COMMAND[1:], "mcp", str(SAMPLE)]
+        program = StdioServerParameters(command=COMMAND[0], args=words, env=environment(), cwd=os.getcwd())
+        async with Client(program) as client:
+            tools = await client.list_tools()
+            found: dict[str, Any] = {"tools": {tool.name: tool for tool in tools.tools}}
+            first = await client.call_tool("findings", {"limit": 1})
+            [row] = lines(first.content[0].text)[:1]
+            [evidence, *_] = (await client.call_tool("finding", {"finding_id": row["finding_id"]})).content
+            where = lines(evidence.text)[0]["evidence"]
+            message_id = (json.loads(where) if isinstance(where, str) else where)[0]["message_id"]
+            asked = {
+                "overview": {}, "rule": {"code": row["code"]}, "tables": {}, "columns": {"table": "flows"},
+                "query": {"sql": "select count(*) as n from exchanges"}, "groups": {"group": "payments-ledger"},
+                "message": {"message_id": message_id},
+            }  # fmt: skip
+            for name, given in asked.items():
+                found[name] = (await client.call_tool(name, given)).content[0].text
+            wrong = await client.call_tool("query", {"sql": "select * from read_csv('/etc/passwd')"})
+            return {**found, "first": row, "wrong": (wrong.is_error, wrong.content[0].text)}
+
+    found = asyncio.run(session())
+    assert set(found["tools"]) == {
+        "overview", "findings", "finding", "rule", "tables", "columns", "query", "groups", "message",
+    }  # fmt: skip
+    assert all(tool.annotations.read_only_hint and tool.description for tool in found["tools"].values())
+    assert found["first"]["code"] == "KAF105"
+    assert "Finds" in found["rule"]
+    assert '"protocol":"kafka"' in found["overview"]
+    assert lines(found["query"]) == [{"n": 456}]
+    assert {row["group_id"] for row in lines(found["groups"])} == {"payments-ledger"}
+    assert "OffsetCommit" in found["message"]
+    assert '"column": "flow_id"' in found["columns"]
+    assert found["wrong"][0]
+    assert "root:" not in found["wrong"][1]
+
+
+def test_answers_end_after_so_many_rows_and_say_so(told: Answers) -> None:
+    found = lines(told.query("select * from range(5000)", 7))
+    assert len(found) == 8
+    assert found[-1] == {"more": True, "shown": 7, "hint": "narrow the question, or count"}
+    assert len(lines(told.query("select * from range(5000)", 10**9))) == answers.MOST_ROWS + 1
+    assert lines(told.query("select * from range(7)", 7))[-1] == {"range": 6}
+
+
+def test_answers_end_after_so_many_characters(told: Answers) -> None:
+    text = told.query("select repeat('x', 1000) as x from range(500)", 1000)
+    assert len(text) < answers.MOST_CHARACTERS + 200
+    assert lines(text)[-1]["more"]
+
+
+def test_a_query_without_an_end_is_given_up(told: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MOST_SECONDS", 1.0)
+    began = time.monotonic()
+    with pytest.raises(NoAnswer):
+        told.query("select count(*) from range(10000000) a, range(10000000) b where a.range * b.range % 7 = 3")
+    assert time.monotonic() - began < 60
+    assert lines(told.query("select 1 as one")) == [{"one": 1}]
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda told: told.columns("nope"), "there is no table nope"),
+        (lambda told: told.query("drop table exchanges"), "syntax error"),
+        (lambda told: told.query("copy exchanges to '/tmp/x.csv'"), "syntax error"),
+        (lambda told: told.finding("nope"), "there is no finding nope"),
+        (lambda told: told.rule("XXX999"), "there is no rule XXX999"),
+        (lambda told: told.groups(at="yesterday"), "yesterday"),
+        (lambda told: told.findings("' or 1=1 --", 5) or (_ for _ in ()).throw(NoAnswer("none")), "none"),
+    ],
+    ids=["table", "drop", "copy", "finding", "rule", "time", "quotes"],
+)
+def test_what_has_no_answer_says_why(ask: Callable[[Answers], str], said: str, told: Answers) -> None:
+    with pytest.raises(NoAnswer, match=said):
+        ask(told)
+
+
+def test_payload_is_shown_on_request_only() -> None:
+    path = SAMPLES / "kafka_healthy.pcapng"
+    shown = {}
+    for payload in (False, True):
+        options = replace(analyser.ReadOptions(), payload=payload)
+        with analyser.read(path, tables=["kafka_records"], options=options) as analysis:
+            one = Answers(analysis, lambda: None, unix_ns, payload)  # type: ignore[arg-type, return-value]
+            shown[payload] = lines(one.query("select count(key) as keys from kafka_records"))[0]["keys"]
+    assert shown[False] == 0
+    assert shown[True] > 0
+
+
+def test_standard_input_is_no_capture() -> None:
+    done = run("mcp", "-")
+    assert done.returncode == 2
+    assert "standard input has the questions here" in done.stderr.decode()
