@@ -10,6 +10,7 @@ import pytest
 
 from tests.app.program import run
 from tests.conftest import SAMPLES
+from tests.support.shares import share
 
 MQTT = SAMPLES / "mqtt_takeover_loop.pcapng"
 HOLDS = "[[expect]]\nname = 'a'\ntable = 'exchanges'\ncount = '> 0'\n"
@@ -82,7 +83,7 @@ def test_the_list_and_the_rules_of_one() -> None:
     assert run("expect", "--print", "mongo").returncode == 2
 
 
-@pytest.mark.parametrize("width", [60, 160])
+@pytest.mark.parametrize("width", share([60, 160], [60]))
 def test_it_fits_into_the_terminal(tmp_path: Path, width: int) -> None:
     path = rules(tmp_path, HOLDS.replace("> 0", "== 0"), FAILS, NOTHING)
     text = run("expect", path, MQTT.name, "--quiet", COLUMNS=str(width), cwd=SAMPLES).stdout.decode()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -30,6 +31,16 @@ def go_program(name: str, folder: Path = CLIENTS_DIR) -> str:
     env = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
     run([go_command(), "build", "-trimpath", "-o", str(binary), "."], cwd=folder / name, env=env)
     return str(binary)
+
+
+def go_program_with(name: str, module: str, version: str) -> str:
+    """Build the program NAME with another version of a module than its go.mod asks for; the binary's path."""
+    folder = WORK_DIR / "go-variants"
+    variant = f"{name}-{version}"
+    shutil.copytree(CLIENTS_DIR / name, folder / variant, dirs_exist_ok=True)
+    env = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod"}
+    run([go_command(), "get", f"{module}@{version}"], cwd=folder / variant, env=env)
+    return go_program(variant, folder)
 
 
 def java_command(*words: str) -> list[str]:

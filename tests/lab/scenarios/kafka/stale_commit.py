@@ -71,12 +71,17 @@ def _reorder(run: Run) -> None:
     billing.wait_for_event("session")
     quiet = _produce(run, "orders-quiet", "orders", QUIET, "400ms", "paid")
     for batch in range(BATCHES):
-        _produce(run, f"orders-busy-{batch}", "orders", BUSY, "60ms", "paid", BUSY_ROUNDS, *BUSY_SHAPE).finish()
+        busy(run, batch).finish()
         time.sleep(0.5)
         if len(_regressions_of(REORDERED_GROUP, run.records())) >= ENOUGH_REGRESSIONS:
             break
     quiet.terminate()
     billing.terminate()
+
+
+def busy(run: Run, batch: int) -> Process:
+    """Start one batch of messages in the shape in which commits overtake each other."""
+    return _produce(run, f"orders-busy-{batch}", "orders", BUSY, "60ms", "paid", BUSY_ROUNDS, *BUSY_SHAPE)
 
 
 def _regressions_of(group: str, records: list[LogRecord]) -> list[tuple[commits.Commit, commits.Commit]]:
