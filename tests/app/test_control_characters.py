@@ -86,7 +86,7 @@ def test_tables(capture: Path, table: str, format_: str) -> None:
 COMMANDS = [
     ["groups"], ["groups", "--over-time"], ["groups", "--state"], ["groups", "--members"], ["topics"],
     ["topics", "--partitions"], ["clients"], ["clients", "--versions"], ["brokers"], ["brokers", "--changes"],
-    ["shapes"], ["otel"],
+    ["shapes"], ["otel"], ["findings"],
 ]  # fmt: skip
 
 
