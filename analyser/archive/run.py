@@ -29,6 +29,7 @@ from analyser.capture import CaptureError, CaptureStats
 from analyser.reading.facts import capture_remarks, captures_table
 from analyser.registry.tables import TABLES
 from analyser.rows.fields import row_fields
+from analyser.storage.folders import FolderPath, StorePath, folder_at
 from analyser.tables.joined import NEEDED
 from analyser.tables.needed import needed_tables
 from dissectors.registry import dissectors
@@ -76,7 +77,7 @@ def archive(
     from analyser.archive.decode.source import register
 
     options = options or ArchiveOptions()
-    with Change.begin(Path(dataset).absolute(), rebuild=options.rebuild) as change:
+    with Change.begin(_place(dataset), rebuild=options.rebuild, scratch=_scratch(dataset, spark, options)) as change:
         options = options_as_before(options, change)
         check_state(change)
         joins = {*NEEDED} <= {*needed_tables(TABLES if options.tables is None else options.tables)}
@@ -96,9 +97,27 @@ def _nothing_new(change: Change, plan: Plan) -> Summary:
     return Summary(None, known=plan.known, aside=plan.aside)
 
 
-def compact_dataset(dataset: str | os.PathLike[str], spark: SparkSession) -> tuple[int, int]:
+def _place(dataset: str | os.PathLike[str]) -> FolderPath:
+    root = folder_at(os.fspath(dataset))
+    return root if isinstance(root, StorePath) else root.absolute()
+
+
+def _scratch(dataset: str | os.PathLike[str], spark: SparkSession, options: ArchiveOptions) -> Path | None:
+    """Where a change of a dataset in a store is staged. CaptureError where that has to be told."""
+    in_store = isinstance(folder_at(os.fspath(dataset)), StorePath)
+    if in_store and options.scratch is None and not (spark.sparkContext.master or "").startswith("local"):
+        raise CaptureError(
+            f"{dataset} is in an object store: on a cluster name a folder that all its machines see (--scratch FOLDER)."
+        )
+    return options.scratch.absolute() if options.scratch is not None else None
+
+
+def compact_dataset(
+    dataset: str | os.PathLike[str], spark: SparkSession, options: ArchiveOptions | None = None
+) -> tuple[int, int]:
     """Put the parts of a dataset together; how many there were, and are. Raises DatasetError, DatasetBusy."""
-    with Change.begin(Path(dataset).absolute(), create=False) as change:
+    scratch = _scratch(dataset, spark, options or ArchiveOptions())
+    with Change.begin(_place(dataset), create=False, scratch=scratch) as change:
         check_state(change)
         before = len(change.parts())
         with going_on_from(change.root):
@@ -179,7 +198,8 @@ class _Run:
         change, folder = self._change, self._change.staging / "_detect"
         folder.mkdir()
         parts = {table: [str(change.location(part)) for part in change.parts(table)] for table in self._wanted}
-        found = detect(self._spark, parts, folder)
+        sizes = {table: sum(part.bytes for part in change.parts(table)) for table in self._wanted}
+        found = detect(self._spark, parts, sizes, folder)
         name = f"{change.run}-findings"
         change.add(*write_parts("findings", found.findings.to_batches(), change.staging, name, provisional=True))
         return dict(Counter(found.findings.column("severity").to_pylist())), found.failures

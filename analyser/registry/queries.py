@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -49,7 +49,7 @@ _OF_A_FILE = re.compile(r"(?i)file '[^']+\.parquet'")
 
 
 def open_connection(
-    folder: Path, readable: Sequence[str | Path] = (), memory: str = DUCKDB_MEMORY
+    folder: Path, readable: Iterable[object] = (), memory: str = DUCKDB_MEMORY
 ) -> duckdb.DuckDBPyConnection:
     """A connection within fixed memory that reaches no Python variables and no files outside these folders.
 

@@ -7,15 +7,12 @@ programs write them, are read for it.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection
-from pathlib import Path
-from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analyser.storage.files import FilePath
+from analyser.storage.files import FilePath, for_parquet
 
 
 def lacking(schema: pa.Schema, path: FilePath | None) -> str | None:
@@ -32,7 +29,7 @@ def lacking(schema: pa.Schema, path: FilePath | None) -> str | None:
 
 
 def _lacking(must: Collection[str], path: FilePath) -> str | None:
-    with pq.ParquetFile(path if isinstance(path, Path) else io.BufferedReader(cast(io.RawIOBase, path.open()))) as file:
+    with pq.ParquetFile(for_parquet(path)) as file:
         columns = (file.schema.column(number) for number in range(len(file.schema)))
         optional = [str(one.path) for one in columns if one.max_definition_level and one.path in must]
         if not optional:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from analyser.storage.address import address_of, local_path
 from analyser.storage.objects import ObjectPath, object_at
+
+if TYPE_CHECKING:
+    import duckdb
 
 FilePath: TypeAlias = Path | ObjectPath
 
@@ -24,3 +29,17 @@ def file_at(name: str) -> FilePath | None:
     OSError."""
     address = address_of(name)
     return local_path(name) if address is None else object_at(address)
+
+
+def for_parquet(path: FilePath) -> Path | io.BufferedReader:
+    """What readers of Parquet take: they ask an object for the ranges that they need."""
+    return path if isinstance(path, Path) else io.BufferedReader(cast(io.RawIOBase, path.open()))
+
+
+def let_reach(connection: duckdb.DuckDBPyConnection, places: Iterable[object]) -> None:
+    """Let a connection read below those of the places that are addresses, where its settings allow it."""
+    found = (address_of(str(place)) for place in places)
+    for scheme in sorted({address.scheme for address in found if address is not None}):
+        from analyser.storage.for_duckdb import Objects
+
+        connection.register_filesystem(Objects(scheme))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from analyser.storage.address import Address, address_of, local_path
+from analyser.storage.files import FilePath
 from analyser.storage.objects import ObjectPath, object_at
 from analyser.strange_files import text_of
 
@@ -59,6 +60,11 @@ def folder_at(name: str | Path | StorePath) -> FolderPath:
         return name
     address = address_of(name)
     return local_path(name) if address is None else StorePath(address)
+
+
+def file_in(path: FolderPath) -> FilePath:
+    """The file there; an object is looked for. OSError."""
+    return path.file() if isinstance(path, StorePath) else path
 
 
 def text_at(path: FolderPath) -> str:

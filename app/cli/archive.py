@@ -45,7 +45,9 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
 
 @click.command()
 @click.argument("inputs", nargs=-1, metavar="INPUT...")
-@click.option("--output", required=True, metavar="DATASET", help="Directory of the dataset; made when it is not there.")
+@click.option(
+    "--output", required=True, metavar="DATASET", help="Directory or address of the dataset; made when it is not there."
+)
 @click.option("--master", metavar="URL",
               help="Spark's master: local[N] (the default: this machine, all its processors), spark://HOST:PORT, yarn, "
                    "k8s://...")  # fmt: skip
@@ -70,6 +72,9 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
 )
 @click.option("--shares", type=click.IntRange(1, 4096), metavar="N",
               help="Deal connections into N shares, each decoded by one task (32); the first run decides.")  # fmt: skip
+@click.option("--scratch", metavar="FOLDER", type=click.Path(exists=True, file_okay=False, path_type=Path),
+              help="Where a run writes meanwhile when DATASET is in an object store: on a cluster a folder that all "
+                   "its machines see.")  # fmt: skip
 @click.option("--driver-memory", default="640m", show_default=True, metavar="SIZE", help="Heap of Spark's driver.")
 @click.option("--executor-memory", default="640m", show_default=True, metavar="SIZE", help="Heap of each executor.")
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Any setting of Spark. Repeatable.")
@@ -80,7 +85,8 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
 def archive(
     *, inputs: tuple[str, ...], output: str, follow: bool, compact: bool, quiet: bool, debug: bool, **how: Any
 ) -> Status:
-    """Take captures into a DATASET directory, which every other command reads like a capture.
+    """Take captures into a DATASET, a directory or an address in an object store, which other commands read like a
+    capture.
 
     INPUT is a capture, a request log or log segment of a Kafka broker, a directory of such files, a pattern in
     quotes, or an address in an object store, which stands for all that lies below it. Files that the dataset already
@@ -93,6 +99,7 @@ def archive(
       wirewitness archive '/captures/*/kafka-*.pcap.gz' --output /data/traffic --since 2026-11-01
       wirewitness archive s3://company-captures/2026/ --output /data/traffic
       wirewitness archive /captures --output /data/traffic --follow
+      wirewitness archive s3://company-captures/2026/ --output s3://company-data/traffic
       wirewitness archive /captures --output /data/traffic --master spark://head:7077
       wirewitness archive --output /data/traffic --compact
       wirewitness analyse /data/traffic --from 2026-11-20T13:00:00Z
@@ -104,7 +111,7 @@ def archive(
         raise click.UsageError("Missing argument 'INPUT...'.")
     with _faults_as_lines():
         if compact:
-            return _compacted(output, _session_settings(how), quiet)
+            return _compacted(output, how, quiet)
         options = _archive_options(how)
         settings = _session_settings(how)
         work = _Archiving(inputs, output, options, quiet)
@@ -120,8 +127,10 @@ class _Archiving:
         self._begun = time.monotonic()
         self._told: set[str] = set()
 
-    def run(self, spark: Any, *, noting: bool = True) -> None:
-        """One run and its lines. noting: also of what is left out by choice, and that there was nothing to do."""
+    def run(self, spark: Any, *, noting: bool = True) -> bool:
+        """One run and its lines; whether a store did not give something that the next run is to try again. noting: also
+        of what is left out by choice, and that there was nothing to do."""
+        from analyser.archive.intake.arriving import AGAIN
         from analyser.archive.run import archive as take_in
 
         with _progress(self.quiet, self._begun) as progress:
@@ -134,20 +143,23 @@ class _Archiving:
         if summary.files or noting:
             write_text("".join(f"{line}\n" for line in result_lines(summary, self.output)))
         self.status = max(self.status, status_of(summary, self.output))
+        return any((one.reason or "").endswith(AGAIN) for one in summary.aside)
 
-    def run_again(self, spark: Any) -> None:
+    def run_again(self, spark: Any) -> bool:
         """One of many runs: what is still being written is no news, and that there is no capture yet no end."""
         from analyser.archive.dataset.place import is_dataset
+        from analyser.archive.intake.arriving import AGAIN
         from analyser.capture import CaptureError
 
         try:
-            self.run(spark, noting=False)
+            is_left = self.run(spark, noting=False)
         except CaptureError as error:
             if is_dataset(self.output):
                 raise
             self._tell([str(error)])
-        else:
-            self.options = replace(self.options, rebuild=False)
+            return AGAIN in str(error)
+        self.options = replace(self.options, rebuild=False)
+        return is_left
 
     def _tell(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -156,12 +168,12 @@ class _Archiving:
                 complain(line)
 
 
-def _compacted(output: str, settings: SessionSettings, quiet: bool) -> Status:
-    from analyser.archive.run import compact_dataset
+def _compacted(output: str, how: dict[str, Any], quiet: bool) -> Status:
+    from analyser.archive.run import ArchiveOptions, compact_dataset
     from reports.formats.printable import visible
 
-    with _session(settings, quiet) as spark:
-        before, after = compact_dataset(output, spark)
+    with _session(_session_settings(how), quiet) as spark:
+        before, after = compact_dataset(output, spark, ArchiveOptions(scratch=how["scratch"]))
     write_text(f"{visible(output)}: {before:,} parts before, {after:,} now\n")
     return Status.DONE
 
@@ -226,6 +238,7 @@ def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
         shares=how["shares"] or SHARES,
         inline=how["inline"],
         rebuild=how["rebuild"],
+        scratch=how["scratch"],
         intake=Intake(since_ns, until_ns),
     )
 

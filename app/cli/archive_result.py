@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli.failure import Status
@@ -96,11 +95,17 @@ def _clock_sentences(output: str) -> list[str]:
     import pyarrow.parquet as pq
 
     from analyser.archive.dataset.dataset import Dataset
+    from analyser.storage.files import file_at, for_parquet
 
-    dataset = Dataset.open(Path(output))
+    dataset = Dataset.open(output)
     told: list[str] = []
     for path in dataset.paths(dataset.parts("findings")):
-        rows = pq.read_table(path, columns=["code", "sentence"], partitioning=None).to_pylist()
+        file = file_at(path)
+        rows = (
+            []
+            if file is None
+            else pq.read_table(for_parquet(file), columns=["code", "sentence"], partitioning=None).to_pylist()
+        )
         told += [row["sentence"] for row in rows if row["code"] == _CLOCKS]
     return told
 

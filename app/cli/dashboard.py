@@ -113,7 +113,6 @@ def _files(captures: Sequence[str], *, apart: bool) -> Iterator[list[str]]:
     from analyser.archive.dataset.place import one_dataset
     from analyser.capture import CaptureError
     from analyser.own_files import TemporaryFolder
-    from analyser.storage.address import address_of
     from app.dashboard.snapshots import is_live
 
     check_standard_input(captures)
@@ -123,10 +122,6 @@ def _files(captures: Sequence[str], *, apart: bool) -> Iterator[list[str]]:
         for one in [[path] for path in paths] if apart else [paths]:
             try:
                 dataset = one_dataset(one)
-                if dataset is not None and address_of(str(dataset)) is not None:
-                    raise CallerError(
-                        f"{dataset} is a dataset in an object store; the dashboard opens those of this machine."
-                    )
                 if dataset is None and not (len(one) == 1 and is_live(one[0])):
                     wrong += _unreadable(one)
             except CaptureError as error:

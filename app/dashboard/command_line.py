@@ -6,7 +6,6 @@ import shlex
 
 import streamlit as st
 
-from analyser.archive.dataset.place import is_dataset
 from app.dashboard.offers import without_folder
 from app.dashboard.opened import Opened
 from app.dashboard.text import line
@@ -21,7 +20,7 @@ def show_command(command: str, about: str = "The same on the command line:") -> 
 
 def command_line(opened: Opened, command: str, *words: str) -> str:
     """`wirewitness COMMAND CAPTURE... words`, as a shell takes it."""
-    captures = [str(opened.folder)] if is_dataset(opened.folder) else map(without_folder, opened.paths)
+    captures = [str(opened.folder)] if opened.is_dataset else map(without_folder, opened.paths)
     reading = opened.reading
     options = [f"--decode-as={port}={protocol}" for port, protocol in sorted(reading.decode_as.items())]
     options += [f"--topic-id={name}={topic_id}" for topic_id, name in sorted(reading.topic_ids.items())]

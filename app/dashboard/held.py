@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from pathlib import Path
 
 import streamlit as st
 
 from analyser.archive.dataset.place import is_dataset
+from analyser.storage.folders import StorePath, folder_at
 from app.dashboard.gate import visitor_cookie
 from app.dashboard.jobs import Jobs
 from app.dashboard.offers import Offer, Uploads
@@ -44,7 +44,7 @@ def private() -> bool:
 
 
 @st.cache_resource(show_spinner=False, max_entries=6, on_release=lambda opened: opened.close())
-def opened(folder: str, version: int) -> Opened:
+def opened(folder: str, version: str) -> Opened:
     """Kept tables or a dataset, opened once for all sessions. version: changes when a dataset does."""
-    path = Path(folder)
-    return Opened.dataset(path) if is_dataset(path) else Opened.kept(path)
+    path = folder_at(folder)
+    return Opened.dataset(path) if isinstance(path, StorePath) or is_dataset(path) else Opened.kept(path)

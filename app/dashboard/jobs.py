@@ -24,6 +24,7 @@ from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.evidence.cache import cache_folder, part
 from analyser.evidence.identity import capture_key
 from analyser.own_files import TemporaryFolder
+from analyser.storage.folders import FolderPath
 from app.dashboard.opened import META, reading_options
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -162,10 +163,10 @@ def key_of(paths: Sequence[str], options: Mapping[str, Any]) -> str:
     return f"{_KEPT}{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"
 
 
-def discard(folder: Path) -> None:
+def discard(folder: FolderPath) -> None:
     """Remove kept tables that are damaged from the cache; nothing that lies elsewhere."""
     root = cache_folder()
-    if root is not None and folder.parent == root and folder.name.startswith(_KEPT):
+    if root is not None and isinstance(folder, Path) and folder.parent == root and folder.name.startswith(_KEPT):
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import streamlit as st
 
 from analyser.archive.dataset.place import one_dataset
 from analyser.capture import CaptureError
+from analyser.storage.folders import FolderPath, folder_at
 from app.dashboard import held, state
 from app.dashboard.jobs import Job, Standing, kept_tables, key_of
 from app.dashboard.live import live_folder, live_runs, show_start, show_waiting
@@ -97,7 +97,7 @@ def close() -> None:
     state.forget()
 
 
-def tables_of(offer: Offer) -> tuple[str, Path | None]:
+def tables_of(offer: Offer) -> tuple[str, FolderPath | None]:
     """Under which key the tables of a capture are kept, or why it cannot be read; and where they are if they are."""
     known: dict[str, str] = st.session_state.setdefault("ww_keys", {})
     folder = live_folder(offer)
@@ -108,7 +108,7 @@ def tables_of(offer: Offer) -> tuple[str, Path | None]:
     except CaptureError as error:
         return str(error), None
     if dataset is not None:
-        return "", Path(dataset)
+        return "", folder_at(dataset)
     if offer.id not in known:
         try:
             known[offer.id] = key_of(offer.paths, offer.options)

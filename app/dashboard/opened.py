@@ -27,6 +27,8 @@ from analyser.options import ReadOptions
 from analyser.registry.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
 from analyser.registry.required import lacking
 from analyser.registry.tables import TABLES, arrow_schema
+from analyser.storage.address import address_of
+from analyser.storage.folders import FolderPath, StorePath
 from analyser.strange_files import is_no_file, text_of
 from app.dashboard.answers import kept_answer
 from reports.questions.source import narrowed, rows
@@ -63,21 +65,24 @@ def reading_options(given: Mapping[str, Any]) -> ReadOptions:
     )
 
 
-def version_of(folder: Path) -> int:
+def version_of(folder: FolderPath) -> str:
     """Changes when the tables in the folder do. OSError: they are gone."""
+    if isinstance(folder, StorePath):
+        state = (folder / MANIFEST).file().state
+        return state.tag or str(state.st_mtime_ns)
     kept = folder / META
-    return (kept if kept.exists() else folder / MANIFEST).stat().st_mtime_ns
+    return str((kept if kept.exists() else folder / MANIFEST).stat().st_mtime_ns)
 
 
 class Opened:
     """Tables of one capture, read only.
 
-    reading: how the capture was read. paths: its files.
+    reading: how the capture was read. paths: its files. is_dataset: they are a dataset's.
     """
 
-    def __init__(self, folder: Path, kept: Mapping[str, Any], connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, folder: FolderPath, kept: Mapping[str, Any], connection: duckdb.DuckDBPyConnection) -> None:
         """kept: what is known besides the tables. connection: has a view of every table."""
-        self.folder = folder
+        self.folder, self.is_dataset = folder, False
         self.options = ReadOptions()
         self.reading = reading_options(kept["options"])
         self.paths: tuple[str, ...] = tuple(kept["paths"])
@@ -89,7 +94,7 @@ class Opened:
         self._bytes = 0
         self._worked_out: dict[Hashable, Any] = {}
         # Answers that somebody else wrote are none: not those of a dataset, nor of another user's live capture.
-        self._answered = folder.parent == cache_folder()
+        self._answered = isinstance(folder, Path) and folder.parent == cache_folder()
         self._connection = connection
         self._closing: Callable[[], None] = connection.close
 
@@ -117,18 +122,19 @@ class Opened:
             raise TablesDamaged(f"What was kept of its analysis cannot be read: {_line(error)}") from error
 
     @classmethod
-    def dataset(cls, folder: Path) -> Opened:
+    def dataset(cls, folder: FolderPath) -> Opened:
         """A dataset, its tables where they lie. CaptureError: it cannot be read."""
-        analysis = analyser.read(folder)
+        analysis = analyser.read(str(folder))
         connection = analysis.connection
         for name in TABLES:
             if name not in analysis.tables():
                 connection.register(name, arrow_schema(name).empty_table())
-        # Packets are not in a dataset; they can be shown where its captures still are.
-        inputs = [one.path for one in Dataset.open(folder).manifest.inputs if Path(one.path).is_file()]
+        # Packets are not in a dataset; they can be shown where its captures still are. A store is not asked here.
+        paths = (one.path for one in Dataset.open(folder).manifest.inputs)
+        inputs = [path for path in paths if address_of(path) is not None or Path(path).is_file()]
         kept = {"options": {}, "paths": inputs, "remarks": analysis.remarks, "unread": [], "failures": []}
         opened = cls(folder, kept, connection)
-        opened._closing = analysis.close
+        opened._closing, opened.is_dataset = analysis.close, True
         return opened
 
     def close(self) -> None:
@@ -138,6 +144,8 @@ class Opened:
 
     @property
     def _there(self) -> bool:
+        if isinstance(self.folder, StorePath):  # what is gone there says so itself
+            return True
         return (self.folder / META).exists() or (self.folder / MANIFEST).exists()
 
     def sql(self, query: str) -> pa.Table:
@@ -146,7 +154,7 @@ class Opened:
             if query in self._answers:
                 self._answers.move_to_end(query)
                 return self._answers[query]
-            answer = kept_answer(self.folder, query) if self._answered else None
+            answer = kept_answer(self.folder, query) if self._answered and isinstance(self.folder, Path) else None
             if answer is None:
                 answer = self._run(query)
             self._remember(query, answer)

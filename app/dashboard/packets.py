@@ -14,7 +14,6 @@ from typing import Any, overload
 import streamlit as st
 
 from analyser.archive.dataset.index import open_dataset_index
-from analyser.archive.dataset.place import is_dataset
 from analyser.capture import CaptureError, Source, in_time_order
 from analyser.capture.places import Places, find_places
 from analyser.evidence.bytes import BytesGone
@@ -75,7 +74,7 @@ def payload_of(opened: Opened, message_id: str) -> bytes | None:
 @contextmanager
 def packet_index(opened: Opened) -> Iterator[Index]:
     """The messages of a capture and where their packets lie. Raises NoPackets, CaptureError."""
-    with open_dataset_index(opened.folder) if is_dataset(opened.folder) else _kept_index(opened) as index:
+    with open_dataset_index(opened.folder) if opened.is_dataset else _kept_index(opened) as index:
         index.places = _PlacesOf(index.sources)
         yield index
 

@@ -86,7 +86,7 @@ def capture_sides(view: View) -> Sides | None:
     if folder is None:
         show_reading(other, key, leave=_leave)
         return None
-    version = 0
+    version = ""
     try:
         version = version_of(folder)
         source = Selected(held.opened(str(folder), version), ReadOptions(protocols=view.source.options.protocols))

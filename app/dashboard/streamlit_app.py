@@ -10,6 +10,7 @@ import streamlit as st
 
 from analyser.capture import CaptureError
 from analyser.registry.queries import QueryError
+from analyser.storage.folders import FolderPath
 from app.dashboard import held, state
 from app.dashboard.jobs import discard
 from app.dashboard.landing import show_failed, show_landing, show_reading, tables_of
@@ -61,8 +62,8 @@ def main() -> None:
     state.finish()
 
 
-def _show_capture(offer: Offer, folder: Path) -> None:
-    version = 0
+def _show_capture(offer: Offer, folder: FolderPath) -> None:
+    version = ""
     try:
         version = version_of(folder)
         _show_pages(offer, held.opened(str(folder), version))

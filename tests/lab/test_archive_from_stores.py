@@ -190,28 +190,50 @@ def test_what_is_not_there_is_one_line(address: str, says: str, tmp_path: Path) 
     assert len(done.stderr.splitlines()) == 1
 
 
-def following(name: str, folder: Path, dataset: Path) -> Process:
-    command = [sys.executable, "-c", "from app.cli.main import main; main()", "archive", "s3://captures/followed/",
+def following(below: str, folder: Path, dataset: Path, **environment: str) -> Process:
+    command = [sys.executable, "-c", "from app.cli.main import main; main()", "archive", f"s3://captures/{below}/",
                "--output", str(dataset), "--follow", "--master", "local[2]"]  # fmt: skip
-    return Process(name, command, folder, {"PYTHONPATH": str(ROOT)})
+    return Process("following", command, folder, {"PYTHONPATH": str(ROOT), **environment})
 
 
 def test_following_takes_each_object_once_whatever_is_killed(tmp_path: Path) -> None:
     captures, dataset = cut("mqtt_takeover_loop", tmp_path / "captures", 3), tmp_path / "dataset"
     addresses = stored("followed", captures[:1])
-    first = following("first", tmp_path, dataset)
+    first = following("followed", tmp_path, dataset)
     wait_until(lambda: taken_in(dataset) == {*addresses}, "the first object is in", 300)
     addresses += stored("followed", captures[1:2])
     wait_until(lambda: has_results(dataset) or len(taken_in(dataset)) == 2, "the second is decoded", 300)
     first.kill()
     addresses += stored("followed", captures[2:])
-    second = following("second", tmp_path, dataset)
+    second = following("followed", tmp_path, dataset)
     wait_until(lambda: taken_in(dataset) == {*addresses}, "all objects are in", 300)
     second.interrupt()
     second.finish(300)
     read = [one.path for one in Dataset.open(dataset).manifest.inputs if one.status == "read"]
     assert sorted(read) == sorted(addresses)
     assert differences(dataset, addresses) == []
+
+
+def test_what_a_store_does_not_give_is_tried_again_while_following(s3: S3Server, tmp_path: Path) -> None:
+    (capture,) = cut("mqtt_takeover_loop", tmp_path / "captures", 1)
+    dataset, refused = tmp_path / "dataset", list[int]()
+
+    def refuses(request: Request) -> Fault | None:
+        """Once, when packets are read, after the first look and that for keys."""
+        asked = [one for one in front.seen if one.method == "GET" and capture.name in one.path]
+        if len(asked) < 3 or capture.name not in request.path or refused:
+            return None
+        refused.append(request.number)
+        return Fault(403, "AccessDenied")
+
+    put(f"again/{capture.name}", capture.read_bytes())
+    with faulty_front(s3.port, refuses) as front:
+        process = following("again", tmp_path, dataset, **s3.environment(front.port))
+        wait_until(lambda: bool(taken_in(dataset)), "the object is in", 300)
+        process.interrupt()
+        process.finish(300)
+    assert refused
+    assert "the next run tries again" in process.stderr_path.read_text()
 
 
 def test_following_a_store_that_cannot_be_asked_ends_at_once(tmp_path: Path) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.conftest import SAMPLES
 from tests.lab.s3_server import S3Server
 from tests.lab.stored import put, wirewitness
+from tests.support.browser import dashboard, person
 from tests.support.datasets import make_dataset
 from tests.support.faulty_front import Fault, Request, faulty_front
 
@@ -77,10 +80,19 @@ def test_a_store_that_stumbles_changes_nothing(stored: str, dataset: Path, s3: S
     same(there, wirewitness("table", "messages", dataset, "--format", "csv"), dataset)
 
 
-def test_the_dashboard_says_that_it_does_not_open_it(stored: str) -> None:
-    done = wirewitness("dashboard", stored, "--no-browser")
-    assert done.returncode == 2
-    assert f"{stored} is a dataset in an object store" in done.stderr
+def test_the_dashboard_shows_it_and_what_takes_its_place(
+    stored: str, dataset: Path, browser: Browser, tmp_path: Path, s3: S3Server
+) -> None:
+    with dashboard(tmp_path, [stored]) as served, person(browser, served) as one:
+        one.go("/")
+        assert "a stale offset over" in one.reads()
+        one.go("/exchanges?capture=" + parse_qs(urlsplit(one.page.url).query)["capture"][0])
+        assert STALE.name in one.reads()
+        manifest = s3.buckets / "captures/datasets/traffic/wirewitness.json"
+        put("datasets/traffic/wirewitness.json", manifest.read_bytes() + b" ")
+        one.go("/")
+        assert "a stale offset over" in one.reads()
+        assert one.errors == []
 
 
 def test_a_dataset_stands_alone(stored: str) -> None:

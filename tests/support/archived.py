@@ -18,9 +18,10 @@ from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.dataset.stored import from_stored, part_schema
 from analyser.options import ReadOptions
 from analyser.registry.tables import ALL_TABLES, arrow_schema
+from analyser.storage.files import file_at, for_parquet
 
 
-def parts_of(root: Path, table: str) -> pa.Table:
+def parts_of(root: str | Path, table: str) -> pa.Table:
     """The rows of a table as they lie in a dataset."""
     dataset = Dataset.open(root)
     schema = arrow_schema(table)
@@ -30,12 +31,14 @@ def parts_of(root: Path, table: str) -> pa.Table:
 
 def rows_of_part(table: str, path: str | Path) -> pa.Table:
     """The rows of one file of a table, with the columns that they had before they were stored."""
-    with pq.ParquetFile(path) as file:
+    file_there = file_at(str(path))
+    assert file_there is not None
+    with pq.ParquetFile(for_parquet(file_there)) as file:
         rows = [from_stored(table, batch) for batch in file.iter_batches()]
     return pa.Table.from_batches(rows, part_schema(table))
 
 
-def differences(root: Path, captures: Sequence[str | Path], options: ReadOptions | None = None) -> list[str]:
+def differences(root: str | Path, captures: Sequence[str | Path], options: ReadOptions | None = None) -> list[str]:
     """Compare all tables, findings among them, with those of the offline command on these captures."""
     found = []
     with analyser.read(captures, options=options) as offline, analyser.read(root) as kept:

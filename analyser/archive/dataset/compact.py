@@ -28,6 +28,8 @@ from analyser.archive.spark.tasks import dealt, tasks_for
 from analyser.registry.queries import name_list, open_connection, select
 from analyser.registry.tables import ALL_TABLES
 from analyser.rows.timeorder import FLOW
+from analyser.storage.files import let_reach
+from analyser.storage.folders import FolderPath
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +60,7 @@ class MergeJob:
     staging: Path
     run: str
     merges: Sequence[Merge]
-    locations: dict[str, Path]
+    locations: dict[str, FolderPath]
     work: Path
 
 
@@ -149,7 +151,8 @@ def merge_parts(job: MergeJob, merge: Merge) -> list[Part]:
     paths = [str(job.locations[part.path]) for part in merge.parts]
     scratch = job.work / uuid.uuid4().hex
     scratch.mkdir()
-    con = open_connection(scratch, [*{Path(path).parent for path in paths}])
+    con = open_connection(scratch, [*{path.rpartition("/")[0] for path in paths}])
+    let_reach(con, paths)
     try:
         # Staged and old parts lie in different folders: only their names tell their age.
         query = (

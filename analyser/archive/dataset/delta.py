@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -26,6 +27,7 @@ from analyser.extras import how_to_install
 from analyser.registry.tables import ALL_TABLES
 from analyser.storage.folders import FolderPath, StorePath
 from analyser.storage.stores import SETTINGS
+from analyser.storage.writing import names_below
 from analyser.strange_files import is_no_file
 
 if TYPE_CHECKING:
@@ -48,12 +50,12 @@ _MOST_ROWS = 1 << 62
 class DeltaFolder(NamedTuple):
     """One Delta table of a dataset. hidden: it holds the rows of a table that count for no reader."""
 
-    root: Path
+    root: FolderPath
     table: str
     hidden: bool = False
 
     @property
-    def path(self) -> Path:
+    def path(self) -> FolderPath:
         """Where it lies."""
         return self.root / self.prefix
 
@@ -65,7 +67,11 @@ class DeltaFolder(NamedTuple):
     def latest(self) -> int | None:
         """The number of its last version; None where there is no such table. OSError."""
         log = self.path / LOG
-        names = [entry.name for entry in log.iterdir()] if log.is_dir() else []
+        names: Iterable[str] = ()
+        if isinstance(log, StorePath):
+            names = names_below(log)
+        elif log.is_dir():
+            names = [entry.name for entry in log.iterdir()]
         return max((int(found[1]) for name in names if (found := _VERSION.fullmatch(name))), default=None)
 
     def parts(self, version: int) -> list[Part]:
@@ -86,7 +92,7 @@ class DeltaFolder(NamedTuple):
         with _told(self.path):
             if self.latest() is None:
                 create_table_with_add_actions(
-                    str(self.path),
+                    _uri(self.path),
                     schema,
                     adds,
                     partition_by=[*_PLACE],
@@ -94,6 +100,7 @@ class DeltaFolder(NamedTuple):
                     description=ALL_TABLES[self.table].meaning,
                     configuration=_SETTINGS,
                     commit_properties=told,
+                    storage_options=_storage(self.path),
                 )
             else:
                 actions: list[AddAction | RemoveAction] = [*(_remove(self, part, now_ms) for part in removed), *adds]
@@ -121,9 +128,11 @@ class DeltaFolder(NamedTuple):
             _opened(self.path).restore(version)
 
     def vacuum(self) -> None:
-        """Remove files that no version of the last KEPT_HOURS has."""
+        """Remove files that no version of the last KEPT_HOURS has; in a store also those that none ever had, as killed
+        runs leave them."""
+        full = isinstance(self.path, StorePath)
         with _told(self.path):
-            _opened(self.path).vacuum(KEPT_HOURS, dry_run=False, enforce_retention_duration=False)
+            _opened(self.path).vacuum(KEPT_HOURS, dry_run=False, enforce_retention_duration=False, full=full)
 
 
 def delta_folders(root: Path) -> Iterator[DeltaFolder]:
@@ -158,12 +167,21 @@ def parts_at(root: FolderPath, table: str, prefix: str, version: int) -> list[Pa
 def _opened(path: FolderPath, version: int | None = None) -> DeltaTable:
     from deltalake import DeltaTable
 
-    if isinstance(path, StorePath):
-        return DeltaTable(str(path), version=version, storage_options=SETTINGS)
-    for entry in (path / LOG).iterdir():
+    for entry in () if isinstance(path, StorePath) else (path / LOG).iterdir():
         if is_no_file(entry) and not entry.is_dir():  # a pipe would be waited for
             raise DatasetError(f"{entry} is no file; {REBUILD}")
-    return DeltaTable(str(path), version=version)
+    return DeltaTable(_uri(path), version=version, storage_options=_storage(path))
+
+
+def _uri(path: FolderPath) -> str:
+    """As delta-rs takes it, which decodes addresses."""
+    if isinstance(path, StorePath):
+        return f"{path.address.scheme}://{path.address.store}/{quote(path.address.key)}"
+    return str(path)
+
+
+def _storage(path: FolderPath) -> dict[str, str] | None:
+    return SETTINGS if isinstance(path, StorePath) else None
 
 
 @contextmanager
@@ -231,7 +249,7 @@ def _inner(folder: DeltaFolder, part: Part) -> str:
     return part.path.removeprefix(f"{folder.prefix}/")
 
 
-def in_folders(root: Path, parts: Iterable[Part]) -> dict[DeltaFolder, list[Part]]:
+def in_folders(root: FolderPath, parts: Iterable[Part]) -> dict[DeltaFolder, list[Part]]:
     """Parts by the Delta table that they belong to."""
     found: dict[DeltaFolder, list[Part]] = {}
     for part in parts:

@@ -17,11 +17,14 @@ from pyarrow import feather
 from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.faults import FAULTS, RAISE, caught, described
 from analyser.rows.timeorder import FLOW
+from analyser.storage.folders import FolderPath, StorePath
 
 
-def check_files(root: Path, folder: Path | None, parts: Sequence[str]) -> None:
+def check_files(root: FolderPath, folder: Path | None, parts: Sequence[str]) -> None:
     """DatasetError where something in the folder, or a part, is no file of its own in the dataset: a link to anywhere,
-    which a run would read, copy or replace, or a pipe, which it would wait for."""
+    which a run would read, copy or replace, or a pipe, which it would wait for. In a store there is neither."""
+    if isinstance(root, StorePath):
+        return
     try:
         there = root.resolve()
         places = {(root / part).parent for part in parts}
@@ -57,7 +60,7 @@ def kept_table(path: Path, expected: pa.Schema | None = None) -> pa.Table:
 
 
 @contextmanager
-def going_on_from(place: Path | None) -> Iterator[None]:
+def going_on_from(place: FolderPath | None) -> Iterator[None]:
     """What goes wrong in the block is a DatasetError where a run goes on from what PLACE holds; None: from nothing.
 
     Values of the right kind that nobody would write fail wherever they are used. What the system says of disks and

@@ -44,11 +44,12 @@ def put_away(root: Path, manifest: Manifest | None) -> None:
     None: there is no dataset yet. Raises DatasetError, OSError.
     """
     for folder in [*delta_folders(root)]:
-        if folder.path.is_symlink() or folder.path.parent.is_symlink():
-            raise DatasetError(f"{folder.path} is a link: no change of a dataset is made there.")
+        path = root / folder.prefix
+        if path.is_symlink() or path.parent.is_symlink():
+            raise DatasetError(f"{path} is a link: no change of a dataset is made there.")
         pins = {} if manifest is None else manifest.hidden if folder.hidden else manifest.tables
         if folder.table not in pins:
-            shutil.rmtree(folder.path)
+            shutil.rmtree(path)
         elif folder.latest() != pins[folder.table].version:
             folder.go_back_to(pins[folder.table].version)
     if (root / STAGING).exists() and manifest is not None:

@@ -37,8 +37,7 @@ from analyser.registry.required import lacking
 from analyser.registry.selection import time_columns
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 from analyser.rows.timeorder import FLOW, TIED
-from analyser.storage.files import absolute_name, file_at
-from analyser.storage.folders import StorePath
+from analyser.storage.files import absolute_name, file_at, let_reach
 from analyser.strange_files import is_no_file
 from analyser.tables.table_source import OrderedRows
 
@@ -85,10 +84,7 @@ class DatasetTables:
             root = self._dataset.root.resolve()
             folders = [str(root / table) for table in self._dataset.tables()]
             self._connection = open_connection(Path(self._temporary.name), folders)
-            if isinstance(root, StorePath):
-                from analyser.storage.for_duckdb import Objects
-
-                self._connection.register_filesystem(Objects(root.address.scheme))
+            let_reach(self._connection, [root])
         return self._connection
 
     def close(self) -> None:

@@ -31,6 +31,7 @@ from analyser.archive.decode.state_data import StateError, from_table, to_table
 from analyser.archive.intake.brought import head_stats
 from analyser.archive.intake.ranges import RangeStats
 from analyser.capture import CaptureError, CaptureStats, Source
+from analyser.capture.sources import explain
 from analyser.collector import collector_paused
 from analyser.context.named_by import NAMED_BY
 from analyser.options import ReadOptions
@@ -39,6 +40,7 @@ from analyser.rows.handed_over import HandedOver, batches_of
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import FLOW
 from analyser.storage.files import FilePath
+from analyser.storage.objects import ObjectPath
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch
 from dissectors.registry import dissectors
 
@@ -183,6 +185,11 @@ def _broker_file(pipeline: Pipeline, source: Source, number: int) -> RangeResult
         pipeline.read_broker_file(source, stats, number)
     except CaptureError as failure:
         error = str(failure)
+    if isinstance(source.path, ObjectPath) and any(remark.code == "read_failed" for remark in stats.remarks):
+        try:  # damage, or is it the store?
+            source.path.read(0, 1)
+        except OSError as failure:
+            error = explain(source.name, failure)
     return RangeResult(number, 0, RangeStats(stats, end=stats.captured_bytes), error)
 
 

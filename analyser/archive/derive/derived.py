@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -21,6 +20,7 @@ from analyser.archive.dataset.stored import part_schema, stored_rows
 from analyser.registry.queries import literal, name_list, null_columns, open_connection, quoted, select
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 from analyser.rows.timeorder import FLOW
+from analyser.storage.files import let_reach
 
 PROVISIONAL = "_provisional"
 # Hours of about so many rows are worked on together, from at most so many files.
@@ -40,7 +40,9 @@ def change_connection(change: Change) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection within fixed memory that reads a change's parts and spills into its staging folder."""
     scratch = change.staging / _SCRATCH
     scratch.mkdir(exist_ok=True)
-    con = open_connection(scratch.resolve(), [change.root.resolve()])
+    places = (change.root, change.staging, change.previous_state)
+    con = open_connection(scratch.resolve(), [place.resolve() for place in places if place is not None])
+    let_reach(con, [change.root])
     try:
         yield con
     finally:
@@ -210,7 +212,7 @@ def _batches(con: duckdb.DuckDBPyConnection, query: str) -> Iterator[pa.RecordBa
 
 
 def _files(change: Change, table: str, parts: Iterable[Part]) -> str:
-    return stored_rows(table, [Path(change.location(part)).resolve() for part in parts])
+    return stored_rows(table, [change.location(part).resolve() for part in parts])
 
 
 def _no_rows(table: str) -> str:

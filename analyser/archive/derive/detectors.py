@@ -30,6 +30,7 @@ from analyser.detectors.running import MOST_PARTITION_ROWS, Failure, found_in
 from analyser.detectors.told import failure_data, failure_of
 from analyser.registry.queries import literal, name_list
 from analyser.registry.tables import TABLES, arrow_schema
+from analyser.storage.files import let_reach
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -76,6 +77,7 @@ class _Plan:
 def detect(
     spark: SparkSession,
     parts: Mapping[str, Iterable[str]],
+    sizes: Mapping[str, int],
     folder: Path,
     codes: Iterable[str] | None = None,
     few_rows: int = FEW_ROWS,
@@ -83,14 +85,14 @@ def detect(
 ) -> Detected:
     """Findings of the detectors with these codes (None: all) over a dataset.
 
-    parts: table -> paths of its Parquet files, enriched by the context, as every worker can open them. folder: an empty
+    parts: table -> paths or addresses of its Parquet files, enriched by the context, as every worker can open them.
+    sizes: table -> bytes of these. folder: an empty
     place for temporary files that all workers see. few_rows: detectors that want more rows are dealt to several tasks.
     most_rows: larger partitions are not looked at, which is a failure of the kind PartitionTooLarge.
     """
     chosen = [*DETECTORS] if codes is None else [DETECTORS[code].code for code in codes]
     paths = {table: [str(path) for path in found] for table, found in parts.items()}
     workers = spark.sparkContext.defaultParallelism
-    sizes = {table: sum(Path(path).stat().st_size for path in found) for table, found in paths.items()}
     reads = {code: sum(sizes.get(table, 0) for table in DETECTORS[code].reads) for code in chosen}
     units = [(_Unit(code, None), size) for code, size in reads.items() if size]
     plan = _Plan(paths, str(folder), few_rows, most_rows, _dealt(units, _TASKS_OF_WORKER * workers))
@@ -149,6 +151,7 @@ class _Looking:
                     TemporaryDirectory(prefix="detect-", dir=plan.folder) as scratch,
                     _connection(scratch) as con,
                 ):
+                    let_reach(con, (path for found in plan.parts.values() for path in found))
                     for code, buckets in plan.tasks[number]:
                         _make_views(con, DETECTORS[code], plan.parts)
                         for kind, data in _look(con, DETECTORS[code], buckets, plan):

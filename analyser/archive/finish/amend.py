@@ -35,6 +35,8 @@ from analyser.context.named_by import TOPICS  # its rows have the names of topic
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.internal_records import decoded
 from analyser.rows.timeorder import FLOW, NO_FLOW
+from analyser.storage.files import FilePath, for_parquet
+from analyser.storage.folders import FolderPath, file_in
 
 AMENDED_DDL = "made binary"
 _BATCH_ROWS = 1 << 15
@@ -47,7 +49,7 @@ class AmendJob:
     """What every task is told. changed: file with the flows that changed, sorted. topics: id -> name before and now.
     again: FLOW of all connections that are told elsewhere. joins: file with what is told twice, None for nothing."""
 
-    root: Path
+    root: FolderPath
     staging: Path
     run: str
     changed: Path
@@ -103,7 +105,8 @@ def amend_part(job_path: str, unit: Unit) -> Amended | None:
     flows = changed.filter(differ(changed, facts_of(part.table))).combine_chunks()
     if unit.made:
         flows = flows.slice(0, 0)
-    path = (job.staging if unit.made else job.root) / part.path
+    place = job.staging if unit.made else job.root
+    path = file_in(place / part.path)
     topics = job.topics if has_topics(part.table) and not unit.made else {}
     if not _is_touched(path, flows.column(FLOW), topics) and (told is None or not told.touches(part.table, path)):
         return None
@@ -132,9 +135,9 @@ def _job(job_path: str) -> tuple[AmendJob, pa.Table, Telling | None]:
     return job, feather.read_table(str(job.changed)), joins
 
 
-def _is_touched(path: Path, flows: pa.ChunkedArray, topics: Mapping[str, object]) -> bool:
+def _is_touched(path: FilePath, flows: pa.ChunkedArray, topics: Mapping[str, object]) -> bool:
     """Whether a part has rows of these flows or topics, by its statistics, then by the columns."""
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(for_parquet(path)) as file:
         sorted_flows = flows.to_numpy()
         groups = [number for number in range(file.num_row_groups) if may_have(file.metadata, number, sorted_flows)]
         if groups:
@@ -147,8 +150,8 @@ def _is_touched(path: Path, flows: pa.ChunkedArray, topics: Mapping[str, object]
         return bool(pc.any(pc.is_in(file.read(columns=["topic_id"]).column(0), ids)).as_py())
 
 
-def _rows(table: str, path: Path, amendment: _Amendment, *, hidden: bool) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path) as file:
+def _rows(table: str, path: FilePath, amendment: _Amendment, *, hidden: bool) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(for_parquet(path)) as file:
         for stored in file.iter_batches(_BATCH_ROWS):
             batch = amendment.amended(from_stored(table, stored))
             batch = batch.filter(pc.equal(amendment.is_hidden(batch), hidden))

@@ -25,6 +25,8 @@ from analyser.archive.finish.finish_stage import FACTS
 from analyser.archive.finish.joined_rows import PAIRS
 from analyser.registry.queries import open_connection
 from analyser.rows.timeorder import FLOW
+from analyser.storage.files import let_reach
+from analyser.storage.folders import FolderPath
 from analyser.tables.build import in_logs
 from analyser.tables.joined import ENDS, NEEDED, Joined, pairs_of, shared_flows
 
@@ -65,6 +67,7 @@ def find_joins(
     if not len(shared) and not before.num_rows:
         return None
     con = open_connection(work, [change.root, change.staging])
+    let_reach(con, [change.root])
     try:
         con.register("shared", pa.table({FLOW: shared}))
         messages, exchanges = (
@@ -108,6 +111,6 @@ def _kept(change: Change, name: str, schema: pa.Schema) -> pa.Table:
 
 def _rows(change: Change, made: Sequence[Part], table: str) -> str:
     """All rows of a table, those that do not count among them."""
-    paths = [change.location(part) for part in change.every_part() if part.table == table]
+    paths: list[FolderPath] = [change.location(part) for part in change.every_part() if part.table == table]
     paths += [change.staging / part.path for part in made if part.table == table]
     return stored_rows(table, [path.resolve() for path in paths])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from analyser.archive.finish.finish_stage import FLOWS
 from analyser.archive.finish.joined_rows import JoinedRows, key_of
 from analyser.archive.finish.joining import COPIES, Joins
 from analyser.rows.timeorder import FLOW
+from analyser.storage.files import FilePath, for_parquet
 from analyser.tables.joined import Ints
 
 _BATCH_ROWS = 1 << 15
@@ -53,11 +53,11 @@ class ToldTwice:
         self._moved = np.array(sorted(was ^ are), np.int64)
         self._flows = np.unique(np.concatenate([self._moved, self.rows.flows()]))
 
-    def touches(self, table: str, path: Path) -> bool:
+    def touches(self, table: str, path: FilePath) -> bool:
         """Has the part rows that become others, or are to count otherwise?"""
         key = key_of(table)
         columns = [FLOW, *([] if key is None else [key])]
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(for_parquet(path)) as file:
             groups = [number for number in range(file.num_row_groups) if may_have(file.metadata, number, self._flows)]
             for batch in file.iter_batches(_BATCH_ROWS, groups, columns) if groups else ():
                 if np.isin(batch.column(FLOW).to_numpy(zero_copy_only=False), self._moved).any():

@@ -30,6 +30,7 @@ CLOCK_SLACK_NS = 60 * 10**9
 # Ends of the sentences on captures that are left out though nothing is wrong with them.
 TOO_EARLY, TOO_LATE = "was written before the time that was asked for.", "begins after the time that was asked for."
 GROWING = "is still being written; a later run takes it."
+AGAIN = "the next run tries again."
 WAITS = "waits for a capture that comes before it; a later run takes both."
 # File systems that refuse leases as if somebody wrote (EAGAIN) where only their server has not handed the file over.
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3"}

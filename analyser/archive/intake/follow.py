@@ -8,6 +8,7 @@ is imported here, so only what runs on Spark imports this module.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -83,15 +84,16 @@ class CompleteReader(DataSourceStreamReader):
 def follow(
     spark: SparkSession,
     inputs: Sequence[str],
-    take_in: Callable[[], None],
+    take_in: Callable[[], bool],
     stopped: Callable[[], bool],
     checkpoint: Path,
     settled_s: float = SETTLED_S,
 ) -> None:
     """Call `take_in` each time that captures became complete, until `stopped` says so; a batch that runs is ended.
 
-    checkpoint: an empty folder for Spark's notes. An error of `take_in` ends the stream and is raised. CaptureError for
-    a store that cannot be asked at the beginning.
+    take_in: says whether something is left that it is to try again, after a while. checkpoint: an empty folder for
+    Spark's notes. An error of `take_in` ends the stream and is raised. CaptureError for a store that cannot be asked at
+    the beginning.
     """
     check_stores(inputs)
     look_s = LOOK_S if all(address_of(str(one)) is None for one in inputs) else LOOK_AT_STORES_S
@@ -101,7 +103,8 @@ def follow(
         if stopped() or files.isEmpty():
             return
         try:
-            take_in()
+            while take_in() and not stopped():
+                time.sleep(look_s)
         except BaseException as error:
             errors.append(error)
             raise

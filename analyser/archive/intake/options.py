@@ -15,6 +15,7 @@ from analyser.archive.dataset.place import REBUILD, DatasetError
 from analyser.archive.intake.arriving import Intake
 from analyser.archive.intake.ranges import RANGE_BYTES
 from analyser.options import ReadOptions
+from analyser.storage.folders import FolderPath
 
 SHARES, MOST_SHARES = 32, 4096
 # What the state of a dataset is made of; another one cannot be gone on from.
@@ -28,7 +29,7 @@ class ArchiveOptions:
     tables: None for all. shares: into how many the connections are dealt; each is decoded by one task at a time.
     range_bytes: larger files are read in ranges of about this size. inline: payloads travel with the packets, for
     workers that do not see the files under the same paths. rebuild: begin with nothing. intake: which captures are
-    taken now.
+    taken now. scratch: where a run stages a dataset in a store, as `StoreHome` has it.
     """
 
     read: ReadOptions = field(default_factory=ReadOptions)
@@ -38,6 +39,7 @@ class ArchiveOptions:
     inline: bool = False
     rebuild: bool = False
     intake: Intake = field(default_factory=Intake)
+    scratch: Path | None = None
 
 
 def options_as_before(options: ArchiveOptions, change: Change) -> ArchiveOptions:
@@ -56,7 +58,7 @@ def options_as_before(options: ArchiveOptions, change: Change) -> ArchiveOptions
     return replace(options, shares=int(settings["shares"]), read=replace(options.read, topic_ids=topic_ids))
 
 
-def check_settings(root: Path, settings: Mapping[str, Any]) -> None:
+def check_settings(root: FolderPath, settings: Mapping[str, Any]) -> None:
     """DatasetError for settings that no run leaves, as somebody else may have written them."""
     shares, names = settings.get("shares"), settings.get("topic_ids", {})
     known = type(shares) is int and 1 <= shares <= MOST_SHARES

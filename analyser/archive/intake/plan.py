@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from analyser.archive.dataset.manifest import InputFile, Manifest
-from analyser.archive.intake.arriving import WAITS, Intake
+from analyser.archive.intake.arriving import AGAIN, WAITS, Intake
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.capture.opening import captures_among, probed
 from analyser.capture.sources import STANDARD_INPUT, explain
@@ -60,7 +60,7 @@ class Plan:
             source = file.source
             reason = f"{source.name} {WAITS}" if source.kind in kinds else None
             if file.number in lost:
-                reason = f"{lost[file.number].removesuffix('.')}; the next run tries again."
+                reason = f"{lost[file.number].removesuffix('.')}; {AGAIN}"
                 kinds |= {source.kind} & {"packets", "log"}
             if reason is None:
                 kept.append(file._replace(number=first + len(kept)))

@@ -15,6 +15,8 @@ from analyser.extras import how_to_install
 _NAMED_ERROR = re.compile(r"[\w.]+(Error|Exception)\b")
 # DatasetError as a trace names it, wherever its class is.
 _UNUSABLE = re.compile(r"(?:[\w.]+\.)?DatasetError: (.+)")
+# What a store answered a worker in the end.
+_OF_STORE = re.compile(r"[\w.]+: \[Errno \d+\] (?P<why>.+): '(?P<name>[a-z0-9]+://.+)'")
 _DISK_FULL = "No space left on device"
 
 
@@ -25,14 +27,15 @@ class NotInstalled(Exception):
 class JobFailed(Exception):
     """A job of Spark failed; the text is one line. is_disk_full: for want of space, which is no fault of ours.
 
-    unusable: what is wrong with the dataset, where that is the cause.
+    unusable: what is wrong with the dataset, or with a store, where that is the cause.
     """
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.is_disk_full = _DISK_FULL in text
         found = _UNUSABLE.match(text)
-        self.unusable = None if found is None else found[1]
+        of_store = _OF_STORE.match(text)
+        self.unusable = found[1] if found else f"{of_store['name']}: {of_store['why']}." if of_store else None
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from pathlib import PurePath
 
 import streamlit as st
 
-from analyser.archive.dataset.place import is_dataset
 from analyser.words import count
 from app.dashboard import state
 from app.dashboard.charts.theme import dense
@@ -104,7 +103,7 @@ def _report(view: View) -> None:
 def html_report(source: Selected) -> bytes:
     """The page, of the whole capture."""
     title = f"wirewitness: {', '.join(PurePath(path).name for path in source.opened.paths[:1]) or 'live capture'}"
-    sections = report(source, of_dataset=is_dataset(source.opened.folder))
+    sections = report(source, of_dataset=source.opened.is_dataset)
     return render(sections, title).encode("utf-8", "backslashreplace")
 
 

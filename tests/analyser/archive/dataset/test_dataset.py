@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -14,52 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, InputFile, write_parts
+from analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, write_parts
 from analyser.archive.dataset.place import MANIFEST, DatasetError, is_dataset
-from analyser.registry.tables import arrow_schema
+from tests.support.changes import HOUR_NS, NEW, OLD, batch, first, second
 from tests.support.deltas import delta_rows, pinned_rows
 from tests.support.rows import arrow_from_rows
 from tests.support.shares import RUNS_THE_REST, proves_more
 from tests.support.steps import killed_at
 
-HOUR_NS = 3_600_000_000_000
-
-
-def _batch(numbers: Iterable[int]) -> pa.RecordBatch:
-    rows = [
-        {"exchange_id": f"f-c-{n}", "flow_id": "f", "protocol": "kafka", "ts": n * HOUR_NS, "status": "ok"}
-        for n in numbers
-    ]
-    return arrow_from_rows("exchanges", rows).to_batches()[0]
-
-
-def _input(name: str, run: str) -> InputFile:
-    return InputFile(name, f"key of {name}", 100, 10, 0, HOUR_NS, "read", None, run)
-
-
-def _first(root: Path) -> None:
-    with Change.begin(root) as change:
-        change.add(*write_parts("exchanges", [_batch([1, 2])], change.staging, f"{change.run}-0"))
-        change.add(*write_parts("exchanges", [_batch([3])], change.staging, f"{change.run}-1", provisional=True))
-        (change.state / "share-0").write_text("one")
-        change.commit([_input("a.pcap", change.run)], {"shares": 64})
-
-
-def _second(root: Path) -> None:
-    """Drops what was provisional, brings it anew with more."""
-    with Change.begin(root) as change:
-        change.remove(*(part for part in change.parts() if part.provisional))
-        change.add(*write_parts("exchanges", [_batch([3, 4, 5])], change.staging, f"{change.run}-0"))
-        change.add(*write_parts("messages", [_message()], change.staging, f"{change.run}-0"))
-        (change.state / "share-0").write_text("two")
-        change.commit([_input("b.pcap", change.run)])
-
-
-def _message() -> pa.RecordBatch:
-    row = {"message_id": "m", "flow_id": "f", "ts": HOUR_NS, "direction": "client_to_server"}
-    nothing = {field.name: {pa.int64(): 0, pa.bool_(): False}.get(field.type, "") for field in arrow_schema("messages")
-               if not field.nullable}  # fmt: skip
-    return arrow_from_rows("messages", [nothing | row]).to_batches()[0]
+CHANGES = "tests.support.changes"
 
 
 def _by_manifest(root: Path) -> list[str]:
@@ -88,15 +51,12 @@ def _state(root: Path) -> str:
     return (root / state / "share-0").read_text()
 
 
-OLD, NEW = [f"f-c-{n}" for n in (1, 2, 3)], [f"f-c-{n}" for n in (1, 2, 3, 4, 5)]
-
-
 def test_a_change_counts_at_once_and_other_programs_see_the_same(tmp_path: Path) -> None:
     root = tmp_path / "d"
-    _first(root)
+    first(root)
     assert _by_manifest(root) == _by_delta(root) == OLD
     assert _state(root) == "one"
-    _second(root)
+    second(root)
     assert _by_manifest(root) == _by_delta(root) == NEW
     assert _state(root) == "two"
     manifest = Dataset.open(root).manifest
@@ -142,7 +102,7 @@ def test_rows_without_a_time_and_in_no_order(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("reference") / "d"
-    _first(root)
+    first(root)
     return root
 
 
@@ -166,7 +126,7 @@ def test_killed_at_every_step_it_is_the_old_or_the_new_dataset(reference: Path, 
     while True:
         root = tmp_path / f"d{steps}"
         shutil.copytree(reference, root)
-        killed = killed_at(steps, __name__, "_second", root)
+        killed = killed_at(steps, CHANGES, "second", root)
         rows = _check_killed(root)
         if not killed:
             assert rows == NEW
@@ -180,7 +140,7 @@ def _again(root: Path) -> None:
     """A run that goes on from what a killed one left takes no name twice."""
     before = {part.path for part in Dataset.open(root).parts("exchanges")}
     with Change.begin(root) as change:
-        change.add(*write_parts("exchanges", [_batch([9])], change.staging, f"{change.run}-0"))
+        change.add(*write_parts("exchanges", [batch([9])], change.staging, f"{change.run}-0"))
         change.commit([])
     assert before < {part.path for part in Dataset.open(root).parts("exchanges")}
     assert _by_manifest(root) == _by_delta(root)
@@ -192,13 +152,13 @@ def test_killed_while_delta_lake_writes_a_version(reference: Path, tmp_path: Pat
     for number in range(24 if RUNS_THE_REST else 3):
         root = tmp_path / f"d{number}"
         shutil.copytree(reference, root)
-        killed_at(0, __name__, "_second", root, later_us=200 + 700 * number)
+        killed_at(0, CHANGES, "second", root, later_us=200 + 700 * number)
         _check_killed(root)
 
 
 def _begin(root: Path) -> None:
     with Change.begin(root) as change:
-        change.add(*write_parts("exchanges", [_batch([1])], change.staging, f"{change.run}-0"))
+        change.add(*write_parts("exchanges", [batch([1])], change.staging, f"{change.run}-0"))
         change.commit([])
 
 
@@ -221,7 +181,7 @@ def test_the_first_change_of_a_new_dataset_can_be_killed_too(tmp_path: Path) -> 
 
 def test_leaving_without_commit_changes_nothing(tmp_path: Path) -> None:
     root = tmp_path / "d"
-    _first(root)
+    first(root)
     with Change.begin(root) as change:
         change.remove(*change.parts())
     assert _by_manifest(root) == _by_delta(root) == OLD
@@ -229,7 +189,7 @@ def test_leaving_without_commit_changes_nothing(tmp_path: Path) -> None:
 
 def test_one_writer_at_a_time_and_the_second_says_who(tmp_path: Path) -> None:
     root = tmp_path / "d"
-    _first(root)
+    first(root)
     code = "import sys; from analyser.archive.dataset.dataset import Change\nwith Change.begin(sys.argv[1]): pass"
     with Change.begin(root):
         tried = subprocess.run([sys.executable, "-c", code, root], capture_output=True, text=True, check=False)
@@ -242,22 +202,22 @@ def test_one_writer_at_a_time_and_the_second_says_who(tmp_path: Path) -> None:
 
 def test_rebuild_leaves_nothing_of_what_was(tmp_path: Path) -> None:
     root = tmp_path / "d"
-    _first(root)
+    first(root)
     _rewrite(root, lambda text: text.replace('"schema_version": 1', '"schema_version": 99'))
     with Change.begin(root, rebuild=True) as change:
         assert change.previous is None
         assert change.previous_state is None
-        change.add(*write_parts("exchanges", [_batch([9])], change.staging, f"{change.run}-0"))
+        change.add(*write_parts("exchanges", [batch([9])], change.staging, f"{change.run}-0"))
         change.commit([])
     assert _by_manifest(root) == _by_delta(root) == ["f-c-9"]
 
 
 def test_a_part_cannot_take_the_place_of_another(tmp_path: Path) -> None:
     root = tmp_path / "d"
-    _first(root)
+    first(root)
     with Change.begin(root, rebuild=True) as change:
         assert change.run == "000002"
-        parts = write_parts("exchanges", [_batch([1])], change.staging, "000001-0")
+        parts = write_parts("exchanges", [batch([1])], change.staging, "000001-0")
         with pytest.raises(DatasetError, match="already has a part"):
             change.add(*parts)
     assert _by_manifest(root) == OLD
@@ -296,7 +256,7 @@ def _rewrite(root: Path, edit: Callable[[str], str]) -> None:
 )  # fmt: skip
 def test_damage_is_one_clear_line(tmp_path: Path, damage: Callable[[Path], None], said: str) -> None:
     root = tmp_path / "d"
-    _first(root)
+    first(root)
     damage(root)
     with pytest.raises(DatasetError) as raised:
         _by_manifest(root)
@@ -322,7 +282,7 @@ def _pipe(path: Path) -> None:
 @pytest.mark.parametrize("link", ["_staging", "exchanges"])
 def test_a_change_does_not_follow_links(tmp_path: Path, link: str) -> None:
     root, hers = tmp_path / "d", tmp_path / "hers"
-    _first(root)
+    first(root)
     if link == "exchanges":
         (root / link).rename(hers)
     else:

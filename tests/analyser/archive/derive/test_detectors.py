@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,13 +36,17 @@ def sample_path(name: str) -> Path:
     return next(SAMPLES.glob(f"{name}.pcap*"))
 
 
+def sizes_of(parts: Mapping[str, Iterable[str]]) -> dict[str, int]:
+    return {table: sum(Path(path).stat().st_size for path in found) for table, found in parts.items()}
+
+
 @pytest.mark.parametrize(
     "few_rows", [pytest.param(1_000_000, id="in one task"), pytest.param(10, id="many rows are dealt to several tasks")]
 )
 def test_findings_equal_those_of_the_offline_run(few_rows: int, spark: SparkSession, tmp_path: Path) -> None:
     parts, expected = parts_of(sample_path("kafka_stale_commit"), tmp_path / "dataset")
     (tmp_path / "temporary").mkdir()
-    found = detect(spark, parts, tmp_path / "temporary", few_rows=few_rows)
+    found = detect(spark, parts, sizes_of(parts), tmp_path / "temporary", few_rows=few_rows)
     assert expected.num_rows > 0
     assert found.findings.equals(expected)
     assert found.failures == []
@@ -51,7 +56,7 @@ def test_findings_equal_those_of_the_offline_run(few_rows: int, spark: SparkSess
 def test_a_partition_that_is_too_large_is_named(spark: SparkSession, tmp_path: Path) -> None:
     parts, _ = parts_of(sample_path("kafka_stale_commit"), tmp_path / "dataset")
     (tmp_path / "temporary").mkdir()
-    found = detect(spark, parts, tmp_path / "temporary", codes=["KAF103"], most_rows=20)
+    found = detect(spark, parts, sizes_of(parts), tmp_path / "temporary", codes=["KAF103"], most_rows=20)
     assert found.failures
     assert {(type(failure.error), failure.code) for failure in found.failures} == {(PartitionTooLarge, "KAF103")}
     assert {str(failure.error) for failure in found.failures} == {"more than 20 rows belong together"}
@@ -67,4 +72,4 @@ def test_a_partition_that_is_too_large_is_named(spark: SparkSession, tmp_path: P
 def test_every_sample(name: str, few_rows: int, spark: SparkSession, tmp_path: Path) -> None:
     parts, expected = parts_of(sample_path(name), tmp_path / "dataset")
     (tmp_path / "temporary").mkdir()
-    assert detect(spark, parts, tmp_path / "temporary", few_rows=few_rows).findings.equals(expected)
+    assert detect(spark, parts, sizes_of(parts), tmp_path / "temporary", few_rows=few_rows).findings.equals(expected)

@@ -39,12 +39,13 @@ def test_a_stream_of_runs(spark: SparkSession, tmp_path: Path) -> None:
     seen: list[set[str]] = []
     over = threading.Event()
 
-    def take_in() -> None:
+    def take_in() -> bool:
         seen.append({path.name for path in folder.iterdir()})
         if len(seen) == 3:
             over.set()
         else:
             (folder / f"{len(seen)}.pcap").write_bytes(b"next")
+        return False
 
     follow(spark, [str(folder)], take_in, over.is_set, tmp_path / "notes", settled_s=0)
     assert seen == [{"0.pcap"}, {"0.pcap", "1.pcap"}, {"0.pcap", "1.pcap", "2.pcap"}]
@@ -55,7 +56,7 @@ def test_a_stream_of_runs(spark: SparkSession, tmp_path: Path) -> None:
 def test_an_error_of_a_run_ends_the_stream(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "0.pcap").write_bytes(b"0")
 
-    def take_in() -> None:
+    def take_in() -> bool:
         raise OSError("no space")
 
     with pytest.raises(OSError, match="no space"):

@@ -1,0 +1,148 @@
+"""Where a dataset lives, for a change of it: a folder that all machines see.
+
+In: the folder. Out: the steps in which a change becomes whole there. `store_home.py` has the same for object stores.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from analyser.archive.dataset.delta import DeltaFolder, delta_folders, in_folders
+from analyser.archive.dataset.leftovers import STATE, begun_runs, last_run_named, outlived, put_away, remove
+from analyser.archive.dataset.lock import LOCK, locked
+from analyser.archive.dataset.manifest import Manifest, read_manifest
+from analyser.archive.dataset.part import HIDDEN, Part
+from analyser.archive.dataset.place import MANIFEST, STAGING, DatasetError
+from analyser.archive.dataset.synced import move_synced, sync, write_synced
+from analyser.registry.tables import ALL_TABLES
+from analyser.storage.folders import FolderPath
+
+OWN = {MANIFEST, LOCK, STAGING, STATE, HIDDEN}
+
+
+class Begun(NamedTuple):
+    """What a change begins with. previous: None for a new or rebuilt dataset. run: the name of this run. staging: a new
+    folder that all workers see. previous_state: the state that goes with `previous`, as files."""
+
+    previous: Manifest | None
+    run: str
+    staging: Path
+    previous_state: Path | None
+
+
+class Staged(NamedTuple):
+    """What is to count: parts that were added, those that count no more, and all that count then."""
+
+    added: Mapping[str, Part]
+    removed: Collection[Part]
+    every: Collection[Part]
+
+
+class Home(Protocol):
+    """Where a dataset lives. root: its folder or address."""
+
+    @property
+    def root(self) -> FolderPath:
+        """Its folder or address."""
+        ...
+
+    def has(self, path: str) -> bool:
+        """Is there a part of this path, which no other may take?"""
+        ...
+
+    def make_versions(self, begun: Begun, staged: Staged) -> dict[DeltaFolder, int]:
+        """The new versions of the tables that change, with all their files and the new state in place."""
+        ...
+
+    def decide(self, begun: Begun, text: str) -> None:
+        """The manifest becomes this text, at once."""
+        ...
+
+    def tidy(self, begun: Begun, changed: Iterable[DeltaFolder]) -> None:
+        """What does not count any more goes; where that fails it is in nobody's way, and the next run tries again."""
+        ...
+
+
+class FolderHome:
+    """A folder. Only who holds its lock changes it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._gone: list[Path] = []
+
+    @contextmanager
+    def begun(self, *, create: bool, rebuild: bool) -> Iterator[Begun]:
+        """Lock the dataset, and put away what a killed process left."""
+        root = self.root
+        _check_place(root, create=create)
+        with locked(root):
+            is_there = (root / MANIFEST).exists()
+            if not is_there and not create:
+                raise DatasetError(f"{root} is no dataset: it holds no {MANIFEST}.")
+            previous = read_manifest(root) if is_there and not rebuild else None
+            last = int(previous.runs[-1].name) if previous is not None and previous.runs else last_run_named(root)
+            begun = max([last, *begun_runs(root)])
+            if previous is not None or not is_there:
+                put_away(root, previous)
+            shutil.rmtree(root / STAGING, ignore_errors=True)
+            run = f"{begun + 1:06d}"
+            old_state = previous.state if previous is not None else None
+            yield Begun(previous, run, root / STAGING / run, root / old_state if old_state is not None else None)
+
+    def drop(self, _: Begun) -> None:
+        """Nothing of the change stays."""
+        shutil.rmtree(self.root / STAGING, ignore_errors=True)
+
+    def has(self, path: str) -> bool:
+        """See `Home`."""
+        return (self.root / path).exists()
+
+    def make_versions(self, begun: Begun, staged: Staged) -> dict[DeltaFolder, int]:
+        """See `Home`."""
+        root, removed = self.root, list(staged.removed)
+        self._gone = outlived(root) if begun.previous is None else []
+        if begun.previous is None:
+            for folder in [*delta_folders(root)]:
+                latest = folder.latest()
+                if latest is not None and folder.has_columns_of_now():
+                    removed += folder.parts(latest)
+                else:  # nothing that this program could read goes with it
+                    shutil.rmtree(root / folder.prefix)
+        for path in staged.added:
+            move_synced(begun.staging / path, root / path)
+        move_synced(begun.staging / STATE, root / STATE / begun.run)
+        for place in {(root / path).parent for path in staged.added}:
+            sync(place)
+        adds, removes = (in_folders(root, parts) for parts in (staged.added.values(), removed))
+        order = sorted({*adds, *removes}, key=lambda folder: folder.prefix)
+        return {folder: folder.commit(adds.get(folder, []), removes.get(folder, []), begun.run) for folder in order}
+
+    def decide(self, begun: Begun, text: str) -> None:
+        """See `Home`."""
+        write_synced(self.root / MANIFEST, text, begun.staging / MANIFEST)
+
+    def tidy(self, begun: Begun, changed: Iterable[DeltaFolder]) -> None:
+        """See `Home`."""
+        with suppress(OSError):
+            for path in (*self._gone, *([] if begun.previous_state is None else [begun.previous_state])):
+                remove(path)
+        for folder in changed:
+            with suppress(OSError, DatasetError):
+                folder.vacuum()
+
+
+def _check_place(root: Path, *, create: bool) -> None:
+    """A dataset is not made among somebody's files."""
+    if not root.exists() and create:
+        root.mkdir(parents=True)
+    if not root.is_dir():
+        raise DatasetError(f"{root} is {'not a directory' if root.exists() else 'not there'}.")
+    names = {entry.name for entry in root.iterdir()}
+    # A first change that was killed leaves tables that count for nobody, and its staging folder.
+    own = OWN | ALL_TABLES.keys() if STAGING in names else OWN
+    if MANIFEST not in names and not names <= own:
+        raise DatasetError(f"{root} is no dataset and not empty; name a new or empty directory.")

@@ -1,0 +1,206 @@
+"""Where a dataset lives, for a change of it: an object store, which has no locks and moves no files.
+
+In: an address. Out: the steps in which a change becomes whole there. A run stages its parts in a folder of its workers
+and takes a number that nobody else has. Its objects so have names of their own, whoever else writes; its versions of
+tables are looked at when they are made; and the manifest is put only in place of the one that the run began with. What
+a run leaves that was killed, or came second, counts for nobody: its files go with the others that no version has, after
+KEPT_HOURS.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from analyser.archive.dataset.delta import DeltaFolder, in_folders
+from analyser.archive.dataset.home import OWN, Begun, Staged
+from analyser.archive.dataset.leftovers import STATE
+from analyser.archive.dataset.lock import DatasetBusy
+from analyser.archive.dataset.manifest import Manifest, read_manifest
+from analyser.archive.dataset.part import HIDDEN, Part
+from analyser.archive.dataset.place import MANIFEST, DatasetError
+from analyser.capture.sources import explain
+from analyser.own_files import TemporaryFolder
+from analyser.registry.tables import ALL_TABLES
+from analyser.storage.address import Address
+from analyser.storage.folders import StorePath
+from analyser.storage.objects import ObjectPath, object_at, objects_below
+from analyser.storage.stores import NoStorage
+from analyser.storage.writing import NameTaken, get_folder, names_below, put_files, put_text, remove_objects
+
+# Says who took the number of a run; it stays while the number could be taken again.
+BEGUN = "begun.json"
+_AGAIN = "run the command again."
+
+
+class StoreHome:
+    """An address in an object store. Of those who change it at once, the first that puts its manifest wins."""
+
+    def __init__(self, root: StorePath, scratch: Path | None = None) -> None:
+        """scratch: a folder that all workers see; None for this machine's folder for temporary files."""
+        self.root = root
+        self._scratch = scratch
+        self._manifest: ObjectPath | None = None
+        self._has_brought = False
+
+    @contextmanager
+    def begun(self, *, create: bool, rebuild: bool) -> Iterator[Begun]:
+        """Take a number that nobody has, and bring the state here. DatasetError, DatasetBusy."""
+        with self._faults(), TemporaryFolder("archive", self._scratch) as scratch:
+            self._manifest = object_at((self.root / MANIFEST).address)
+            if self._manifest is None:
+                self._check_place(create=create)
+            elif not self._manifest.state.tag:
+                raise DatasetError(f"{self.root} is in a store that gives no tags, which a change of a dataset needs.")
+            previous = read_manifest(self.root) if self._manifest is not None and not rebuild else None
+            self._check_alone()
+            run, old_state = self._taken_number(previous), None
+            try:
+                if previous is not None and previous.state is not None:
+                    old_state = Path(scratch) / "before"
+                    old_state.mkdir()
+                    get_folder(self.root / previous.state, old_state)
+            except FileNotFoundError as error:
+                raise self._busy() from error
+            yield Begun(previous, run, Path(scratch) / run, old_state)
+
+    def drop(self, begun: Begun) -> None:
+        """Nothing of the change stays; once something was brought, its number is taken for good."""
+        shutil.rmtree(begun.staging, ignore_errors=True)
+        with suppress(OSError):
+            if not self._has_brought:
+                remove_objects(objects_below((self.root / STATE / begun.run).address))
+
+    def has(self, path: str) -> bool:
+        """Never: the number of the run is in its name."""
+        _ = path
+        return False
+
+    def make_versions(self, begun: Begun, staged: Staged) -> dict[DeltaFolder, int]:
+        """See `Home`. A version follows whatever others left, and has what is to count and nothing else."""
+        with self._faults():
+            self._check_alone()
+            files = {begun.staging / path: self.root / path for path in staged.added}
+            state = begun.staging / STATE
+            for path in (path for path in state.rglob("*") if path.is_file()):
+                files[path] = self.root / STATE / begun.run / path.relative_to(state).as_posix()
+            self._has_brought = True
+            put_files(files)
+            wanted = in_folders(self.root, staged.every)
+            changed = {*in_folders(self.root, (*staged.added.values(), *staged.removed))}
+            if begun.previous is None:
+                changed |= {*self._tables_there()}
+            self._check_alone()
+            order = sorted(changed, key=lambda folder: folder.prefix)
+            return {folder: self._version(folder, {*wanted.get(folder, ())}, begun.run) for folder in order}
+
+    def decide(self, begun: Begun, text: str) -> None:
+        """See `Home`. DatasetBusy where another one came first."""
+        _ = begun
+        with self._faults():
+            try:
+                put_text(self.root / MANIFEST, text, self._manifest)
+            except NameTaken as error:
+                raise self._busy() from error
+
+    def tidy(self, begun: Begun, changed: Iterable[DeltaFolder]) -> None:
+        """See `Home`. States of earlier numbers are nobody's any more: who has one of them comes second."""
+        with suppress(OSError):
+            below = (self.root / STATE).address
+            own = int(begun.run)
+            remove_objects(one for one in objects_below(below) if _number(one, below) < own)
+        for folder in changed:
+            with suppress(OSError, DatasetError):
+                folder.vacuum()
+
+    def _version(self, folder: DeltaFolder, wanted: set[Part], run: str) -> int:
+        """A version that has these parts and no others."""
+        latest = folder.latest()
+        there = set() if latest is None else {*folder.parts(latest)}
+        if latest is not None and there == wanted:
+            return latest
+        try:
+            version = folder.commit(sorted(wanted - there), sorted(there - wanted), run)
+        except DatasetError:
+            self._check_alone()
+            raise
+        if {*folder.parts(version)} != wanted:
+            raise self._busy()
+        return version
+
+    def _tables_there(self) -> Iterator[DeltaFolder]:
+        """Tables that a dataset which is replaced leaves, or a first run that was killed."""
+        for hidden, place in ((False, self.root), (True, self.root / HIDDEN)):
+            for table in ALL_TABLES.keys() & {*names_below(place)}:
+                folder = DeltaFolder(self.root, table, hidden)
+                if folder.latest() is not None:
+                    if not folder.has_columns_of_now():
+                        raise DatasetError(
+                            f"{self.root}/{folder.prefix} is of another version of this program: remove what is below "
+                            f"{self.root} with a tool of the store, or name another address."
+                        )
+                    yield folder
+
+    def _check_place(self, *, create: bool) -> None:
+        """A dataset is not made among somebody's objects."""
+        if not create:
+            raise DatasetError(f"{self.root} is no dataset: it holds no {MANIFEST}.")
+        if "%" in self.root.address.key:  # delta-rs 1.6 decodes addresses more often than they are encoded
+            raise DatasetError(f"{self.root}: no dataset can have % in its address; name another one.")
+        if not self.root.address.key.strip("/"):
+            raise DatasetError(f"{self.root} is a whole bucket: name an address in it, such as {self.root}traffic.")
+        # A first change that was killed leaves a number, and maybe tables.
+        names = {*names_below(self.root)}
+        own = OWN | ALL_TABLES.keys() if STATE in names else OWN
+        if not names <= own:
+            raise DatasetError(f"{self.root} is no dataset and not empty; name an address with nothing below it.")
+
+    def _taken_number(self, previous: Manifest | None) -> str:
+        """The name of this run."""
+        last = [int(previous.runs[-1].name)] if previous is not None and previous.runs else []
+        numbers = [int(name) for name in names_below(self.root / STATE) if name.isdecimal() and len(name) <= 12]
+        number = max([0, *last, *numbers])
+        since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        who = {"process": os.getpid(), "host": socket.gethostname(), "since": since, "is": uuid.uuid4().hex}
+        while True:
+            number += 1
+            with suppress(NameTaken):
+                put_text(self.root / STATE / f"{number:06d}" / BEGUN, json.dumps(who), None)
+                return f"{number:06d}"
+
+    def _check_alone(self) -> None:
+        """DatasetBusy where the manifest is another one than at the beginning."""
+        now = object_at((self.root / MANIFEST).address)
+        if (None if now is None else now.state.tag) != (None if self._manifest is None else self._manifest.state.tag):
+            raise self._busy()
+
+    def _busy(self) -> DatasetBusy:
+        return DatasetBusy(
+            f"{self.root} was changed by another run meanwhile, and nothing of this one counts; {_AGAIN}"
+        )
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """What the store answers, as a line."""
+        try:
+            yield
+        except OSError as error:
+            name = str(error.filename or "")
+            if isinstance(error, NoStorage):
+                raise DatasetError(f"{self.root}: {error.strerror}") from error
+            if not name.startswith(f"{self.root.address.scheme}://"):
+                raise
+            raise DatasetError(explain(name, error)) from error
+
+
+def _number(state_file: ObjectPath, states: Address) -> int:
+    """The number of the run whose state a file belongs to; a very high one for what is none."""
+    name = state_file.address.key.removeprefix(f"{states.key}/").partition("/")[0]
+    return int(name) if name.isdecimal() and len(name) <= 12 else 10**12

@@ -1,0 +1,147 @@
+"""Captures into a dataset that lies in a real S3 server: as into one of this machine, whatever the store does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from analyser.archive.dataset.dataset import Dataset
+from analyser.archive.dataset.place import is_dataset
+from tests.conftest import ROOT, SAMPLES
+from tests.lab.processes import LabError, Process
+from tests.lab.s3_server import S3Server
+from tests.lab.spark_cluster import spark_cluster
+from tests.lab.stored import put, wirewitness
+from tests.support.archived import differences
+from tests.support.faulty_front import Fault, Request, faulty_front
+from tests.support.rotated import rotated
+from tests.support.shares import long_cases
+from tests.support.wire import packets_of
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200), pytest.mark.usefixtures("in_store")]
+
+
+def cut(name: str, folder: Path, files: int) -> list[Path]:
+    return rotated(packets_of(SAMPLES / f"{name}.pcapng"), folder, files)
+
+
+def archived(dataset: str, inputs: Sequence[str | Path], *words: str, port: int | None = None) -> str:
+    done = wirewitness(
+        "archive", *inputs, "--output", dataset, "--master", "local[2]", "--shares", "3", *words, port=port
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", long_cases(["kafka_fenced_commit", "mongo_shapes_and_errors", "mqtt_faults"]))
+def test_it_is_what_the_offline_command_finds(name: str, tmp_path: Path) -> None:
+    """In two runs, of files and of objects; then all parts are put together."""
+    captures, dataset = cut(name, tmp_path / "captures", 4), f"s3://captures/data/{name}"
+    assert "read       2 captures" in archived(dataset, captures[:2])
+    addresses = [put(f"from/{name}/{path.name}", path.read_bytes()) for path in captures[2:]]
+    assert "read       2 captures" in archived(dataset, [*captures[:2], f"s3://captures/from/{name}"])
+    assert differences(dataset, [*captures[:2], *addresses]) == []
+    assert "nothing new" in archived(dataset, [*captures[:2], f"s3://captures/from/{name}"])
+    done = wirewitness("archive", "--output", dataset, "--master", "local[2]", "--compact")
+    assert done.returncode == 0, done.stderr
+    assert differences(dataset, [*captures[:2], *addresses]) == []
+
+
+def test_a_store_that_stumbles_changes_nothing(s3: S3Server, tmp_path: Path) -> None:
+    captures, dataset = cut("mqtt_takeover_loop", tmp_path / "captures", 2), "s3://captures/data/stumbles"
+
+    def stumbles(request: Request) -> Fault | None:
+        return Fault(503, "SlowDown") if request.number % 5 == 1 else None
+
+    with faulty_front(s3.port, stumbles) as front:
+        archived(dataset, captures[:1], port=front.port)
+        archived(dataset, captures, "--scratch", str(tmp_path), port=front.port)
+    assert differences(dataset, captures) == []
+
+
+def test_a_run_that_is_killed_is_done_again(s3: S3Server, tmp_path: Path) -> None:
+    """When it brings its parts, and when its manifest is under way."""
+    captures, dataset = cut("mqtt_takeover_loop", tmp_path / "captures", 2), "s3://captures/data/killed"
+    command = [sys.executable, "-c", "from app.cli.main import main; main()", "archive", *map(str, captures),
+               "--output", dataset, "--master", "local[2]", "--shares", "3"]  # fmt: skip
+    for sign in ("/part-", "wirewitness.json"):
+        running: list[Process] = []
+
+        def kill(request: Request, sign: str = sign, running: list[Process] = running) -> Fault | None:
+            if request.method != "PUT" or sign not in request.path:
+                return None
+            return Fault(503, "SlowDown", before=running.pop().kill if running else None)
+
+        with faulty_front(s3.port, kill) as front:
+            environment = {**s3.environment(front.port), "PYTHONPATH": str(ROOT)}
+            process = Process("killed", command, tmp_path, environment)
+            running.append(process)
+            with pytest.raises(LabError, match="ended with -9"):
+                process.finish(600)
+        assert not is_dataset(dataset)
+    archived(dataset, captures)
+    assert differences(dataset, captures) == []
+    assert [int(run.name) for run in Dataset.open(dataset).manifest.runs] == [3]
+
+
+def test_of_two_commands_at_once_the_second_says_so(s3: S3Server, tmp_path: Path) -> None:
+    captures, dataset = cut("mqtt_takeover_loop", tmp_path / "captures", 2), "s3://captures/data/two"
+    others: list[str] = []
+
+    def other(request: Request) -> Fault | None:
+        if others or request.method != "PUT" or "/part-" not in request.path:
+            return None
+        others.append(request.path)
+        return Fault(before=lambda: archived(dataset, captures) and None)
+
+    with faulty_front(s3.port, other) as front:
+        done = wirewitness("archive", captures[0], "--output", dataset, "--quiet", port=front.port)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"wirewitness: {dataset} was changed by another run meanwhile, and nothing of this one counts; "
+        "run the command again.\n"
+    )
+    assert differences(dataset, captures) == []
+
+
+def test_a_store_that_refuses_is_one_line(s3: S3Server, tmp_path: Path) -> None:
+    def refused(request: Request) -> Fault | None:
+        return Fault(403, "AccessDenied") if request.method == "PUT" and "/part-" in request.path else None
+
+    with faulty_front(s3.port, refused) as front:
+        done = wirewitness("archive", SAMPLES / "mqtt_faults.pcapng", "--output", "s3://captures/data/refused",
+                           "--quiet", port=front.port)  # fmt: skip
+    assert done.returncode == 2
+    assert "permission denied (403 Forbidden AccessDenied)" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_on_a_cluster_workers_stage_where_all_see_it(tmp_path: Path) -> None:
+    """Without a folder for that it is refused; workers have credentials of their own."""
+    logs, scratch = tmp_path / "cluster", tmp_path / "scratch"
+    logs.mkdir()
+    scratch.mkdir()
+    captures, dataset = cut("mqtt_takeover_loop", tmp_path / "captures", 2), "s3://captures/data/cluster"
+    address = put(f"from/cluster/{captures[0].name}", captures[0].read_bytes())
+    with spark_cluster(logs) as cluster:
+        words = (
+            "archive",
+            address,
+            captures[1],
+            "--output",
+            dataset,
+            "--master",
+            cluster.url,
+            "--executor-memory",
+            "600m",
+        )
+        refused = wirewitness(*words, "--quiet")
+        assert refused.returncode == 2
+        assert "on a cluster name a folder that all its machines see (--scratch FOLDER)" in refused.stderr
+        done = wirewitness(*words, "--scratch", scratch)
+        assert done.returncode == 0, done.stderr
+    assert differences(dataset, [address, captures[1]]) == []
+    assert list(scratch.iterdir()) == []

@@ -1,0 +1,56 @@
+"""Small changes of a dataset, which tests kill and let others come between.
+
+In: a folder or an address. Out: rows and inputs of changes, and two changes that follow each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+
+from analyser.archive.dataset.dataset import Change, InputFile, write_parts
+from analyser.registry.tables import arrow_schema
+from tests.support.rows import arrow_from_rows
+
+HOUR_NS = 3_600_000_000_000
+# Ids of the exchanges after the first change, and after both.
+OLD, NEW = ["f-c-1", "f-c-2", "f-c-3"], ["f-c-1", "f-c-2", "f-c-3", "f-c-4", "f-c-5"]
+
+
+def batch(numbers: Iterable[int]) -> pa.RecordBatch:
+    rows = [
+        {"exchange_id": f"f-c-{n}", "flow_id": "f", "protocol": "kafka", "ts": n * HOUR_NS, "status": "ok"}
+        for n in numbers
+    ]
+    return arrow_from_rows("exchanges", rows).to_batches()[0]
+
+
+def taken(name: str, run: str) -> InputFile:
+    return InputFile(name, f"key of {name}", 100, 10, 0, HOUR_NS, "read", None, run)
+
+
+def first(root: str | Path) -> None:
+    with Change.begin(root) as change:
+        change.add(*write_parts("exchanges", [batch([1, 2])], change.staging, f"{change.run}-0"))
+        change.add(*write_parts("exchanges", [batch([3])], change.staging, f"{change.run}-1", provisional=True))
+        (change.state / "share-0").write_text("one")
+        change.commit([taken("a.pcap", change.run)], {"shares": 64})
+
+
+def second(root: str | Path) -> None:
+    """Drops what was provisional, brings it anew with more."""
+    with Change.begin(root) as change:
+        change.remove(*(part for part in change.parts() if part.provisional))
+        change.add(*write_parts("exchanges", [batch([3, 4, 5])], change.staging, f"{change.run}-0"))
+        change.add(*write_parts("messages", [_message()], change.staging, f"{change.run}-0"))
+        (change.state / "share-0").write_text("two")
+        change.commit([taken("b.pcap", change.run)])
+
+
+def _message() -> pa.RecordBatch:
+    row = {"message_id": "m", "flow_id": "f", "ts": HOUR_NS, "direction": "client_to_server"}
+    nothing = {field.name: {pa.int64(): 0, pa.bool_(): False}.get(field.type, "") for field in arrow_schema("messages")
+               if not field.nullable}  # fmt: skip
+    return arrow_from_rows("messages", [nothing | row]).to_batches()[0]
