@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -29,8 +30,11 @@ _NO_RIGHT = 3
 _USAGE = 2
 _BEGIN_S = 20.0
 _END_S = 5.0
-# Packets come out of the kernel's ring, and into the file, in so many seconds.
+# Packets come out of the kernel's ring, and into the file, in so many seconds; on the loopback a mark of our own says
+# when they have.
 SETTLED_S = 0.5
+_MARKED_S = 20.0
+_LOOPBACK = frozenset({"lo", "any"})
 _NAMES = frozenset({"interfaces", "ports", "options"})
 
 
@@ -99,8 +103,7 @@ class Wire:
         return _rows(self._ask("query", str(self.path), query, "--format", "jsonl"))
 
     def _ask(self, *words: str) -> subprocess.CompletedProcess[str]:
-        time.sleep(SETTLED_S)
-        self._capture.check()
+        self._capture.settle()
         done = subprocess.run(
             [sys.executable, "-P", "-c", _COMMAND, *words, "--quiet", *self._capture.options],
             capture_output=True, text=True, encoding="utf-8", errors="replace", env=_environment(COLUMNS="100"),
@@ -116,7 +119,12 @@ class _Capture:
 
     def __init__(self, path: Path, interfaces: Sequence[str], ports: Sequence[int], options: Sequence[str]) -> None:
         self.path, self.options = path, options
-        job = json.dumps({"interfaces": list(interfaces), "ports": list(ports), "path": str(path)})
+        self._mark: socket.socket | None = None
+        if _LOOPBACK & {*interfaces}:
+            self._mark = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self._mark.bind(("127.0.0.1", 0))
+        mark = None if self._mark is None else self._mark.getsockname()[1]
+        job = json.dumps({"interfaces": list(interfaces), "ports": list(ports), "path": str(path), "mark": mark})
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _CAPTURE, job],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_environment(),
@@ -132,13 +140,34 @@ class _Capture:
         if self._process.poll() is not None:
             self._give_up()
 
-    def check(self) -> None:
-        """WireError where it broke off meanwhile."""
+    def settle(self) -> None:
+        """Wait until all packets up to now are in the file. WireError where the capture broke off."""
+        if self._mark is None:
+            time.sleep(SETTLED_S)
+            self._check()
+            return
+        token, place = os.urandom(16), self.path.stat().st_size
+        self._mark.sendto(token, self._mark.getsockname())
+        until = time.monotonic() + _MARKED_S
+        while not self._has(token, place):
+            self._check()
+            if time.monotonic() > until:
+                raise WireError(f"packets were not written within {_MARKED_S:.0f} s: this machine is too busy")
+            time.sleep(0.02)
+
+    def _has(self, token: bytes, place: int) -> bool:
+        with self.path.open("rb") as file:
+            file.seek(place)
+            return token in file.read()
+
+    def _check(self) -> None:
         if self._process.poll() is not None:
             raise WireError(f"the capture broke off: {self._said()}")
 
     def end(self) -> None:
         """Stop capturing; the file stays."""
+        if self._mark is not None:
+            self._mark.close()
         with suppress(OSError):
             self._stdin.close()
         try:

@@ -1,6 +1,7 @@
 """The program that captures for a test: packets of interfaces into a file, until standard input ends.
 
-In: a JSON object {interfaces, ports, path} in the first argument. Out: the file, whose appearing says that packets are
+In: a JSON object {interfaces, ports, path, mark} in the first argument; mark: a UDP port of the loopback, or null,
+whose packets are let through whatever the ports. Out: the file, whose appearing says that packets are
 being taken; the exit status NO_RIGHT with a line on standard error where this user may not capture.
 """
 
@@ -10,6 +11,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
 from app.cli.failure import CallerError, complain, say
 
@@ -36,9 +38,16 @@ def main() -> None:
         say(f"run as root, or grant it to this Python: sudo setcap cap_net_raw+ep {os.path.realpath(sys.executable)}")
         sys.exit(NO_RIGHT)
     try:
-        job = capture_job(interfaces, "", tuple(told["ports"]), told["path"], None)
+        job = capture_job(interfaces, _filter(told["ports"], told["mark"]), (), told["path"], None)
     except CallerError as error:
         error.show()
         sys.exit(_USAGE)
     job = replace(job, backlog_bytes=_BACKLOG_BYTES)
     Capturing(job, Outlet(sys.stdout.fileno(), job.backlog_bytes)).run(sys.stdin.fileno())
+
+
+def _filter(ports: Sequence[int], mark: int | None) -> str:
+    from analyser.capture.packet_filter import of_ports
+
+    wanted = of_ports(ports)
+    return f"({wanted}) or (udp port {mark})" if wanted and mark is not None else wanted

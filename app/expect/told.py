@@ -55,7 +55,7 @@ def outcome_sections(outcomes: Sequence[Outcome], *, strict: bool) -> list[Secti
 
 
 def _blocks(outcome: Outcome) -> Iterator[Block]:
-    said = f": nothing to check: {outcome.said}" if outcome.state == NOTHING else f": {outcome.said}"
+    said = f": {outcome.said}"
     if outcome.state == OK and isinstance(outcome.expectation, NoFindings):
         said = ""  # the rules that found nothing are many, and stand in the contract
     yield Paragraph(f"{outcome.expectation.name}{said}", outcome.state, _TONES[outcome.state])

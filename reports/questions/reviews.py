@@ -114,8 +114,12 @@ class Review:
         """The findings beside these entries: each trouble counts to the one that says most of its subject, of two alike
         to the newer."""
         met: dict[int, list[Finding]] = {}
+        of_rule: dict[str, list[int]] = {}
+        for number, entry in enumerate(self.entries):
+            of_rule.setdefault(entry.rule, []).append(number)
         for trouble in troubles(found):
-            fitting = [n for n, one in enumerate(self.entries) if one.covers(trouble.rule, trouble.subject)]
+            numbers = of_rule.get(trouble.rule, ())
+            fitting = [n for n in numbers if self.entries[n].covers(trouble.rule, trouble.subject)]
             if fitting:
                 best = max(fitting, key=lambda n: (len(self.entries[n].subject), self.entries[n].date))
                 met.setdefault(best, []).extend(trouble.findings)

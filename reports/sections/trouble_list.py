@@ -38,7 +38,7 @@ def _counts(judged: Judged, told: list[Trouble], every: bool) -> Paragraph:
     severities = Counter(finding.severity for finding in found)
     parts = [f"{severities[name]} {name}" for name in reversed(SEVERITIES) if severities[name]]
     worst = max(told, key=lambda trouble: SEVERITIES.index(trouble.severity) if trouble.severity in SEVERITIES else -1)
-    kinds = f", {count(len(told), 'entry', 'entries')} for a review" if len(told) < len(found) else ""
+    kinds = f" of {count(len(told), 'kind')} (rule and subject)" if len(told) < len(found) else ""
     return Paragraph(f"{count(len(found), 'finding')}{kinds}: {', '.join(parts)}.", tone=severity_tone(worst.severity))
 
 
