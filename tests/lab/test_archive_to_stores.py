@@ -17,6 +17,7 @@ from tests.lab.spark_cluster import spark_cluster
 from tests.lab.stored import put, wirewitness
 from tests.support.archived import differences
 from tests.support.faulty_front import Fault, Request, faulty_front
+from tests.support.request_log import write_sample_log
 from tests.support.rotated import rotated
 from tests.support.shares import long_cases
 from tests.support.wire import packets_of
@@ -48,6 +49,16 @@ def test_it_is_what_the_offline_command_finds(name: str, tmp_path: Path) -> None
     done = wirewitness("archive", "--output", dataset, "--master", "local[2]", "--compact")
     assert done.returncode == 0, done.stderr
     assert differences(dataset, [*captures[:2], *addresses]) == []
+
+
+def test_what_a_request_log_tells_as_well_counts_once(tmp_path: Path) -> None:
+    """The capture in the first run, the log from the store in the second: rows of the first are amended there."""
+    capture, dataset = SAMPLES / "kafka_fenced_commit.pcapng", "s3://captures/data/log"
+    log = write_sample_log(SAMPLES, "kafka_fenced_commit", tmp_path / "kafka-request.log")
+    address = put("logs/kafka-request.log", log.read_bytes())
+    archived(dataset, [capture])
+    archived(dataset, [capture, "s3://captures/logs"])
+    assert differences(dataset, [capture, address]) == []
 
 
 def test_a_store_that_stumbles_changes_nothing(s3: S3Server, tmp_path: Path) -> None:

@@ -23,12 +23,13 @@ from analyser.archive.decode.decode_stage import (
     ShareFolder,
     decode_shares,
 )
+from analyser.archive.decode.fetching import ObjectLost
 from analyser.archive.decode.packets import RangeJob
-from analyser.archive.intake.brought import with_secrets
+from analyser.archive.intake.brought import head_stats
 from analyser.archive.intake.options import ArchiveOptions
 from analyser.archive.intake.plan import Plan, PlannedFile, tag_of
 from analyser.archive.intake.ranges import Range, RangeStats, find_ranges, is_exact, merged
-from analyser.capture import CaptureError, CaptureLimits, CaptureStats
+from analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
 from analyser.options import ReadOptions
 from analyser.storage.objects import ObjectPath
 
@@ -69,7 +70,11 @@ def decode_files(run: DecodeRun) -> Decoded:
     ranges = {file.source.name: _ranges(file, run.options.range_bytes) for file in run.plan.files}
     while run.plan.files:
         run.progress("decoding")
-        folders = _decode(run, ranges)
+        try:
+            folders = _decode(run, ranges)
+        except ObjectLost as lost_before:
+            run.plan.leave_out({lost_before.file: str(lost_before)}, run.name)
+            continue
         results = [result_of(folder) for folder in folders.values()]
         names = {file.number: file.source.name for file in run.plan.files}
         if lost := _lost(run.plan, results):
@@ -150,7 +155,7 @@ def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, Path
     jobs_path, job_path = run.work / "ranges.pickle", run.work / "decode.pickle"
     jobs_path.write_bytes(pickle.dumps(jobs))
     paths = {file.number: file.path for file in run.plan.files}
-    secrets = with_secrets(file.source for file in run.plan.files if file.source.kind == "packets")
+    secrets = _with_secrets(run.plan)
     brokers = BrokerShare(options.shares, run.plan.broker_files(), goes_on=run.plan.had_broker_files)
     job = DecodeJob(run.work, paths, run.tables, _sendable(options.read), run.previous, secrets, brokers)
     job_path.write_bytes(pickle.dumps(job))
@@ -159,6 +164,18 @@ def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, Path
     rows = shares.sortWithinPartitions("share", "file", "range", "number")
     done = rows.mapInArrow(partial(decode_shares, str(job_path)), RESULTS_DDL).collect()
     return {row.share: Path(row.folder) for row in sorted(done)}
+
+
+def _with_secrets(plan: Plan) -> tuple[Source, ...]:
+    """The captures that bring some along. ObjectLost."""
+    found: list[Source] = []
+    for file in plan.files:
+        if file.source.kind == "packets":
+            try:
+                found += [file.source] if head_stats(file.source).secrets else []
+            except CaptureError as error:
+                raise ObjectLost(file.number, str(error)) from error
+    return tuple(found)
 
 
 def _sendable(options: ReadOptions) -> ReadOptions:

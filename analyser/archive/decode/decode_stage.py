@@ -134,7 +134,7 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk], folder: Pa
             dissectors(job.options.enable), job.tables, job.options, store=RawStore(settled_in, compression="zstd")
         )
         for source in job.secrets:
-            pipeline.take_keys(head_stats(source))
+            pipeline.take_keys(_head(job, source))
         decoder = ShareDecoder(pipeline, job.paths.__getitem__)
         previous = job.state_of(share)
         if previous is not None:
@@ -166,6 +166,14 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk], folder: Pa
     (folder / RESULT_FILE).write_bytes(
         pickle.dumps(ShareFolder(share, previous is not None, settled, still_open, ranges))
     )
+
+
+def _head(job: DecodeJob, source: Source) -> CaptureStats:
+    """What a capture brings along. ObjectLost."""
+    try:
+        return head_stats(source)
+    except CaptureError as error:
+        raise ObjectLost(next(n for n, path in job.paths.items() if path == source.path), str(error)) from error
 
 
 def share_name(share: int) -> str:

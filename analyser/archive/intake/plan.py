@@ -196,8 +196,8 @@ def named(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
     """Paths and what patterns stand for; addresses of objects as they are, whose keys are no patterns."""
     for given in inputs:
         name = os.fspath(given)
-        if address_of(name) is not None:
-            yield name
+        if (address := address_of(name)) is not None:
+            yield str(address)  # one name for it, whatever the scheme is called
             continue
         name = str(local_path(name))
         matches = [] if os.path.lexists(name) or not glob.has_magic(name) else sorted(glob.glob(name, recursive=True))
