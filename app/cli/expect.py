@@ -95,10 +95,10 @@ def expect(
 
     try:
         expectations = _narrowed(_expectations(rules), about)
-        outcomes, status = _outcomes(captures, expectations, reading)
+        outcomes, doubts, status = _outcomes(captures, expectations, reading)
     except RulesError as error:
         raise CallerError(str(error), *error.hints) from error
-    _write(outcomes, form, output, junit, strict=strict)
+    _write(outcomes, doubts, form, output, junit, strict=strict)
     from app.expect.told import failed
 
     return Status.FAIL_ON_MET if failed(outcomes, strict=strict) else status
@@ -131,17 +131,25 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _outcomes(
     captures: tuple[str, ...], expectations: Sequence[Expectation], reading: dict[str, Any]
-) -> tuple[list[Outcome], Status]:
+) -> tuple[list[Outcome], list[str], Status]:
     from analyser.reading.pandas_later import import_pandas_later
-    from app.expect.checking import check_all, tables_of
+    from app.expect.checking import check_all, doubts, tables_of
 
     import_pandas_later()
     with open_analysis(captures, tables_of(expectations), reading) as analysis:
         outcomes = check_all(analysis, expectations)
-        return outcomes, status_of(analysis)
+        return outcomes, doubts(analysis), status_of(analysis)
 
 
-def _write(outcomes: Sequence[Outcome], form: str, output: str | None, junit: str | None, *, strict: bool) -> None:
+def _write(
+    outcomes: Sequence[Outcome],
+    doubts: Sequence[str],
+    form: str,
+    output: str | None,
+    junit: str | None,
+    *,
+    strict: bool,
+) -> None:
     from app.expect.told import json_document, junit_document, outcome_sections
     from reports.formats.text import render
 
@@ -150,7 +158,7 @@ def _write(outcomes: Sequence[Outcome], form: str, output: str | None, junit: st
             write(junit_document(outcomes, strict=strict))
     with result_sink(output, text=form == "text") as write:
         if form == "json":
-            write(json_document(outcomes, strict=strict))
+            write(json_document(outcomes, doubts, strict=strict))
             return
-        text = render(outcome_sections(outcomes, strict=strict), terminal_width(), colour=colour_wanted(output))
+        text = render(outcome_sections(outcomes, doubts, strict=strict), terminal_width(), colour=colour_wanted(output))
         write(text.encode("utf-8", "backslashreplace"))

@@ -31,6 +31,8 @@ NOTHING: State = "nothing"
 GROUPS_SHOWN = 5
 _MORE_NAMES = {"group": "group_id", "client": "client_id", "address": "client_address"}
 _OUT = "out_of_order"
+# Rules about what a capture lacks: bytes, a direction, ends of packets, packets.
+_LACKS = ("CAP101", "CAP102", "CAP103", "CAP105")
 
 Kind = TypeVar("Kind", bound=Expectation)
 
@@ -67,6 +69,13 @@ def check_all(analysis: Analysis, expectations: Sequence[Expectation]) -> list[O
     """The outcome of each. RulesError for a query that cannot be computed."""
     found = cache(lambda: findings(analysis))
     return [_checked(analysis, one, found) for one in expectations]
+
+
+def doubts(analysis: Analysis) -> list[str]:
+    """Sentences about what the capture lacks, where rules were asked: what holds may not hold there."""
+    if "findings" not in analysis.tables():
+        return []
+    return [finding.sentence for finding in findings(analysis) if finding.code in _LACKS]
 
 
 def _checked(analysis: Analysis, one: Expectation, found: Callable[[], list[Finding]]) -> Outcome:

@@ -38,8 +38,8 @@ def failed(outcomes: Sequence[Outcome], *, strict: bool) -> bool:
     return FAILED in states or OK not in states or (strict and NOTHING in states)
 
 
-def outcome_sections(outcomes: Sequence[Outcome], *, strict: bool) -> list[Section]:
-    """A line for each expectation, with the evidence under what failed; then how many."""
+def outcome_sections(outcomes: Sequence[Outcome], doubts: Sequence[str], *, strict: bool) -> list[Section]:
+    """A line for each expectation, with the evidence under what failed; then how many. doubts: of `checking.py`."""
     blocks = [block for outcome in outcomes for block in _blocks(outcome)]
     states = Counter(outcome.state for outcome in outcomes)
     parts = [f"{states[OK]} ok", f"{states[FAILED]} FAILED"]
@@ -51,7 +51,8 @@ def outcome_sections(outcomes: Sequence[Outcome], *, strict: bool) -> list[Secti
             "--strict wants all of them checked." if OK in states else "nothing at all could be checked."
         )
     tone: Tone = "critical" if failed(outcomes, strict=strict) else "plain"
-    return [Section("", tuple(blocks)), Section("", (Paragraph(end, tone=tone),))]
+    doubted = tuple(Paragraph(f"{text} What holds may not hold there.", "doubt", "warning") for text in doubts)
+    return [Section("", tuple(blocks)), Section("", (*doubted, Paragraph(end, tone=tone)))]
 
 
 def _blocks(outcome: Outcome) -> Iterator[Block]:
@@ -108,11 +109,12 @@ def _cell(name: str, value: Any) -> str:
     return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
 
 
-def json_document(outcomes: Sequence[Outcome], *, strict: bool) -> bytes:
-    """{schema_version, failed, expectations: [{name, source, state, said, findings, rows}]}."""
+def json_document(outcomes: Sequence[Outcome], doubts: Sequence[str], *, strict: bool) -> bytes:
+    """{schema_version, failed, doubts, expectations: [{name, source, state, said, findings_count, findings, rows}]}."""
     document = {
         "schema_version": SCHEMA_VERSION,
         "failed": failed(outcomes, strict=strict),
+        "doubts": list(doubts),
         "expectations": [_values(outcome) for outcome in outcomes],
     }
     return json_text(document, indent=1).encode() + b"\n"

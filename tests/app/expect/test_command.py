@@ -8,8 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.app.captures import CLIENT_PORT, kafka_packets
 from tests.app.program import run
 from tests.conftest import SAMPLES
+from tests.support.packets import pcap
 from tests.support.shares import share
 
 MQTT = SAMPLES / "mqtt_takeover_loop.pcapng"
@@ -88,3 +90,15 @@ def test_it_fits_into_the_terminal(tmp_path: Path, width: int) -> None:
     path = rules(tmp_path, HOLDS.replace("> 0", "== 0"), FAILS, NOTHING)
     text = run("expect", path, MQTT.name, "--quiet", COLUMNS=str(width), cwd=SAMPLES).stdout.decode()
     assert max(map(len, text.splitlines())) <= width
+
+
+def test_what_the_capture_lacks_is_said(tmp_path: Path) -> None:
+    """Packets of one direction alone, as a mirror port that was set up wrongly gives them."""
+    capture = tmp_path / "one.pcap"
+    requests = [packet for packet in kafka_packets() if packet.data[34:36] == CLIENT_PORT.to_bytes(2)]
+    capture.write_bytes(pcap(requests, nanoseconds=True))
+    path = rules(tmp_path, HOLDS, "[[expect]]\nname = 'd'\nno_findings = ['KAF303']\nneeds = 'exchanges'\n")
+    text = " ".join(run("expect", path, capture, "--quiet").stdout.decode().split())
+    assert "doubt Of 1 flow only one direction is in the capture" in text
+    told = json.loads(run("expect", path, capture, "--quiet", "--format", "json").stdout)
+    assert len(told["doubts"]) == 1
