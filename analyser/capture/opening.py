@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 
 from analyser.capture.blocks import BlockBuffer
@@ -73,16 +74,20 @@ def in_time_order(sources: Iterable[Source]) -> list[Source]:
 
 
 def probed(source: Source, log_zone_ns: int | None = None) -> Source:
-    """The source with the time of its first packet, None for a capture without packets, or of the first line of a
-    request log; None also for a log segment. log_zone_ns: as in `LineTimes`. CaptureError when it is none of these, or
-    cannot be read."""
+    """The source with the time of its first packet, None for a capture without packets.
+
+    Of a request log it is the time of its first line, by which it is known; None of a log segment. log_zone_ns: as
+    in `LineTimes`. CaptureError when it is none of these, or cannot be read.
+    """
     stats = CaptureStats(source.name)
     with source.open() as stream:
         try:
             blocks = open_blocks(BlockBuffer(stream, PROBE_LIMITS), stats, PROBE_LIMITS, source.name)
             if is_text(blocks) and is_request_log(blocks):
                 first = next(RequestLog(blocks, stats, PROBE_LIMITS, log_zone_ns).lines(), None)
-                return replace(source, first_ns=None if first is None else first.ts_ns, is_log=True)
+                told = ("", None) if first is None else (blake2b(first.text, digest_size=8).hexdigest(), first.ts_ns)
+                packed = bool(stats.compression)
+                return replace(source, first_ns=told[1], is_log=True, begins=told[0], is_packed=packed)
             if is_text(blocks) and is_log_segment(blocks):
                 return replace(source, is_segment=True)
             for records in read_records(blocks, stats, PROBE_LIMITS, source):

@@ -41,6 +41,7 @@ class Source:
         records says what these told.
     remarks: what to note in the statistics of this capture.
     is_log, is_segment: it is known to be a request log, or a log segment, which have no packets.
+    begins, is_packed: of a request log: a digest of its first line that tells of a request; whether it is compressed.
     """
 
     name: str
@@ -52,6 +53,8 @@ class Source:
     remarks: tuple[Remark, ...] = ()
     is_log: bool = False
     is_segment: bool = False
+    begins: str = ""
+    is_packed: bool = False
 
     @property
     def kind(self) -> InputKind:

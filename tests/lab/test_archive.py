@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import sys
 from collections.abc import Iterator
@@ -14,12 +15,13 @@ from pymongo import MongoClient
 from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.decode.decode_stage import RESULT_FILE
 from analyser.options import ReadOptions
-from tests.conftest import ROOT
+from tests.conftest import ROOT, SAMPLES
 from tests.lab.processes import Process, wait_until
 from tests.lab.spark_cluster import executors_of, spark_cluster
 from tests.support.archived import differences
 from tests.support.mongo_server.server import Server, serving
 from tests.support.replay_rotated import replay_rotated
+from tests.support.request_log import write_sample_log
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 
@@ -138,6 +140,35 @@ def test_following_files_that_tcpdump_rotates(tmp_path: Path) -> None:
         following.finish(RUN_S)
     assert len(Dataset.open(dataset).manifest.runs) >= 2
     assert differences(dataset, sorted(captures.iterdir()), ReadOptions(decode_as={port: "mongo"})) == []
+
+
+def test_following_a_request_log_that_a_broker_writes_and_rotates(tmp_path: Path) -> None:
+    """As Kafka's log4j configuration has it: the file of the hour is renamed and another one begun. The one that is
+    being written is left alone, connections go on from one to the next, and logrotate compresses one meanwhile."""
+    logs, dataset = tmp_path / "logs", tmp_path / "dataset"
+    logs.mkdir()
+    lines = write_sample_log(SAMPLES, "kafka_fenced_commit", tmp_path / "whole.log").read_bytes().splitlines(True)
+    active = logs / "kafka-request.log"
+    hours = [f"{active}.2026-11-20-{hour}" for hour in (9, 10, 11)]
+    following = archiving("following", tmp_path, logs, "--output", dataset, "--follow", "--master", "local[2]")
+    for hour, name in enumerate(hours):
+        with active.open("wb") as file:
+            file.write(b"".join(lines[hour * 140 : (hour + 1) * 140]))
+            file.flush()
+            if hour:
+                wait_until(lambda: len(taken_in(dataset)) >= 1, "the first log is in", RUN_S)
+                assert str(active) not in taken_in(dataset)
+        active.rename(name)
+        if hour == 1:
+            (logs / "old.gz").write_bytes(gzip.compress(Path(hours[0]).read_bytes()))
+    with active.open("wb") as file:
+        file.write(b"".join(lines[420:]))
+    files = {*hours, str(active)}
+    wait_until(lambda: taken_in(dataset) == files, "all logs are in", RUN_S)
+    following.interrupt()
+    following.finish(RUN_S)
+    assert len(Dataset.open(dataset).manifest.runs) >= 2
+    assert differences(dataset, [*hours, active]) == []
 
 
 def taken_in(dataset: Path) -> set[str]:

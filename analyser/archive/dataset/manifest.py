@@ -30,7 +30,7 @@ class InputFile:
 
     key: digest of its size and of samples of its content. first_ns, last_ns: Unix time of its first and last packet, or
     of what a request log tells. run: who took it in. kind: what it has. tag: what its store knew an object by
-    when it was taken in.
+    when it was taken in. begins: what a request log is known by, whatever it is called later (Source.begins).
     """
 
     path: str
@@ -44,6 +44,7 @@ class InputFile:
     run: str
     kind: InputKind = "packets"
     tag: str = ""
+    begins: str = ""
 
 
 class Run(NamedTuple):
@@ -177,6 +178,7 @@ _INPUT = {
     "reason": {_TEXT, _NOTHING},
     "kind": {_TEXT},
     "tag": {_TEXT},
+    "begins": {_TEXT},
 }
 _SETTINGS = {"tables": {_LIST, _NOTHING}, "shares": {_NUMBER}, "topic_ids": {_OBJECT}}
 

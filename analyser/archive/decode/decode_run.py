@@ -101,7 +101,8 @@ def files_read(plan: Plan, decoded: Decoded, run: str) -> tuple[list[InputFile],
             captures.append(stats)
         times = stats.ts_first_ns, stats.ts_last_ns
         known = file.source.name, file.key, file.size
-        files.append(InputFile(*known, stats.packets, *times, "read", error, run, kind, tag_of(file.path)))
+        later = tag_of(file.path), file.source.begins
+        files.append(InputFile(*known, stats.packets, *times, "read", error, run, kind, *later))
     return files, captures
 
 

@@ -69,6 +69,13 @@ class Plan:
         self.files = kept
 
 
+class _Log(NamedTuple):
+    """A request log that is in already."""
+
+    path: str
+    key: str
+
+
 def plan_files(
     inputs: Sequence[str | os.PathLike[str]],
     previous: Manifest | None,
@@ -83,6 +90,7 @@ def plan_files(
     held = [one for one in (previous.inputs if previous else ()) if one.status == "read"]
     plan = Plan(had_broker_files=any(one.kind != "packets" for one in held))
     paths, keys = {one.path: one for one in held}, {one.key: one.path for one in held}
+    logs = {one.begins: _Log(one.path, one.key) for one in held if one.begins}
     latest_ns = _latest_ns(held)
     intake = intake or Intake()
     for source in in_time_order(_sources(inputs, plan, run, log_zone_ns, paths)):
@@ -92,12 +100,14 @@ def plan_files(
         except OSError as error:
             plan.aside.append(_aside(source.name, "", 0, None, explain(source.name, error), run))
             continue
-        if source.name in paths and paths[source.name].key == key:
+        before = logs.get(source.begins) if source.begins else None
+        if (source.name in paths and paths[source.name].key == key) or _is_rotated(source, key, before):
             plan.known += 1
             continue
         reason = intake.reason(source)
-        if reason is None and source.name in paths:
-            reason = f"{source.name} has changed since it was taken in; {REBUILD}."
+        if reason is None and (before is not None or (source.name in paths and not source.begins)):
+            was = "" if before is None or before.path == source.name else f", as {before.path}"
+            reason = f"{source.name} has changed since it was taken in{was}; {REBUILD}."
         if reason is None and key in keys:
             reason = f"{source.name} has the same content as {keys[key]}."
         if reason is None and _begins_before(source, latest_ns):
@@ -106,10 +116,17 @@ def plan_files(
             reason = _beside(source, {*(one.kind for one in held), *(one.source.kind for one in plan.files)})
         if reason is None:
             keys[key] = source.name
+            if source.begins:
+                logs[source.begins] = _Log(source.name, key)
             plan.files.append(PlannedFile(len(held) + len(plan.files), source, path, size, key))
         else:
             plan.aside.append(_aside(source.name, key, size, source.first_ns, reason, run))
     return plan
+
+
+def _is_rotated(source: Source, key: str, before: _Log | None) -> bool:
+    """A request log that was taken in under another name, or before it was compressed."""
+    return before is not None and before.path != source.name and (before.key == key or source.is_packed)
 
 
 def _begins_before(source: Source, latest_ns: Mapping[str, int]) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from analyser.archive.dataset.manifest import InputFile, Manifest
 from analyser.archive.intake.plan import Plan, plan_files
+from tests.analyser.reading.test_logs import asks
 from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 
 PACKET = ethernet(ipv4(tcp(b"x", destination_port=9092)))
@@ -88,3 +90,61 @@ def test_inputs_without_captures_are_told_and_the_rest_goes_on(tmp_path: Path) -
         "gone.pcap": "no such file or directory.",
         "-": "- can be read once only; an archive takes files.",
     }
+
+
+def log(path: Path, *numbers: int, packed: bool = False) -> Path:
+    """A request log with these requests."""
+    text = "".join(asks(number, 1000 * number) for number in numbers).encode()
+    path.write_bytes(gzip.compress(text) if packed else text)
+    return path
+
+
+def logs_held(plan: Plan) -> Manifest:
+    return Manifest(
+        inputs=tuple(
+            InputFile(one.source.name, one.key, one.size, 0, one.source.first_ns, None, "read", None, "000001", "log",
+                      begins=one.source.begins)
+            for one in plan.files
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_logs_that_rotation_renames_are_known_and_the_next_one_is_taken(packed: bool, tmp_path: Path) -> None:
+    """request.log.1 becomes request.log.2(.gz), and what was written since is request.log.1."""
+    log(tmp_path / "request.log.1", 1, 2)
+    before = logs_held(plan_files([tmp_path], None, "000001"))
+    (tmp_path / "request.log.1").unlink()
+    log(tmp_path / ("request.log.2.gz" if packed else "request.log.2"), 1, 2, packed=packed)
+    log(tmp_path / "request.log.1", 3, 4)
+    plan = plan_files([tmp_path], before, "000002")
+    assert (names(plan), plan.known, plan.aside) == (["request.log.1"], 1, [])
+    again = plan_files([tmp_path], Manifest(inputs=(*before.inputs, *logs_held(plan).inputs)), "000003")
+    assert (names(again), again.known, again.aside) == ([], 2, [])
+
+
+def test_a_log_that_grew_is_set_aside_whatever_it_is_called_now(tmp_path: Path) -> None:
+    log(tmp_path / "request.log", 1, 2)
+    before = logs_held(plan_files([tmp_path], None, "000001"))
+    (tmp_path / "request.log").unlink()
+    for name, said in (("request.log", "has changed since it was taken in;"),
+                       ("request.log.1", "has changed since it was taken in, as")):  # fmt: skip
+        path = log(tmp_path / name, 1, 2, 3)
+        plan = plan_files([path], before, "000002")
+        assert plan.files == []
+        assert [said in reason for reason in reasons(plan)] == [True]
+
+
+def test_a_log_that_is_cut_in_place_begins_anew(tmp_path: Path) -> None:
+    """As logrotate does with copytruncate: the name stays."""
+    log(tmp_path / "request.log", 1, 2)
+    before = logs_held(plan_files([tmp_path], None, "000001"))
+    log(tmp_path / "request.log", 3, 4)
+    assert names(plan_files([tmp_path], before, "000002")) == ["request.log"]
+
+
+def test_a_log_and_its_compressed_copy_are_one(tmp_path: Path) -> None:
+    log(tmp_path / "request.log", 1, 2)
+    log(tmp_path / "request.log.gz", 1, 2, packed=True)
+    plan = plan_files([tmp_path], None, "000001")
+    assert len(plan.files) == 1
