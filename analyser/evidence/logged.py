@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
+from glob import escape
+from pathlib import Path
 
-from analyser.capture import BlockBuffer, CaptureStats, RequestLog, Source
+from analyser.capture import BlockBuffer, CaptureError, CaptureStats, RequestLog, Source
+from analyser.capture.opening import probed
 from analyser.capture.reader import open_blocks
 from analyser.evidence.bytes import READ_LIMITS, BytesGone
 from analyser.evidence.rows import MessageRow
 from dissectors.core.model import split_packet
+
+# What rotation puts behind the name of a log.
+_ROTATED = re.compile(r"([.-](\d+|\d{4}-\d\d-\d\d(-\d\d)?|\d{8}|gz|zst|lz4))+$")
+_MOST_BESIDE = 500
 
 
 def is_logged(row: MessageRow, sources: Sequence[Source]) -> bool:
@@ -19,7 +28,8 @@ def is_logged(row: MessageRow, sources: Sequence[Source]) -> bool:
 def line_of(row: MessageRow, sources: Sequence[Source]) -> bytes:
     """The JSON of the line, and what follows it. Raises BytesGone, CaptureError."""
     file, number = split_packet(row.packet_last)
-    source, stats = sources[file], CaptureStats(sources[file].name)
+    source = _by_its_first_line(sources[file])
+    stats = CaptureStats(source.name)
     with source.open() as stream:
         blocks = open_blocks(BlockBuffer(stream, READ_LIMITS), stats, READ_LIMITS, source.name)
         for line in RequestLog(blocks, stats, READ_LIMITS, None).lines():
@@ -28,3 +38,16 @@ def line_of(row: MessageRow, sources: Sequence[Source]) -> bytes:
             if line.number > number:
                 break
     raise BytesGone(f"line {number} of {source.name} does not hold message {row.message_id().text()}")
+
+
+def _by_its_first_line(source: Source) -> Source:
+    """The log where it is by now: rotation may have renamed it, and given its name to another one. Raises BytesGone."""
+    if not source.begins or not isinstance(source.path, Path):
+        return source
+    stem = _ROTATED.sub("", source.path.name)
+    beside = sorted(path for path in source.path.parent.glob(f"{escape(stem)}*") if path != source.path)
+    for path in [source.path, *beside[:_MOST_BESIDE]]:
+        with suppress(CaptureError, OSError):
+            if probed(Source(str(path), path)).begins == source.begins:
+                return Source(str(path), path)
+    raise BytesGone(f"{source.name} is another log by now, or gone, and none beside it begins as it did")

@@ -30,7 +30,14 @@ def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> I
     dataset = Dataset.open(path)
     read = [one for one in dataset.manifest.inputs if one.status == "read"]
     sources = [
-        Source(one.path, _path(one), first_ns=one.first_ns, is_log=one.kind == "log", is_segment=one.kind == "segment")
+        Source(
+            one.path,
+            _path(one),
+            first_ns=one.first_ns,
+            is_log=one.kind == "log",
+            is_segment=one.kind == "segment",
+            begins=one.begins,
+        )
         for one in read
     ]
     tables = DatasetTables(dataset, ("flows", "messages", "exchanges"), ReadOptions())
