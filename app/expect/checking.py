@@ -5,6 +5,7 @@ States: `ok`; `FAILED`; `nothing`: what it is about does not occur, so nobody kn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -195,7 +196,9 @@ def _of_query(analysis: Analysis, one: OfQuery) -> Outcome:
     holds = one.wanted.holds(whole["n"])
     said = f"{count(whole['n'], 'row')}, {'' if holds else 'not '}{one.wanted.operator} {one.wanted.number_text}"
     if not holds:
-        return Outcome(one, FAILED, said, rows=evidence_of(analysis, f"({one.sql}\n)", "true", "", None))
+        # In the order that the query gives, else in one that is the same each time.
+        order = "" if re.search(r"\border\s+by\b", one.sql, re.IGNORECASE) else "ALL"
+        return Outcome(one, FAILED, said, rows=evidence_of(analysis, f"({one.sql}\n)", "true", order, None))
     lacking = _lacking(analysis, one)
     if not lacking and not one.needs and one.tables and not any(_any(analysis, Rows(table)) for table in one.tables):
         lacking = f"no row of {names_text(one.tables)}"
