@@ -17,10 +17,10 @@ from analyser.faults import caught
 from analyser.flows.whole_flows import Flags, Ints, WholeStreams, sides_of
 from dissectors.core.columns.frames import SLACK, Bytes
 from dissectors.core.columns.streams import HEAD_BYTES, Opens, Streams, WholeRead
-from dissectors.core.later import Rests
 from dissectors.core.limits import Limits
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Dissector, Sink
+from dissectors.core.trying import Rests
 from dissectors.registry import CARRIERS
 
 # Bytes of streams that are read at a time.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from dissectors.core.model import Frame
+from dissectors.core.trying import Rests, Trust
 
 MAX_BYTES = 4 << 20
 MAX_FRAMES = 1 << 14
@@ -37,15 +38,16 @@ Prepared = TypeVar("Prepared")
 class LeftFrames(Generic[Prepared]):
     """The frames that one conversation left.
 
-    prepared: what was made of them together with those of others; None where they are decoded one by one. Picklable
-    while there are none.
+    prepared: what was made of them together with those of others; None where they are decoded one by one. trust: did
+    it pay to read those of this connection together? Picklable while there are none.
     """
 
-    __slots__ = ("_out", "frames", "prepared")
+    __slots__ = ("_out", "frames", "prepared", "trust")
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
         self.prepared: Prepared | None = None
+        self.trust = Trust()
         self._out: Any = None
 
     def leave(self, conversation: Leaves, frames: Sequence[Frame], out: Any) -> None:
@@ -67,34 +69,6 @@ class LeftFrames(Generic[Prepared]):
         """Let the conversation settle, if it has left anything."""
         if self._out is not None:
             conversation.settle(self._out)
-
-
-_FIRST_REST, _LONGEST_REST = 15, 255
-
-
-class Rests:
-    """What was read together in vain is not tried again for a while, which doubles each time it is in vain again."""
-
-    __slots__ = ("_left", "_next")
-
-    def __init__(self) -> None:
-        self._left: dict[object, int] = {}
-        self._next: dict[object, int] = {}
-
-    def still(self, key: object) -> bool:
-        """Is it left alone this time, too?"""
-        left = self._left.get(key, 0)
-        if left:
-            self._left[key] = left - 1
-        return left > 0
-
-    def told(self, key: object, *, in_vain: bool) -> None:
-        """What came of trying it."""
-        if not in_vain:
-            self._next.pop(key, None)
-            return
-        rest = self._next.get(key, _FIRST_REST)
-        self._left[key], self._next[key] = rest, min(2 * rest + 1, _LONGEST_REST)
 
 
 class Later:
@@ -130,3 +104,8 @@ class Later:
         self._waiting.clear()
         self._bytes = self.frames = 0
         return kinds
+
+
+def rests_of(out: Any) -> Rests:
+    """Those of the run whose rows go to this sink."""
+    return Rests() if out.later is None else out.later.rests

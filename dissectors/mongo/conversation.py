@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dissectors.core.decompression import Allowance
-from dissectors.core.later import LeftFrames, Rests
+from dissectors.core.later import LeftFrames, rests_of
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, Frame
 from dissectors.core.options import DecodeOptions
 from dissectors.core.outstanding import Outstanding
 from dissectors.core.protocol import Sink
 from dissectors.core.rows import CUT, ORPHAN, message_row, orphan_row
+from dissectors.core.trying import Worth, try_together
 from dissectors.mongo.commands import command_in
 from dissectors.mongo.facts import ConnectionFacts
 from dissectors.mongo.framing import plausible
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 # about 100 exchanges on, of one table from 200 on.
 MANY_FRAMES = 8
 LEAST_FRAMES = 256
+LEAST_PART = 2
 # Requests that want no reply, remembered in case that one comes nevertheless: at once, if ever. A reply to an older one
 # is given as an orphan.
 MAX_ONE_WAY = 64
@@ -68,7 +70,6 @@ class MongoConversation:
         "_one_way",
         "_outstanding",
         "_remarks",
-        "_rests",
         "_shows_payload",
     )
 
@@ -82,7 +83,6 @@ class MongoConversation:
         self._remarks = MessageRemarks(limits)
         self._left: LeftFrames[Together] = LeftFrames()
         self._shows_payload = options is not None and options.payload
-        self._rests = Rests()
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
@@ -112,14 +112,14 @@ class MongoConversation:
     @staticmethod
     def read_together(conversations: Sequence[MongoConversation], out: Sink) -> None:
         """Prepare what these have left; `settle` of each gives its rows."""
-        many = [one for one in conversations if len(one._left.frames) >= MANY_FRAMES and not one._rests.still(None)]
-        if sum(len(one._left.frames) for one in many) < LEAST_FRAMES:
-            return
-        from dissectors.mongo.columns.together import together
 
-        for one, found in zip(many, together([one._left_by() for one in many], many[0]._limits, out), strict=True):
-            one._left.prepared = found
-            one._rests.told(None, in_vain=found is None or 2 * found.frames < len(one._left.frames))
+        def read(many: list[MongoConversation]) -> Sequence[Together | None]:
+            from dissectors.mongo.columns.together import together
+
+            return together([one._left_by() for one in many], many[0]._limits, out)
+
+        many = [(one, one._left) for one in conversations if len(one._left.frames) >= MANY_FRAMES]
+        try_together(many, read, rests_of(out), Worth("mongo", LEAST_FRAMES, LEAST_PART))
 
     def _left_by(self) -> Left:
         from dissectors.mongo.columns.hellos import Left

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from dissectors.core.budget import FRAME_BYTES
 from dissectors.core.judged import Judged
-from dissectors.core.later import LeftFrames, Rests
+from dissectors.core.later import LeftFrames, rests_of
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.core.rows import CUT
+from dissectors.core.trying import Worth, try_together
 from dissectors.mqtt.checks import header_problems
 from dissectors.mqtt.connection import Connection
 from dissectors.mqtt.flights import ACKNOWLEDGEMENTS
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 # it pays from about 2,000 on, for all of them from 1,000 on.
 MANY_FRAMES = 32
 LEAST_FRAMES = 2048
+LEAST_PART = 2
 
 _SHORT_ACKNOWLEDGEMENTS = frozenset({PUBACK << 4, PUBREC << 4, PUBREL << 4 | 2, PUBCOMP << 4})
 # Longest fixed header.
@@ -83,7 +85,6 @@ class MqttConversation:
         "_publishing",
         "_remarks",
         "_requests",
-        "_rests",
         "_waiting",
         "judged",
     )
@@ -103,7 +104,6 @@ class MqttConversation:
         self._left: LeftFrames[Together] = LeftFrames()
         self._losses: list[Loss] = []
         self._looked = 0
-        self._rests = Rests()
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
@@ -126,20 +126,20 @@ class MqttConversation:
         for at, direction in losses:
             if at >= read:
                 self._one_by_one(frames[read:at], 0, output(out))
-                self.miss(direction, out)
+                self.miss(direction, output(out))
                 read = at
         self._one_by_one(frames, read, output(out))
 
-    def stretch(self, frames: Sequence[Frame], beside: tuple[int, int], out: Sink) -> None:
+    def stretch(self, frames: Sequence[Frame], beside: tuple[int, int], out: Output) -> None:
         """Decode frames between others that are read together, of which so many messages are in flight."""
         self._flights.beside = beside
-        self._one_by_one(frames, 0, output(out))
+        self._one_by_one(frames, 0, out)
         self._flights.beside = 0, 0
 
-    def miss(self, direction: int, out: Sink) -> None:
+    def miss(self, direction: int, out: Output) -> None:
         """Bytes are missing here; see `lost`."""
         self._connection.lossy = True
-        self._requests.lost(direction, output(out))
+        self._requests.lost(direction, out)
 
     def whole(self, frames: Sequence[Frame], out: Sink) -> None:
         """All frames of a connection, or its last ones."""
@@ -154,19 +154,14 @@ class MqttConversation:
     @staticmethod
     def read_together(conversations: Sequence[MqttConversation], out: Sink) -> None:
         """Prepare what these have left; `settle` of each gives its rows."""
-        many = [
-            one
-            for one in conversations
-            if MANY_FRAMES <= len(one._left.frames) >= one._flights.count and not one._rests.still(None)
-        ]
-        if sum(len(one._left.frames) for one in many) < LEAST_FRAMES:
-            return
-        from dissectors.mqtt.columns.together import together
 
-        left = [one._left_by(one._left.frames) for one in many]
-        for one, found in zip(many, together(left, many[0]._limits, out), strict=True):
-            one._left.prepared = found
-            one._rests.told(None, in_vain=found is None or 2 * found.taken < len(one._left.frames))
+        def read(many: list[MqttConversation]) -> Sequence[Together | None]:
+            from dissectors.mqtt.columns.together import together
+
+            return together([one._left_by(one._left.frames) for one in many], many[0]._limits, out)
+
+        many = [one for one in conversations if MANY_FRAMES <= len(one._left.frames) >= one._flights.count]
+        try_together([(one, one._left) for one in many], read, rests_of(out), Worth("mqtt", LEAST_FRAMES, LEAST_PART))
 
     def _left_by(self, frames: Sequence[Frame]) -> Left:
         from dissectors.mqtt.columns.together import Left
@@ -209,7 +204,7 @@ class MqttConversation:
         if self._left.frames:
             self._losses.append(Loss(len(self._left.frames), direction))
         else:
-            self.miss(direction, out)
+            self.miss(direction, output(out))
 
     @property
     def held_bytes(self) -> int:

@@ -3,7 +3,8 @@
     python -m tests.bench.irregular
 
 In: for each protocol messages of some connections, made so that most of what is tried for all of them at once is in
-vain. Out: a line for each with processor seconds of both ways, the least of several runs in turn, and their ratio.
+vain, on connections that go on or on new ones in each batch. Out: a line for each with processor seconds of both ways
+up to rows in Arrow, of each batch the least of several runs in turn, and their ratio.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
-from dissectors.core.blocks import Block
+from analyser.rows.fields import row_fields, row_kinds
+from analyser.rows.store import RawStore
 from dissectors.core.later import Later
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
@@ -21,26 +24,27 @@ from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.registry import PROTOCOLS
 from tests.support.lab_exchanges import CORRELATION_AT
-from tests.support.left_frames import settle_together
 from tests.support.mongo_messages import op_msg
 from tests.support.mqtt_encode import PUBACK, ack, connack, connect, publish
 from tests.support.short_connections import scripts
 
-CONNECTIONS, BATCHES, RUNS = 8, 6, 3
+CONNECTIONS, BATCHES, RUNS = 8, 16, 3
 # Messages of one connection in a batch.
 IN_A_BATCH = 1_200
+TABLES = ("messages", "exchanges", "expert_infos")
 Said = tuple[int, bytes]
 
 
-def _mqtt(odd: Callable[[int], list[Said]]) -> Iterator[Said]:
-    """One message in the ordinary course, then others."""
+def _mqtt(odd: Callable[[int], list[Said]], ordinary: int = 1) -> Iterator[Said]:
+    """So many messages in the ordinary course, then others."""
     yield CLIENT_TO_SERVER, connect(4, "client")
     yield SERVER_TO_CLIENT, connack()
     number = 0
     while True:
-        yield CLIENT_TO_SERVER, publish(f"plant/{number % 8}", b"%d" % number)
+        for _ in range(ordinary):
+            number += 1
+            yield CLIENT_TO_SERVER, publish(f"plant/{number % 8}", b"%d" % number)
         yield from odd(number)
-        number += 1
 
 
 def _sent_again(number: int) -> list[Said]:
@@ -56,18 +60,37 @@ def _in_use(number: int) -> list[Said]:
     return [(CLIENT_TO_SERVER, publish("plant", b"%d" % number, 1, 7))]
 
 
-def _kafka() -> Iterator[Said]:
+def _kafka_too_long() -> Iterator[Said]:
     """Heartbeats; two of three answers have a byte too many."""
-    known = next(one for script in scripts() for one in script if one.api_key == 12)
     number = 0
     while True:
         number += 1
-        for direction, what in ((CLIENT_TO_SERVER, "request"), (SERVER_TO_CLIENT, "response")):
-            data, at = getattr(known, what), CORRELATION_AT[what]
-            data = data[:at] + number.to_bytes(4) + data[at + 4 :]
-            if direction == SERVER_TO_CLIENT and number % 3:
-                data = (int.from_bytes(data[:4]) + 1).to_bytes(4) + data[4:] + b"\0"
-            yield direction, data
+        yield CLIENT_TO_SERVER, _heartbeat("request", number)
+        data = _heartbeat("response", number)
+        if number % 3:
+            data = (int.from_bytes(data[:4]) + 1).to_bytes(4) + data[4:] + b"\0"
+        yield SERVER_TO_CLIENT, data
+
+
+def _kafka_overtaken() -> Iterator[Said]:
+    """Heartbeats, of which every second one is answered before the one in front of it."""
+    number = 0
+    while True:
+        number += 2
+        for direction, what, step in (
+            (CLIENT_TO_SERVER, "request", 0),
+            (CLIENT_TO_SERVER, "request", 1),
+            (SERVER_TO_CLIENT, "response", 1),
+            (SERVER_TO_CLIENT, "response", 0),
+        ):
+            yield direction, _heartbeat(what, number + step)
+
+
+def _heartbeat(what: str, number: int) -> bytes:
+    """Request or response, with this correlation id."""
+    known = next(one for script in scripts() for one in script if one.api_key == 12)
+    data, at = getattr(known, what), CORRELATION_AT[what]
+    return bytes(data[:at] + number.to_bytes(4) + data[at + 4 :])
 
 
 def _mongo() -> Iterator[Said]:
@@ -80,13 +103,26 @@ def _mongo() -> Iterator[Said]:
         yield SERVER_TO_CLIENT, op_msg({"ok": 1.0, f"key{number}": 1}, 1_000_000 + number, number)
 
 
-# What is said on each connection, without end.
-IRREGULAR: Mapping[str, tuple[str, Callable[[], Iterator[Said]]]] = {
-    "kafka: a byte too many": ("kafka", _kafka),
-    "mqtt: sent again": ("mqtt", lambda: _mqtt(_sent_again)),
-    "mqtt: acknowledges nothing": ("mqtt", lambda: _mqtt(_answers_nothing)),
-    "mqtt: identifier in use": ("mqtt", lambda: _mqtt(_in_use)),
-    "mongo: keys of its own": ("mongo", _mongo),
+class Shape(NamedTuple):
+    """Irregular messages. say: what is said on a connection, without end. anew: on new connections in each batch."""
+
+    protocol: str
+    say: Callable[[], Iterator[Said]]
+    anew: bool = False
+
+
+IRREGULAR: Mapping[str, Shape] = {
+    "kafka: a byte too many": Shape("kafka", _kafka_too_long),
+    "kafka: a byte too many, new connections": Shape("kafka", _kafka_too_long, anew=True),
+    "kafka: answers overtake": Shape("kafka", _kafka_overtaken),
+    "mqtt: sent again": Shape("mqtt", partial(_mqtt, _sent_again)),
+    "mqtt: one of five sent again": Shape("mqtt", partial(_mqtt, _sent_again, 4)),
+    "mqtt: one of five sent again, new connections": Shape("mqtt", partial(_mqtt, _sent_again, 4), anew=True),
+    "mqtt: acknowledges nothing": Shape("mqtt", partial(_mqtt, _answers_nothing)),
+    "mqtt: one of ten acknowledges nothing": Shape("mqtt", partial(_mqtt, _answers_nothing, 9)),
+    "mqtt: identifier in use": Shape("mqtt", partial(_mqtt, _in_use)),
+    "mongo: keys of its own": Shape("mongo", _mongo),
+    "mongo: keys of its own, new connections": Shape("mongo", _mongo, anew=True),
 }
 
 
@@ -103,56 +139,81 @@ class Costs(NamedTuple):
 
 
 def measured(name: str, batches: int = BATCHES, runs: int = RUNS) -> Costs:
-    """The least of so many runs in turn."""
-    protocol, say = IRREGULAR[name]
-    parts = _batches(say(), batches)
-    costs = [Costs(_seconds(protocol, parts, later=True), _seconds(protocol, parts, later=False)) for _ in range(runs)]
-    return Costs(min(one.together for one in costs), min(one.alone for one in costs))
+    """Of each batch the least of so many runs in turn."""
+    shape = IRREGULAR[name]
+    said = shape.say()
+    first = _batch(said, None)
+    parts = [first]
+    while len(parts) < batches:
+        parts.append(first if shape.anew else _batch(said, parts[-1]))
+    runs_of_both = [[_seconds(shape, parts, later=later) for later in (True, False)] for _ in range(runs)]
+    together, alone = (sum(map(min, zip(*of_one, strict=True))) for of_one in zip(*runs_of_both, strict=True))
+    return Costs(together, alone)
 
 
-def _batches(said: Iterator[Said], batches: int) -> list[list[Frame]]:
-    """Frames of one connection, each in a packet of its own."""
-    offsets, number = [0, 0], 0
-    found: list[list[Frame]] = []
-    for _ in range(batches):
-        part: list[Frame] = []
-        for direction, data in (next(said) for _ in range(IN_A_BATCH)):
-            number += 1
-            place = (offsets[direction], number, number, 10**18 + 1000 * number)
-            part.append(Frame(number, direction, data, 0, len(data), *place, True))
-            offsets[direction] += len(data)
-        found.append(part)
+def _batch(said: Iterator[Said], before: Sequence[Frame] | None) -> list[Frame]:
+    """Frames of one connection, each in a packet of its own. before: those that they follow."""
+    ends, number = [0, 0], 0
+    for frame in before or ():
+        ends[frame.direction] = frame.stream_offset + frame.size
+        number = frame.order
+    found: list[Frame] = []
+    for direction, data in (next(said) for _ in range(IN_A_BATCH)):
+        number += 1
+        place = (ends[direction], number, number, 10**18 + 1000 * number)
+        found.append(Frame(number, direction, data, 0, len(data), *place, True))
+        ends[direction] += len(data)
     return found
 
 
-def _seconds(protocol: str, parts: Sequence[Sequence[Frame]], *, later: bool) -> float:
-    dissector, limits = PROTOCOLS[protocol], Limits()
-    options = DecodeOptions(whole=True)
-    conversations = [dissector.conversation(limits, options) for _ in range(CONNECTIONS)]
-    shared = Later() if later else None
-    sinks = [_sink(shared) for _ in conversations]
+def _seconds(shape: Shape, parts: Sequence[Sequence[Frame]], *, later: bool) -> list[float]:
+    """Of each batch."""
+    conversations = _conversations(shape)
+    sink = Sink(TABLES)
+    sink.later = Later() if later else None
+    store = _store(sink)
+    seconds: list[float] = []
     gc.collect()
-    before = time.process_time()
-    for part in parts:
-        for conversation, sink in zip(conversations, sinks, strict=True):
-            conversation.feed(part, sink)
-        settle_together(conversations, sinks, shared)
-        for sink in sinks:
-            for rows in sink.tables().values():
-                rows.clear()
-    return time.process_time() - before
+    gc.disable()  # as the pipeline does; whom a collection hits is chance
+    try:
+        for part in parts:
+            if shape.anew:
+                conversations = _conversations(shape)
+            before = time.process_time()
+            _read(conversations, part, sink, store)
+            store.pack()
+            seconds.append(time.process_time() - before)
+    finally:
+        gc.enable()
+        store.close()
+    return seconds
 
 
-def _sink(later: Later | None) -> Sink:
-    """One whose blocks go as they are, as to a store."""
-    sink = Sink(("messages", "exchanges", "expert_infos"))
-    sink.later = later
-    sink.take = _taken
-    return sink
+def _conversations(shape: Shape) -> list[Any]:
+    limits, options = Limits(), DecodeOptions(whole=True)
+    return [PROTOCOLS[shape.protocol].conversation(limits, options) for _ in range(CONNECTIONS)]
 
 
-def _taken(_table: str, _block: Block, _first: int, _until: int) -> None:
-    """Rows in columns need nothing more."""
+def _store(sink: Sink) -> RawStore:
+    store, fields, kinds = RawStore(), row_fields(PROTOCOLS), row_kinds(PROTOCOLS)
+    for table, rows in sink.tables().items():
+        store.add(table, fields[table], [kinds[table][name] for name in fields[table]], rows)
+    return store
+
+
+def _read(conversations: Sequence[Any], part: Sequence[Frame], sink: Sink, store: RawStore) -> None:
+    """One batch of packets, as the pipeline reads it."""
+    for feeds in (True, False):
+        if not feeds and sink.later is not None:
+            for kind, left in sink.later.take().items():
+                kind.read_together(left, sink)
+        for number, conversation in enumerate(conversations):
+            sink.drain, sink.take = partial(store.drain, number), partial(store.claim, number)
+            if feeds:
+                conversation.feed(part, sink)
+            else:
+                conversation.settle(sink)
+            store.mark(number)
 
 
 def main() -> None:

@@ -6,11 +6,25 @@ In: conversations and their frames. Out: the rows of each, and what was known be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from dissectors.core import trying
 from dissectors.core.later import Later
 from dissectors.core.model import Frame, Row
 from dissectors.core.protocol import Sink
+
+
+@contextmanager
+def resting(number: int) -> Iterator[None]:
+    """What was tried in vain is tried again at once, or, with every third number, a batch later, then three."""
+    first, longest = (1, 3) if number % 3 == 2 else (0, 0)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("_FIRST_REST", first), ("_LONGEST_REST", longest), ("TELLING_FRAMES", number % 2)):
+            patch.setattr(trying, name, value)
+        yield
 
 
 def _feed(conversation: Any, frames: list[Frame], out: Sink) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dissectors.core.blocks import Coded
 from dissectors.core.columns.made import coded
-from dissectors.core.later import Rests
+from dissectors.core.trying import Rests
 from dissectors.kafka.columns.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES, Batch, Side
 from dissectors.kafka.columns.blob import Flags, Ints
 from dissectors.kafka.columns.plan import Plan, body_plan

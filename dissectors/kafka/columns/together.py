@@ -14,7 +14,7 @@ import numpy as np
 from dissectors.core.blocks import Block
 from dissectors.core.columns.frames import Frames, in_columns
 from dissectors.core.columns.made import joined, rows_of
-from dissectors.core.later import Rests
+from dissectors.core.later import rests_of
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
 from dissectors.core.protocol import Sink
@@ -88,8 +88,10 @@ class Read(NamedTuple):
 
 
 class Together(NamedTuple):
-    """What was made of one connection's frames. first: the number of its first cut in `tables`."""
+    """What was made of one connection's frames. taken: how many are read together. first: the number of its first cut
+    in `tables`."""
 
+    taken: int
     steps: list[Step]
     tables: _Tables
     first: int
@@ -124,8 +126,7 @@ def read(frames: Frames, known: Known, limits: Limits, out: Sink) -> Read | None
     if RECORDS in out.wanted:
         made -= RECORDS_AT.keys()
     fit = frozenset(API_KEYS) - LEFT_OUT - (apis - made)
-    rests = Rests() if out.later is None else out.later.rests
-    read_groups = list(groups(found, fit, apis & RECORDS_AT.keys(), rests))
+    read_groups = list(groups(found, fit, apis & RECORDS_AT.keys(), rests_of(out)))
     if not read_groups:
         return None
     alone = np.ones(len(frames), bool)
@@ -146,13 +147,10 @@ def prepared(found: Read, frames: Frames, own: Flags) -> list[Together | None]:
     steps = steps_of(found.groups, found.alone, found.passed, frames.begins, found.fetches, own)
     cuts, first = _cuts(steps, frames.begins, frames.ends)
     tables = _Tables.cut(found.placed, cuts)
-    touched = np.zeros(len(own), bool)
-    for group in found.groups:
-        touched[group.connection] = True
-    touched &= own
+    taken = np.bincount(frames.connection[~found.alone], minlength=len(own)) * own
     return [
-        Together(of_one, tables, first[number]) if is_touched else None
-        for number, (of_one, is_touched) in enumerate(zip(steps, touched.tolist(), strict=True))
+        Together(of_one, steps_of_one, tables, begin) if of_one else None
+        for of_one, steps_of_one, begin in zip(taken.tolist(), steps, first, strict=True)
     ]
 
 

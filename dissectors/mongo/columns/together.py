@@ -35,14 +35,14 @@ class Steps(Protocol):
 
 
 class Together(NamedTuple):
-    """What was made of one connection's frames. frames: how many were read together.
+    """What was made of one connection's frames. taken: how many were read together.
 
     alone: stretches of its frames that are read one by one, from the first one to before the last one.
     known: what is known of the connection before each of them, and behind all frames if the last one is not among them.
     tables: rows of all connections. due: of each table the bounds of what is due before, between and behind these.
     """
 
-    frames: int
+    taken: int
     alone: Sequence[tuple[int, int]]
     known: Sequence[Facts]
     tables: Mapping[str, Placed]

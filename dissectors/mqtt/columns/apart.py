@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dissectors.core.columns.frames import Flags, Frames, Ints
+from dissectors.core.errors import DecodeError
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.mqtt import packet_types
@@ -23,22 +24,23 @@ from dissectors.mqtt.columns.packets import ODD, PINGREQ
 from dissectors.mqtt.early import Early
 from dissectors.mqtt.losses import Loss
 from dissectors.mqtt.packet_types import PINGRESP, PUBLISH, PUBREL, SUBACK, SUBSCRIBE, UNSUBACK, UNSUBSCRIBE
-from dissectors.mqtt.walk import walk
+from dissectors.mqtt.walk import remaining_length
 
 _OF_MESSAGES = frozenset({PUBLISH, packet_types.PUBACK, packet_types.PUBREC, PUBREL, packet_types.PUBCOMP})
 # With packet identifiers that no message may have meanwhile.
 _ASKS = frozenset({SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK})
-_CONFINED = _OF_MESSAGES | _ASKS | {packet_types.PINGREQ, PINGRESP}
+_IDENTIFIED = _OF_MESSAGES | _ASKS
+_CONFINED = _IDENTIFIED | {packet_types.PINGREQ, PINGRESP}
+_QOS = 6
 
 
 class Before(NamedTuple):
     """What is known of connections beside `State`, by the number of each.
 
-    levels: protocol levels. losses: where bytes are missing. early: acknowledgements that came before their PUBLISH.
+    losses: where bytes are missing. early: acknowledgements that came before their PUBLISH.
     asked: identifiers of SUBSCRIBE and UNSUBSCRIBE that wait.
     """
 
-    levels: Sequence[int | None]
     losses: Sequence[Sequence[Loss]]
     early: Sequence[Early]
     asked: Sequence[set[int]]
@@ -75,7 +77,7 @@ def apart(frames: Frames, found: Course, state: State, before: Before, limits: L
     alone, ends = np.zeros(len(frames), bool), frames.ends.copy()
     if not (found.odd.any() or any(before.losses) or any(before.early) or any(before.asked)):
         return Apart(alone, ends, found.counts, ends[:0], ends[:0])
-    odd = _odd(frames, kind, before, ends, limits)
+    odd = _odd(frames, kind, ends)
     alone[odd.alone] = True
     keyed, asked = _keyed(frames, odd), _asked(odd, before)
     doubtful, puback, publish = in_doubt(frames, found.packets, state, keyed, asked, before.early)
@@ -110,7 +112,7 @@ def _between_pairs(ends: Ints, puback: Ints, publish: Ints, packets: int) -> Int
     return found
 
 
-def _odd(frames: Frames, kind: Ints, before: Before, ends: Ints, limits: Limits) -> _Odd:
+def _odd(frames: Frames, kind: Ints, ends: Ints) -> _Odd:
     """The odd packets. ends: changed here, where a packet is more than odd."""
     places = np.flatnonzero(kind == ODD)
     owner = frames.connection[places]
@@ -127,22 +129,39 @@ def _odd(frames: Frames, kind: Ints, before: Before, ends: Ints, limits: Limits)
     ):
         if number in over:
             continue
-        walked = walk(frames.data, start, end, before.levels[number], limits)
-        impossible = not walked.body or (complete and walked.declared_end > end)
-        if impossible or walked.type not in _CONFINED:
+        packet_type, identifier = _head(frames.data, start, end, complete)
+        if packet_type not in _CONFINED:
             ends[number] = at
             over.add(number)
             continue
         found.alone.append(at)
-        identifier = walked.value.get("packet_identifier")
-        if walked.type not in _OF_MESSAGES:
+        if packet_type not in _OF_MESSAGES:
             found.others.add(number)
             if identifier is not None:
                 found.asks.append((number, identifier))
         elif identifier is not None:
-            of_sender = walked.type in (PUBLISH, PUBREL)
+            of_sender = packet_type in (PUBLISH, PUBREL)
             found.of_messages.append((at, direction if of_sender else 1 - direction, identifier))
     return found
+
+
+def _head(data: bytes, start: int, end: int, complete: bool) -> tuple[int | None, int | None]:
+    """Type and identifier of a packet, as far as `walk` would read them; no type where its length is impossible."""
+    packet_type = data[start] >> 4
+    try:
+        size, at = remaining_length(data, start + 1, end)
+    except DecodeError:
+        return None, None
+    if complete and at + size > end:
+        return None, None
+    until = min(end, at + size)
+    if packet_type == PUBLISH:
+        if not data[start] & _QOS:
+            return packet_type, None
+        at += 2 + int.from_bytes(data[at : at + 2])
+    if packet_type not in _IDENTIFIED or at + 2 > until:
+        return packet_type, None
+    return packet_type, data[at] << 8 | data[at + 1]
 
 
 def _keyed(frames: Frames, odd: _Odd) -> Keyed:

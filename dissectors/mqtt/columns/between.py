@@ -13,17 +13,17 @@ import numpy as np
 
 from dissectors.core.columns.frames import Flags, Ints
 from dissectors.core.model import Frame
-from dissectors.core.protocol import Sink
 from dissectors.mqtt.losses import Loss
+from dissectors.mqtt.output import Output
 
 
 class Reads(Protocol):
     """What a conversation does by itself."""
 
-    def stretch(self, frames: Sequence[Frame], beside: tuple[int, int], out: Sink) -> None:
+    def stretch(self, frames: Sequence[Frame], beside: tuple[int, int], out: Output) -> None:
         """Decode frames; so many more messages of client and server are in flight than it knows of."""
 
-    def miss(self, direction: int, out: Sink) -> None:
+    def miss(self, direction: int, out: Output) -> None:
         """Bytes of this direction are missing here."""
 
 
@@ -64,9 +64,9 @@ class InFlight(NamedTuple):
     direction: Ints
     own: Flags
 
-    def more(self, side: int, first: int, until: int, by: int) -> None:
-        """At these packets so many more of this side are."""
-        self.counts[first:until][self.direction[first:until] == side] += by
+    def more(self, first: int, until: int, by: Sequence[int]) -> None:
+        """At these packets so many more of client and server are."""
+        self.counts[first:until] += np.where(self.direction[first:until], by[1], by[0])
 
     def most(self, first: int, until: int) -> list[int]:
         """The most of client and server at these packets."""

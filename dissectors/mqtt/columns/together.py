@@ -29,12 +29,13 @@ from dissectors.mqtt.connection import Connection
 from dissectors.mqtt.flights import Flights
 from dissectors.mqtt.levels import LEVEL_50
 from dissectors.mqtt.losses import Loss
+from dissectors.mqtt.output import output
 from dissectors.mqtt.requests import Requests
 
 # Fewer frames of a connection than these are not worth the Python that each connection costs.
 LEAST = 32
 # As many of them for each stretch that the conversation reads between them.
-LEAST_BESIDE = 4
+LEAST_BESIDE = 10
 
 
 class Left(NamedTuple):
@@ -66,17 +67,20 @@ class Together(NamedTuple):
         flights, begin, end = left.flights.of, self.begin, self.begin + self.frames
         places = np.array([begin, *(begin + one.first for one in self.alone), end], np.int64)
         due = {table: np.searchsorted(placed.due, places).tolist() for table, placed in self.tables.items()}
-        counted_anew = False
+        rows = output(out)
+        counted_anew, more = False, [0, 0]
+        untils = [*(one.until for one in self.alone[1:]), self.frames]
         for number, (first, until, missing, beside) in enumerate(self.alone):
             self._give(due, number, counted_anew, out)
             for direction in missing:
-                conversation.miss(direction, out)
-            before = [len(of_side) for of_side in flights]
-            conversation.stretch(left.frames[first:until], beside, out)
-            for side, (was, of_side) in enumerate(zip(before, flights, strict=True)):
-                if len(of_side) != was:
-                    self.in_flight.more(side, begin + until, end, len(of_side) - was)
-                    counted_anew = True
+                conversation.miss(direction, rows)
+            before = len(flights[0]), len(flights[1])
+            conversation.stretch(left.frames[first:until], beside, rows)
+            if before != (len(flights[0]), len(flights[1])):
+                more = [was + len(side) - count for was, side, count in zip(more, flights, before, strict=True)]
+                counted_anew = True
+            if more != [0, 0]:  # at what comes before the next stretch is over: at each packet once
+                self.in_flight.more(begin + until, begin + untils[number], more)
         self._give(due, len(self.alone), counted_anew, out)
         if counted_anew:
             self.afterwards.counted_anew(self.in_flight.counts, self.in_flight.most(begin, end))
@@ -151,7 +155,6 @@ def _state(lefts: Sequence[Left]) -> State:
 
 def _before(lefts: Sequence[Left]) -> Before:
     return Before(
-        levels=[left.connection.level for left in lefts],
         losses=[left.losses for left in lefts],
         early=[left.flights.early for left in lefts],
         asked=[left.requests.asked for left in lefts],

@@ -11,7 +11,7 @@ import pytest
 
 from analyser.flows import whole as whole_module
 from analyser.reading.whole import WholeReading
-from dissectors.core import later
+from dissectors.core import trying
 from dissectors.core.limits import Limits
 from dissectors.kafka.columns import groups
 from dissectors.mongo.columns import reading
@@ -41,7 +41,7 @@ def least(connections: int, exchanges: int = 4) -> Iterator[None]:
         patch.setattr(groups, "LEAST", exchanges)
         patch.setattr(reading, "LEAST", exchanges)
         for name in ("_FIRST_REST", "_LONGEST_REST"):  # what was taken in vain is tried again
-            patch.setattr(later, name, 0)
+            patch.setattr(trying, name, 0)
         yield
 
 
