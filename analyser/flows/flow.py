@@ -192,8 +192,13 @@ def close(flow: Flow, from_low: bool, flags: int, end_seq: int, packet: int, ts_
     if flags & RST and flow.reset_by_low is None:
         flow.reset_by_low = from_low
         flow.refused = flow.syn_ack_ns is None and flow.syn_ns is not None and from_low != flow.client_is_low
-        text = "the connection attempt was refused" if flow.refused else "the connection was reset"
-        flow.halves[from_low].remark(Note("refused" if flow.refused else "reset", text, packet, ts_ns, None))
+        flow.halves[from_low].remark(reset_note(packet, ts_ns, refused=flow.refused))
     both_ended = all(half.fin_seq is not None for half in flow.halves)
     if flow.closed_ts_ns is None and (flags & RST or both_ended):
         flow.closed_ts_ns = now_ns
+
+
+def reset_note(packet: int, ts_ns: int, *, refused: bool = False) -> Note:
+    """What is remarked on a flow's first reset."""
+    text = "the connection attempt was refused" if refused else "the connection was reset"
+    return Note("refused" if refused else "reset", text, packet, ts_ns, None)

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +30,12 @@ from analyser.flows.holding import LEAST_WAITING_BYTES, add_note, limit_note, wa
 from analyser.flows.holes import LEAST, continues_behind, may_wait, wait_together
 from analyser.flows.notes import Note
 from analyser.flows.open_flows import OpenFlows
+from analyser.flows.set_aside import Part, SetAside
 from analyser.flows.stretches import Flags, Places, Stretch, Stretches, by_pair, stretches
-from analyser.flows.taking import continues, is_past, take, take_together
+from analyser.flows.taking import LINGER_NS, continues, is_past, take, take_together
 from analyser.flows.two_points import Delays
 from analyser.flows.waits import settle
-from analyser.flows.whole import WholeReader, whole_flows
+from analyser.flows.whole import WholeReader, reset_flows, whole_flows
 from dissectors.core.limits import Limits
 from dissectors.core.model import packet_of
 
@@ -83,6 +83,7 @@ class FlowTable:
         self._half_open = HalfOpen(limits.max_half_open)
         self._half_open_rows = 0
         self._copies = Copies()
+        self._aside = SetAside()
         self._signs = FoundSigns(limits, with_waits)
         self.delays = Delays(endpoints, limits.max_compared_pairs)
         self._faults: deque[Note] = deque(maxlen=limits.max_expert_infos)
@@ -97,7 +98,7 @@ class FlowTable:
     @property
     def kept(self) -> int:
         """Flows in memory."""
-        return self._flows.kept
+        return self._flows.kept + len(self._aside)
 
     def open_flows(self) -> Iterable[Flow]:
         """Flows that may still be read."""
@@ -138,6 +139,7 @@ class FlowTable:
         if len(batch) == 0:
             return
         self._flows.grow(int(batch.pair.max()) + 1)
+        self._feed_late(np.unique(batch.pair).tolist() if len(self._aside) else ())
         copies = self._copies.mark(batch, self._packets_before)
         self.delays.feed(batch, self._packets_before)
         columns = BatchColumns(batch, self._file_index, copies, self.now_ns, clock)
@@ -151,6 +153,7 @@ class FlowTable:
         if len(batch):
             self._take_stretches(batch, columns, stretches(batch, copies, order), copies)
         self.now_ns = now_ns
+        self._end_aside(now_ns - LINGER_NS)
         self._forget_closed()
         self._keep_within_limits()
         if self._endpoints.known >= self._forget_pairs_at:
@@ -164,6 +167,7 @@ class FlowTable:
     def finish(self) -> None:
         """No packets follow: flush and end every flow."""
         self._give_up(*self._half_open.take_all())
+        self._end_aside()
         self._end_whole()
         for flow in self._flows.all():
             self._finish(flow)
@@ -189,17 +193,69 @@ class FlowTable:
         """The packets that are left when connections that lie wholly in the batch are taken; None for all of them."""
         if self._whole is None:
             return None
-        waiting = chain(self._half_open.pairs, self._signs.pairs)
+        known = order, copies, columns.now_ns, self._flows.is_free, [*self._half_open.pairs, *self._signs.pairs]
         try:
-            found = whole_flows(batch, order, copies, columns.packet, columns.now_ns, self._flows.is_free, waiting)
+            resets = reset_flows(batch, *known) if self._may_set_aside else None
+            found = whole_flows(batch, columns.packet, *known)
             read = None if found is None else self._whole.read(found)
         except Exception as error:
             self._faults.append(self._fault(error, "what takes connections whole", "they are taken one by one"))
             return None
-        if found is None or read is None or not len(read.taken):
-            return None
-        self._flows.put_whole(found, read)
-        return found.packets.others(read.taken, len(batch))
+        left = np.ones(len(batch), bool)
+        if found is not None and read is not None and len(read.taken):
+            self._flows.put_whole(found, read)
+            left &= found.packets.left(read.taken, len(batch))
+        if resets is not None:
+            self._set_aside(Part.of(batch, self._file_index, columns.now_ns, resets.rows))
+            left[resets.rows] = False
+        return None if left.all() else np.flatnonzero(left)
+
+    @property
+    def _may_set_aside(self) -> bool:
+        """Not where rows are wanted soon, or where a reset may not be remarked on."""
+        return not self.forgets_ended and self._limits.max_tcp_remarks > 0 and self.budget.is_ample
+
+    def _set_aside(self, part: Part) -> None:
+        before = self._aside.held_bytes
+        self._aside.put(part)
+        self.budget.change(before, self._aside.held_bytes)
+
+    def _feed_late(self, pairs: Iterable[int]) -> None:
+        """Something comes for these pairs: what was set aside of them comes before it."""
+        before = self._aside.held_bytes
+        for part in self._aside.take(pairs):
+            self._feed_part(part)
+        self.budget.change(before, self._aside.held_bytes)
+
+    def _feed_part(self, part: Part) -> None:
+        """Take packets that were set aside one by one."""
+        self._signs.forget()
+        batch, columns = part.opened()
+        copies = np.zeros(len(batch), bool)
+        self._take_stretches(batch, columns, stretches(batch, copies, by_pair(batch)), copies)
+
+    def _end_aside(self, before_ns: int | None = None) -> None:
+        """Nothing came late for what was set aside before this time."""
+        before = self._aside.held_bytes
+        for part in self._aside.take_old(before_ns):
+            left = self._read_aside(part)
+            if left is not None:
+                self._feed_part(left)
+        self.budget.change(before, self._aside.held_bytes)
+
+    def _read_aside(self, part: Part) -> Part | None:
+        """Take these connections whole; those that are left."""
+        if self._whole is None:
+            return part
+        try:
+            found = part.whole()
+            read = self._whole.read(found)
+        except Exception as error:
+            self._faults.append(self._fault(error, "what takes connections whole", "they are taken one by one"))
+            return part
+        if len(read.taken):
+            self._whole.ended(self._flows.ended_whole(found, read))
+        return part.only(np.flatnonzero(found.packets.left(read.taken, len(part))))
 
     def _end_whole(self, now_ns: int | None = None) -> None:
         for flows in self._flows.take_whole(now_ns):
@@ -299,13 +355,15 @@ class FlowTable:
 
     def _forget_pairs(self) -> None:
         """Forget endpoints that never had a flow and on which nobody waits: those of a flood of attempts."""
-        used = (self._half_open.pairs, self._copies.pairs, self.delays.pairs)
+        used = (self._half_open.pairs, self._copies.pairs, self.delays.pairs, self._aside.pairs)
         ended = self.forgets_ended and not self._endpoints.has_encapsulations
         self._endpoints.forget(self._flows.forget_pairs(len(self._endpoints), used, ended=ended))
         self._forget_pairs_at = max(_FORGET_PAIRS_AT, 2 * self._endpoints.known)
 
     def _keep_within_limits(self) -> None:
         limits = self._limits
+        if self.kept > limits.max_open_flows or self.budget.is_exceeded:
+            self._end_aside()
         if self.kept > limits.max_open_flows:
             text = f"more than {limits.max_open_flows} flows were open; this one was idle long and is taken as ended"
             for flow in self._flows.idle(self.kept - limits.max_open_flows * 9 // 10):

@@ -34,6 +34,10 @@ class FoundSigns:
         self._signs = finder.feed(batch, columns, order, copies)
         self._finder = finder
 
+    def forget(self) -> None:
+        """Nothing more is taken of this batch."""
+        self._signs = {}
+
     def watch(self, flow: Flow, before: int | None = None, *, ends: bool = False) -> None:
         """Take what was found of the flow's packets in this batch, see `watch`."""
         signs = self._signs.get(flow.pair)

@@ -198,6 +198,14 @@ class OpenFlows:
         self.opened += count
         self.budget.change(0, SHELVED_BYTES * count)
 
+    def ended_whole(self, found: Whole, read: WholeRead) -> WholeFlows:
+        """Connections that were read whole and that have ended: nothing that comes late belongs to them."""
+        flows = replace(found.flows.chosen(read.taken), protocol=read.protocol, protocols=read.protocols)
+        self._end_seq[flows.pair] = flows.end_seqs
+        self._current[flows.pair] = _ENDED
+        self.opened += len(flows)
+        return flows
+
     def take_whole(self, now_ns: int | None = None) -> Iterator[WholeFlows]:
         """End connections that were read whole and that nothing came late for. now_ns: those that closed long ago."""
         for flows, index in self._shelf.take_whole(None if now_ns is None else now_ns - LINGER_NS):

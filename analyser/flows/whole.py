@@ -18,7 +18,7 @@ from analyser.capture import PacketBatch
 from analyser.flows.stretches import Flags, Places
 from analyser.flows.taking import LINGER_NS
 from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
-from analyser.flows.whole_flows import NO_PROTOCOL, OfSides, Segments, WholeFlows, WholeStreams
+from analyser.flows.whole_flows import NO_PROTOCOL, OfSides, Resets, Segments, WholeFlows, WholeStreams
 
 # For fewer connections in a batch it does not pay to look for them.
 LEAST = 64
@@ -40,14 +40,20 @@ class Sorted(NamedTuple):
         """For each packet the number of its pair."""
         return np.repeat(np.arange(len(self.first)), self.until - self.first)
 
-    def others(self, numbers: Ints, packets: int) -> Places:
-        """The rows of a batch of so many packets that are not of these pairs."""
+    def left(self, numbers: Ints, packets: int) -> Flags:
+        """Which packets of a batch of so many are not of these pairs."""
         mine = np.zeros(len(self.first), bool)
         mine[numbers] = True
         left = np.ones(packets, bool)
         left[self.rows[mine[self.each()]]] = False
-        rows: Places = np.flatnonzero(left)
-        return rows
+        return left
+
+    def but_last(self) -> Sorted:
+        """All but the last packet of each pair."""
+        last = np.ones(len(self.rows), bool)
+        last[self.until - 1] = False
+        number = np.arange(len(self.first))
+        return Sorted(self.rows[last], self.first - number, self.until - number - 1)
 
     def chosen(self, good: Flags) -> Sorted:
         """The packets of these pairs only."""
@@ -58,35 +64,62 @@ class Sorted(NamedTuple):
 
 def whole_flows(
     batch: PacketBatch,
+    packet: Ints,
     order: Places,
     copies: Flags,
-    packet: Ints,
     now_ns: Ints,
     is_free: Flags,
     waiting: Iterable[int],
 ) -> Whole | None:
     """The whole connections of a batch; None where there are so few that nobody takes them together.
 
-    order: the batch's rows by pair. packet: their numbers with that of the file. now_ns: the capture's clock at each.
+    packet: numbers with that of the file. order: the batch's rows by pair. now_ns: the capture's clock at each.
     is_free: for each pair whether it has no flow. waiting: pairs of which something is known that is no flow yet.
     """
     found = _candidates(batch, order, is_free)
     if found is None:
         return None
-    good = ~np.isin(batch.pair[found.rows[found.first]], np.fromiter(waiting, np.int64))
+    good = _nothing_waits(batch, found, waiting)
     good &= ~_any_odd(batch, copies, found) & (
         now_ns[found.rows[found.until - 1]] - _closed_ns(batch, now_ns, found) <= LINGER_NS
     )
-    sides = _Sides.of(batch, found)
+    sides = Sides.of(batch, found)
     good &= sides.continue_(batch)
     if np.count_nonzero(good) < LEAST:
         return None
     found = found.chosen(good)
-    return _columns(batch, found, _Sides.of(batch, found), packet, now_ns)
+    one, other = _ends(batch, found)
+    earlier = np.where(batch.ts_ns[other] < batch.ts_ns[one], other, one)
+    sides = Sides.of(batch, found)
+    return columns_of(batch, found, packet, Closing(earlier, now_ns[other]), sides, sides)
 
 
-def _candidates(batch: PacketBatch, order: Places, is_free: Flags) -> Sorted | None:
-    """Pairs without a flow that begin with a SYN and its answer, with two FINs behind."""
+def reset_flows(
+    batch: PacketBatch, order: Places, copies: Flags, now_ns: Ints, is_free: Flags, waiting: Iterable[int]
+) -> Sorted | None:
+    """The connections of a batch that are whole but that a reset ends them, with or without FINs before it; None where
+    there are few. See `whole_flows`; what may come late for these is up to the caller."""
+    found = _candidates(batch, order, is_free, reset=True)
+    if found is None:
+        return None
+    good = _nothing_waits(batch, found, waiting)
+    resets = found.rows[found.until - 1]
+    good &= ~copies[resets] & (batch.wire_payload_bytes[resets] == 0) & (batch.dsack_bytes[resets] == 0)
+    good &= (batch.flags[resets] & (SYN | FIN | RST)) == RST
+    before = found.but_last()
+    good &= ~_any_odd(batch, copies, before)
+    good &= now_ns[resets] - now_ns[found.rows[found.first]] <= LINGER_NS
+    good &= Sides.of(batch, found).continue_(batch)
+    return found.chosen(good) if np.count_nonzero(good) >= LEAST else None
+
+
+def _nothing_waits(batch: PacketBatch, found: Sorted, waiting: Iterable[int]) -> Flags:
+    nothing: Flags = ~np.isin(batch.pair[found.rows[found.first]], np.fromiter(waiting, np.int64))
+    return nothing
+
+
+def _candidates(batch: PacketBatch, order: Places, is_free: Flags, *, reset: bool = False) -> Sorted | None:
+    """Pairs without a flow that begin with a SYN and its answer, with two FINs behind, or with a reset at the end."""
     pairs, flags = batch.pair[order], batch.flags[order]
     first = np.flatnonzero(np.concatenate(([True], pairs[1:] != pairs[:-1])))
     until = np.append(first[1:], len(order))
@@ -96,7 +129,10 @@ def _candidates(batch: PacketBatch, order: Places, is_free: Flags) -> Sorted | N
     second = np.minimum(first + 1, len(order) - 1)
     sides = batch.from_low[order]
     opens &= ((flags[second] & _HANDSHAKE) == SYN | ACK) & (sides[first] != sides[second])
-    opens &= np.add.reduceat((flags & FIN) != 0, first, dtype=np.int64) == 2
+    if reset:
+        opens &= (flags[until - 1] & RST) != 0
+    else:
+        opens &= np.add.reduceat((flags & FIN) != 0, first, dtype=np.int64) == 2
     if np.count_nonzero(opens) < LEAST:
         return None
     return Sorted(order, first, until).chosen(opens)
@@ -154,7 +190,18 @@ class WholeReader(Protocol):
         ...
 
 
-class _Sides(NamedTuple):
+class Closing(NamedTuple):
+    """What closed connections. first: the packet by which one side first did; closed_ns: the clock when all was over.
+
+    reset: the packet of the reset; none where FINs alone did it.
+    """
+
+    first: Places
+    closed_ns: Ints
+    reset: Places | None = None
+
+
+class Sides(NamedTuple):
     """The packets of both sides, those of the client of pair n as side 2n, of its server as 2n + 1.
 
     first, until: of each side's among `rows`; there is one of each at least.
@@ -166,7 +213,7 @@ class _Sides(NamedTuple):
     until: Ints
 
     @classmethod
-    def of(cls, batch: PacketBatch, found: Sorted) -> _Sides:
+    def of(cls, batch: PacketBatch, found: Sorted) -> Sides:
         """Those of these pairs, which begin with a packet of the client and one of the server."""
         from_low = batch.from_low[found.rows]
         each = found.each()
@@ -177,23 +224,26 @@ class _Sides(NamedTuple):
         return cls(found.rows[by_side], side[by_side], until - counts, until)
 
     def continue_(self, batch: PacketBatch) -> Flags:
-        """Pairs of which each side's segments follow each other up to its FIN, and are confirmed within its stream."""
+        """Pairs of which each side's segments follow each other up to its FIN, and are confirmed within its stream.
+
+        A reset need not have FINs before it.
+        """
         rows = self.rows
         flags = batch.flags[rows]
         size = batch.payload_bytes[rows].astype(np.int64)
-        sent = size + ((flags & SYN) != 0) + ((flags & FIN) != 0)
+        fins = (flags & FIN) != 0
+        sent = size + ((flags & SYN) != 0) + fins
         moving = np.flatnonzero(sent)
         side, seq, after = self.side[moving], batch.seq[rows[moving]], (batch.seq[rows] + sent)[moving] & MASK
-        broken = (side[1:] == side[:-1]) & (seq[1:] != after[:-1])
+        broken = (side[1:] == side[:-1]) & ((seq[1:] != after[:-1]) | fins[moving[:-1]])
         good = np.ones(len(self.first), bool)
         good[side[1:][broken]] = False
-        last = np.append(side[1:] != side[:-1], True)
-        good[side[last & ((flags[moving] & FIN) == 0)]] = False
         streams = np.add.reduceat(size, self.first)
         good &= streams <= MOST_STREAM_BYTES
-        confirmed = _confirmed(batch, self)
-        good &= confirmed <= streams[_others(len(streams))] + 1
-        both: Flags = good[0::2] & good[1::2]
+        has_fin = np.logical_or.reduceat(fins, self.first)
+        good &= confirmed_by(batch, self) <= (streams + has_fin)[_others(len(streams))]
+        is_reset = np.logical_or.reduceat((flags & RST) != 0, self.first)
+        both: Flags = good[0::2] & good[1::2] & (has_fin[0::2] & has_fin[1::2] | is_reset[0::2] | is_reset[1::2])
         return both
 
 
@@ -202,7 +252,7 @@ def _others(sides: int) -> Ints:
     return np.arange(sides) ^ 1
 
 
-def _confirmed(batch: PacketBatch, sides: _Sides) -> Ints:
+def confirmed_by(batch: PacketBatch, sides: Sides) -> Ints:
     """How many bytes of the other's stream each side confirms at most, the FIN as one; -1 where it confirms nothing."""
     base = batch.seq[sides.rows[sides.first]] + 1
     rows = sides.rows
@@ -212,11 +262,10 @@ def _confirmed(batch: PacketBatch, sides: _Sides) -> Ints:
     return most
 
 
-def _columns(batch: PacketBatch, found: Sorted, sides: _Sides, packet: Ints, now_ns: Ints) -> Whole:
+def columns_of(batch: PacketBatch, found: Sorted, packet: Ints, closing: Closing, sides: Sides, heard: Sides) -> Whole:
+    """heard: the packets of both sides that are no resets."""
     rows, firsts = found.rows, found.rows[found.first]
     ts_ns = batch.ts_ns[rows]
-    one, other = _ends(batch, found)
-    earlier = np.where(batch.ts_ns[other] < batch.ts_ns[one], other, one)
     streams = _streams(batch, sides, packet)
     segments = (streams.until - streams.first).reshape(-1, 2).sum(axis=1)
     flows = WholeFlows(
@@ -230,33 +279,38 @@ def _columns(batch: PacketBatch, found: Sorted, sides: _Sides, packet: Ints, now
         data_segments=segments,
         syn_ns=batch.ts_ns[firsts],
         syn_ack_ns=batch.ts_ns[rows[found.first + 1]],
-        closed_by_low=batch.from_low[earlier],
-        first_close_ns=batch.ts_ns[earlier],
-        closed_ts_ns=now_ns[other],
+        closed_by_low=batch.from_low[closing.first],
+        first_close_ns=batch.ts_ns[closing.first],
+        closed_ts_ns=closing.closed_ns,
         protocol=np.full(len(firsts), NO_PROTOCOL),
         history_bytes=np.zeros(len(firsts), np.int64),
-        sides=_of_sides(batch, sides),
+        sides=_of_sides(batch, sides, heard),
+        resets=None if closing.reset is None else _resets(batch, closing.reset, packet),
     )
     return Whole(flows, streams, found)
 
 
-def _of_sides(batch: PacketBatch, sides: _Sides) -> OfSides:
+def _resets(batch: PacketBatch, rows: Places, packet: Ints) -> Resets:
+    return Resets(batch.from_low[rows], batch.ttl[rows].astype(np.int64), packet[rows], batch.ts_ns[rows])
+
+
+def _of_sides(batch: PacketBatch, sides: Sides, heard: Sides) -> OfSides:
     rows, firsts = sides.rows, sides.rows[sides.first]
-    ttl = batch.ttl[rows].astype(np.int64)
+    ttl = batch.ttl[heard.rows].astype(np.int64)
     return OfSides(
         isn=batch.seq[firsts],
         size=np.add.reduceat(batch.payload_bytes[rows].astype(np.int64), sides.first),
-        confirmed=_confirmed(batch, sides)[_others(len(firsts))],
-        last_ns=np.maximum.reduceat(batch.ts_ns[rows], sides.first),
-        ttl=ttl[sides.first],
-        ttl_lowest=np.minimum.reduceat(ttl, sides.first),
-        ttl_last=ttl[sides.until - 1],
+        confirmed=confirmed_by(batch, sides)[_others(len(firsts))],
+        last_ns=np.maximum.reduceat(batch.ts_ns[heard.rows], heard.first),
+        ttl=ttl[heard.first],
+        ttl_lowest=np.minimum.reduceat(ttl, heard.first),
+        ttl_last=ttl[heard.until - 1],
         window_scale=batch.window_scale[firsts].astype(np.int64),
         segment_size=batch.segment_size[firsts].astype(np.int64),
     )
 
 
-def _streams(batch: PacketBatch, sides: _Sides, packet: Ints) -> WholeStreams:
+def _streams(batch: PacketBatch, sides: Sides, packet: Ints) -> WholeStreams:
     data = np.flatnonzero(batch.payload_bytes[sides.rows] > 0)
     rows = sides.rows[data]
     counts = np.bincount(sides.side[data], minlength=len(sides.first))

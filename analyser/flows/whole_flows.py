@@ -87,11 +87,25 @@ class OfSides:
         return OfSides(*(getattr(self, name)[sides] for name in _SIDE_NAMES))
 
 
+class Resets(NamedTuple):
+    """The resets that ended connections, one of each: who sent it, its hop limit, packet and time."""
+
+    by_low: Flags
+    ttl: Ints
+    packet: Ints
+    ts_ns: Ints
+
+    def chosen(self, numbers: Ints) -> Resets:
+        """Those of these connections only."""
+        return Resets(self.by_low[numbers], self.ttl[numbers], self.packet[numbers], self.ts_ns[numbers])
+
+
 @dataclass(frozen=True, slots=True)
 class WholeFlows:
     """What is known of connections; see `Flow`. sides: two for each.
 
-    protocol: a number in `protocols`, NO_PROTOCOL without any. history_bytes: of both sides.
+    protocol: a number in `protocols`, NO_PROTOCOL without any. history_bytes: of both sides. resets: None where no
+    connection was reset; those that were are never made a `Flow` of.
     """
 
     pair: Ints
@@ -112,6 +126,7 @@ class WholeFlows:
     sides: OfSides
     protocols: Sequence[str] = ()
     recent: Recent = field(default=NO_RECENT)
+    resets: Resets | None = None
 
     def __len__(self) -> int:
         return len(self.pair)
@@ -125,7 +140,8 @@ class WholeFlows:
     def chosen(self, numbers: Ints) -> WholeFlows:
         """These connections only, without what they sent last."""
         columns = {name: getattr(self, name)[numbers] for name in _FLOW_NAMES}
-        return replace(self, **columns, sides=self.sides.chosen(sides_of(numbers)), recent=NO_RECENT)
+        resets = None if self.resets is None else self.resets.chosen(numbers)
+        return replace(self, **columns, sides=self.sides.chosen(sides_of(numbers)), recent=NO_RECENT, resets=resets)
 
     def flow(self, number: int, index: int, most_remarks: int) -> Flow:
         """A connection as the flow with this index. most_remarks: of each of its streams."""
@@ -168,7 +184,7 @@ class WholeFlows:
 
 
 _SIDE_NAMES = [one.name for one in fields(OfSides)]
-_FLOW_NAMES = [one.name for one in fields(WholeFlows) if one.name not in ("sides", "protocols", "recent")]
+_FLOW_NAMES = [one.name for one in fields(WholeFlows) if one.name not in ("sides", "protocols", "recent", "resets")]
 
 
 def sides_of(numbers: Ints) -> Ints:

@@ -10,10 +10,13 @@ import pyarrow as pa
 from analyser.capture import CaptureStats, Endpoints, EndpointTable
 from analyser.capture.reader import LIMIT_REMARKS
 from analyser.flows.flow import Flow, flow_id, window_shift
+from analyser.flows.notes import Note
 from analyser.flows.streams import Half
 from analyser.flows.tcp import MASK
 from analyser.reading.tls_facts import tls_columns
 from analyser.registry.tables import arrow_schema
+from dissectors.core.model import Row
+from dissectors.core.rows import expert_row
 from dissectors.registry import USUAL_PORTS
 
 _NS_PER_MS = 1e6
@@ -85,6 +88,13 @@ def capture_remarks(captures: Sequence[CaptureStats]) -> pa.RecordBatch:
         for remark in stats.remarks
     ]
     return pa.RecordBatch.from_pylist(rows, schema=arrow_schema("expert_infos"))
+
+
+def note_row(direction: int | None, packet: int | None, note: Note) -> Row:
+    """A remark on a stream as a raw row of `expert_infos`."""
+    span = None if note.span is None else f"{note.span[0]}-{note.span[1]}"
+    remark = (note.severity, note.group, note.code, note.text)
+    return expert_row(direction=direction, packet=packet, ts=note.ts_ns, remark=remark, span=span)
 
 
 def client_is_low(flow: Flow, ends: Endpoints) -> bool:

@@ -32,10 +32,9 @@ from analyser.faults import CODE, caught, sentence
 from analyser.flows import waits
 from analyser.flows.flow import Flow
 from analyser.flows.flow_table import FlowTable
-from analyser.flows.notes import Note
 from analyser.options import Progress, ProgressCallback, ReadOptions
 from analyser.reading.broker_files import BrokerFiles
-from analyser.reading.facts import client_is_low
+from analyser.reading.facts import client_is_low, note_row
 from analyser.reading.flow_records import FlowRecords
 from analyser.reading.share import ALONE, Dealing, MakeDealing, Own, ShareFailed
 from analyser.reading.whole import WholeReading
@@ -48,7 +47,7 @@ from analyser.words import count
 from dissectors.core.budget import Budget
 from dissectors.core.later import Later
 from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Dissector, Sink
 from dissectors.core.rows import expert_row
@@ -259,7 +258,7 @@ class Pipeline:
         self._settle()
         self._broker_files.end()
         for note in self._flows.remarks():
-            self._sink.expert(_expert_row(None, None, note))
+            self._sink.expert(note_row(None, None, note))
         self._store.mark(NO_FLOW)
         self._store.pack()
         for what, (rows, longest, flow, ts_ns) in self._store.long_names():
@@ -417,7 +416,7 @@ class Pipeline:
         client_low = client_is_low(flow, self._endpoints[flow.pair])
         for from_low, note in notes:
             direction = CLIENT_TO_SERVER if from_low == client_low else SERVER_TO_CLIENT
-            self._sink.expert(_expert_row(direction, note.packet, note))
+            self._sink.expert(note_row(direction, note.packet, note))
         if flow.waits is not None and (rows := self._sink.rows(waits.TABLE)) is not None:
             rows += [(int(from_low != client_low), *row) for from_low, *row in flow.waits.take()]
 
@@ -429,9 +428,3 @@ class Pipeline:
         )
         carriers = CARRIERS if self._keys is None else self._keys.carriers
         return FlowDecoder(self._dissectors, forced, ports, self._limits, self._decode_options, carriers=carriers)
-
-
-def _expert_row(direction: int | None, packet: int | None, note: Note) -> Row:
-    span = None if note.span is None else f"{note.span[0]}-{note.span[1]}"
-    remark = (note.severity, note.group, note.code, note.text)
-    return expert_row(direction=direction, packet=packet, ts=note.ts_ns, remark=remark, span=span)

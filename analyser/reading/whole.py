@@ -15,12 +15,15 @@ from analyser.capture import EndpointTable
 from analyser.decoding.faults import Place, tell
 from analyser.decoding.whole import Portion, WholeDecoder, speaks
 from analyser.faults import CODE, caught, sentence
+from analyser.flows.flow import reset_note
 from analyser.flows.whole import Whole, WholeRead
-from analyser.flows.whole_flows import NO_PROTOCOL, Ints, WholeFlows
+from analyser.flows.whole_flows import NO_PROTOCOL, Ints, Resets, WholeFlows
+from analyser.reading.facts import note_row
 from analyser.reading.flow_records import FlowRecords
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import NO_FLOW
 from dissectors.core.columns.streams import Gives, Rows
+from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from dissectors.core.protocol import Sink
 from dissectors.core.rows import expert_row
 
@@ -61,7 +64,17 @@ class WholeReading:
                 protocols.append(portion.protocol)
             protocol[known] = protocols.index(portion.protocol)
         numbers = np.flatnonzero(taken)
+        if flows.resets is not None:
+            self._tell_resets(flows, numbers, flows.resets)
         return WholeRead(numbers, protocol[numbers], protocols)
+
+    def _tell_resets(self, flows: WholeFlows, numbers: Ints, resets: Resets) -> None:
+        """What `close` remarks on the reset of a flow."""
+        directions = np.where(resets.by_low == flows.client_is_low, CLIENT_TO_SERVER, SERVER_TO_CLIENT)
+        columns = (directions, resets.packet, resets.ts_ns, flows.first_packet)
+        for direction, packet, ts_ns, first_packet in zip(*(one[numbers].tolist() for one in columns), strict=True):
+            self._out.expert(note_row(direction, packet, reset_note(packet, ts_ns)))
+            self._store.mark(first_packet)
 
     def ended(self, flows: WholeFlows) -> None:
         """See `WholeReader.ended`."""

@@ -68,6 +68,7 @@ def whole_rows(flows: WholeFlows, endpoints: EndpointTable) -> pa.RecordBatch:
         "acked_by_client": _valid(acked_by_client, confirmed_by_client),
         "client_window_scale": scales[0],
         "server_window_scale": scales[1],
+        **_of_resets(flows),
         "encrypted": np.zeros(count, bool),
         "port_protocol": [USUAL_PORTS.get(port) for _, port in servers],
         **{name: np.zeros(count, np.int64) for name in _ZERO},
@@ -78,6 +79,20 @@ def whole_rows(flows: WholeFlows, endpoints: EndpointTable) -> pa.RecordBatch:
         for one in arrow_schema("flows")
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema("flows"))
+
+
+def _of_resets(flows: WholeFlows) -> dict[str, pa.Array]:
+    """What is told of resets; nothing of connections that FINs ended."""
+    if flows.resets is None:
+        return {}
+    by_low, ttl, *_ = flows.resets
+    by_client = by_low == flows.client_is_low
+    return {
+        "reset_by": pa.array(["server", "client"]).take(pa.array(by_client.astype(np.int8))),
+        "reset_ttl": pa.array(ttl),
+        "client_reset_ttl": _valid(ttl, by_client),
+        "server_reset_ttl": _valid(ttl, ~by_client),
+    }
 
 
 def seen_columns(flows: WholeFlows) -> list[Ints]:

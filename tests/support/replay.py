@@ -5,7 +5,8 @@
 
 `small`: the lab's exchanges of small messages (commits, heartbeats, small fetches ...), byte for byte but for the
 correlation ids, in the lab's order on each connection and in the lab's mix. `bulk`: see replay_bulk.py.
-`flows`: small messages on many connections of four exchanges each, some tens of them open at a time.
+`flows`: small messages on many connections of four exchanges each, some tens of them open at a time. --ended-by says
+how connections end.
 `lossy`: small, but the capture misses 1 % of the packets, taken at random. `tunnelled`: small, each packet in VXLAN.
 `mongo`, `mongo_compressed`: see replay_mongo.py; `mongo_flows`: connections of a hello and three commands;
 `mongo_lossy`: connections that say hello once, with losses as `lossy`.
@@ -27,7 +28,7 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from tests.support.lab_exchanges import Exchange, lab_connections
 from tests.support.replay_bulk import bulk_clients
@@ -35,7 +36,7 @@ from tests.support.replay_groups import group_clients
 from tests.support.replay_mongo import SAMPLE_NAMES as MONGO_SAMPLE_NAMES
 from tests.support.replay_mongo import mongo_clients, short_mongo_clients, steady_mongo_clients
 from tests.support.replay_ordinary import ordinary_clients
-from tests.support.replay_wire import Change, Client, PcapWriter, losses, write_connections, write_half_open
+from tests.support.replay_wire import Change, Client, Ending, PcapWriter, losses, write_connections, write_half_open
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
 START_NS = 1_790_000_000_000_000_000
@@ -129,7 +130,13 @@ def client_at(index: int, exchanges: Iterable[Exchange]) -> Client:
 
 
 def replay(
-    out: Path, profile: str, packets: int = 0, size_bytes: int = 0, flows: int | None = None, samples: Path = SAMPLES
+    out: Path,
+    profile: str,
+    packets: int = 0,
+    size_bytes: int = 0,
+    flows: int | None = None,
+    samples: Path = SAMPLES,
+    ended_by: Ending = "fins",
 ) -> Replayed:
     """Write a capture of at least PACKETS packets and SIZE_BYTES bytes; see the module's docstring.
 
@@ -141,6 +148,7 @@ def replay(
             writer, exchanges = write_half_open(file, START_NS, count), 0
         else:
             clients, change = _clients(profile, count, samples), _change(profile)
+            clients = [replace(client, ended_by=ended_by) for client in clients]
             enough = _limit(packets, size_bytes) if profile not in SHORT else lambda _: False
             writer, exchanges = write_connections(clients, file, START_NS, enough, change)
             count = len(clients)
@@ -197,9 +205,12 @@ def main() -> None:
     size.add_argument("--packets", type=int, default=0)
     size.add_argument("--megabytes", type=float, default=0)
     parser.add_argument("--flows", type=int)
+    parser.add_argument("--ended-by", choices=get_args(Ending), default="fins", help="how connections end (fins)")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    done = replay(args.out, args.profile, args.packets, int(args.megabytes * 1_000_000), args.flows)
+    done = replay(
+        args.out, args.profile, args.packets, int(args.megabytes * 1_000_000), args.flows, ended_by=args.ended_by
+    )
     print(json.dumps(done._asdict()))
 
 

@@ -13,11 +13,11 @@ import random
 import struct
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from tests.support.lab_exchanges import CORRELATION_AT, Exchange
 
-FIN, SYN, PSH, ACK = 1, 2, 8, 16
+FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 MSS_BYTES = 1448
 SEGMENTS_PER_ACK = 2
 SEGMENT_GAP_NS = 1_200  # 1,500 bytes at 10 Gbit/s
@@ -34,6 +34,8 @@ _RECORD = struct.Struct("<IIII").pack
 _PACKET = struct.Struct(">6s6sH BBHHHBBH4s4s HHIIBBHHH HBBII").pack
 _HEADERS_BYTES = 14 + 20 + 32
 
+# How connections end: by a FIN of each side, by a reset of the client, or by one behind both FINs.
+Ending = Literal["fins", "reset", "reset_behind_fins"]
 
 # What the capture shows of a packet; None when the packet is lost to it.
 Change = Callable[[bytes], bytes | None]
@@ -121,13 +123,14 @@ def kafka_numbered(exchange: Exchange, number: int) -> tuple[bytes, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A connection to be: where it comes from and goes to, what it says, and how its exchanges are numbered."""
+    """A connection to be: where it comes from and goes to, what it says, how exchanges are numbered, and its end."""
 
     address: bytes
     port: int
     exchanges: Iterator[Exchange]
     server_port: int = SERVER_PORT
     numbered: Callable[[Exchange, int], tuple[bytes, bytes]] = kafka_numbered
+    ended_by: Ending = "fins"
 
 
 def write_connections(
@@ -170,7 +173,7 @@ class _Connection:
     def __init__(self, client: Client, seed: int, writer: PcapWriter, is_enough: Callable[[PcapWriter], bool]) -> None:
         self._client = Side(client.address, client.port, SERVER, client.server_port, 2 * seed)
         self._server = Side(SERVER, client.server_port, client.address, client.port, 2 * seed + 1)
-        self._script, self._numbered = client.exchanges, client.numbered
+        self._script, self._numbered, self._ended_by = client.exchanges, client.numbered, client.ended_by
         self._writer, self._is_enough = writer, is_enough
         self._think_ns = THINK_NS + seed % 1000 * 997
         self.exchanges = 0
@@ -192,9 +195,10 @@ class _Connection:
             self.exchanges += 1
             if self._is_enough(self._writer):
                 break
-        now_ns = yield from self._send(now_ns, client, server, FIN | ACK)
-        now_ns = yield from self._send(now_ns, server, client, FIN | ACK)
-        yield from self._send(now_ns, client, server, ACK)
+        if self._ended_by != "reset":
+            now_ns = yield from self._send(now_ns, client, server, FIN | ACK)
+            now_ns = yield from self._send(now_ns, server, client, FIN | ACK)
+        yield from self._send(now_ns, client, server, ACK if self._ended_by == "fins" else RST | ACK)
 
     def _message(
         self, now_ns: int, source: Side, target: Side, message: bytes, acked: bool

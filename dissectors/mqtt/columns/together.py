@@ -35,7 +35,7 @@ from dissectors.mqtt.requests import Requests
 # Fewer frames of a connection than these are not worth the Python that each connection costs.
 LEAST = 32
 # As many of them for each stretch that the conversation reads between them.
-LEAST_BESIDE = 10
+LEAST_BESIDE = 6
 
 
 class Left(NamedTuple):
