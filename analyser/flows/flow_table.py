@@ -36,6 +36,7 @@ from analyser.flows.taking import LINGER_NS, continues, is_past, take, take_toge
 from analyser.flows.two_points import Delays
 from analyser.flows.waits import settle
 from analyser.flows.whole import WholeReader, reset_flows, whole_flows
+from analyser.words import count
 from dissectors.core.limits import Limits
 from dissectors.core.model import packet_of
 
@@ -84,6 +85,7 @@ class FlowTable:
         self._half_open_rows = 0
         self._copies = Copies()
         self._aside = SetAside()
+        self._ended_early = 0
         self._signs = FoundSigns(limits, with_waits)
         self.delays = Delays(endpoints, limits.max_compared_pairs)
         self._faults: deque[Note] = deque(maxlen=limits.max_expert_infos)
@@ -177,6 +179,10 @@ class FlowTable:
         found = [*self._faults]
         if self._half_open.uncounted_rows:
             found.append(Note("half_open_flows", self._half_open.summary(), 0, self.now_ns, None, "warn", "limit"))
+        if self._ended_early:
+            early = count(self._ended_early, "connection")
+            text = f"so much was held that {early} ended with their resets; what followed within a minute is read anew"
+            found.append(Note("held_bytes", text, 0, self.now_ns, None, "warn", "limit"))
         if self.delays.left_out:
             text = "so many connections were captured at two points that latencies between the points are left out"
             found.append(Note("compared_pairs", text, 0, self.now_ns, None, "note", "limit"))
@@ -363,6 +369,7 @@ class FlowTable:
     def _keep_within_limits(self) -> None:
         limits = self._limits
         if self.kept > limits.max_open_flows or self.budget.is_exceeded:
+            self._ended_early += len(self._aside)
             self._end_aside()
         if self.kept > limits.max_open_flows:
             text = f"more than {limits.max_open_flows} flows were open; this one was idle long and is taken as ended"

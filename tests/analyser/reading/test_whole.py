@@ -499,12 +499,16 @@ def test_what_comes_behind_a_reset(reset: str, late: str, seconds: float) -> Non
         assert counts[1] <= 2
 
 
-def test_what_is_set_aside_counts_as_memory() -> None:
-    """Where there is room for little, connections are not set aside, or taken before their time is up."""
+@pytest.mark.parametrize("limits", [Limits(max_open_flows=100), Limits(max_held_bytes=200_000)], ids=["flows", "bytes"])
+def test_what_is_set_aside_counts_as_open(limits: Limits) -> None:
+    """Where there is room for few, their time is up at once, which is told."""
     packets = [one for port in range(300) for one in _reset_at(port)]
     with least(1), counted() as found:
-        tables(packets, BLOCK, Limits(max_held_bytes=200_000))
-    assert 0 < found[1] <= 300
+        told = tables(packets, ONE_BLOCK, limits)
+    assert found == [300, 300]
+    texts = [text for text in told["expert_infos"]["text"].to_pylist() if "ended with their resets" in text]
+    assert len(texts) == 1
+    assert "300 connections" in texts[0]
 
 
 def _reset_at(port: int) -> list[Captured]:
