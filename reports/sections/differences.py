@@ -17,16 +17,12 @@ Row = Mapping[str, Any]
 # Least factors from which on a difference is told: rates go up and down by themselves, latencies less.
 _TOLD = {"finding": 2.0, "error": 2.0, "latency": 1.5, "rate": 2.0, "client": 1.5, "version": 1.0, "group": 2.0,
          "topic": 2.0, "setting": 1.0}  # fmt: skip
-# Facts have no factor; they stand among the others as if they had this one.
+# Facts have no factor; they stand among the others as if they had this one, what was changed before what follows.
 _FACTS = {
-    "critical": 1000.0,
-    "warning": 100.0,
-    "version": 4.0,
-    "setting": 4.0,
-    "group": 4.0,
-    "client": 4.0,
-    "topic": 4.0,
-}
+    "critical": 1000.0, "warning": 100.0, "version": 60.0, "setting": 60.0, "group": 55.0, "client": 55.0,
+    "topic": 55.0,
+}  # fmt: skip
+_WRONG_COMMITS = 58.0
 _MOST_RATE = 50.0
 _NAMES_SHOWN = 4
 _LATENCIES = {"p50": "median latency", "p99": "p99 latency"}
@@ -64,7 +60,12 @@ def differences(tables: Between) -> list[Difference]:
         *_clients(tables.clients), *_groups(tables.groups), *_topics(tables.topics), *_settings(tables.settings),
     ]  # fmt: skip
     told = [one for one in every if one.factor > 1 and one.factor >= _TOLD[one.kind]]
-    return sorted(told, key=lambda one: -one.factor)
+    return sorted(told, key=lambda one: -_rank(one))
+
+
+def _rank(one: Difference) -> float:
+    """Commits that are refused, or not the owner's, are a fault of the group, however many there are."""
+    return max(one.factor, _WRONG_COMMITS) if one.kind == "group" and one.measured else one.factor
 
 
 def _findings(made: Iterable[Row]) -> Iterator[Difference]:
@@ -129,7 +130,7 @@ def _topics(made: Sequence[Row]) -> Iterator[Difference]:
     for row in made:
         if (move := row["move"]) and row["there_a"] and row["there_b"]:
             a, b = (_rate(row[f"{move}_per_second_{side}"], row[f"{move}_{side}"]) for side in "ab")
-            what = f"Topic {row['topic']}: batches {move} per second"
+            what = f"Topic {row['topic']}: records {move} per second"
             yield Difference("topic", what, a, b, min(row["differs"], _MOST_RATE), row)
 
 

@@ -205,7 +205,7 @@ def sides_of(*fetches: list[dict[str, Any]]) -> list[Difference]:
 def test_topics_of_which_more_is_read() -> None:
     assert sides_of(fetched(60, 8, "orders", 1), fetched(60, 8, "orders", 2)) == []
     (one,) = sides_of(fetched(60, 8, "orders", 1), fetched(60, 40, "orders", 2))
-    assert (one.kind, one.what) == ("topic", "Topic orders: batches read per second")
+    assert (one.kind, one.what) == ("topic", "Topic orders: records read per second")
     assert 3 < one.factor < 6
 
 
