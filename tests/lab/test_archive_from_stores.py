@@ -25,6 +25,7 @@ from tests.support.by_shares import chunks_of
 from tests.support.faulty_front import Fault, Request, faulty_front
 from tests.support.replay_rotated import replay_rotated
 from tests.support.rotated import rotated
+from tests.support.shares import long_cases
 from tests.support.wire import packets_of
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def cut(name: str, folder: Path, files: int) -> list[Path]:
     return rotated(packets_of(SAMPLES / f"{name}.pcapng"), folder, files)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", long_cases(NAMES, "kafka_fenced_commit"))
 def test_a_dataset_is_what_the_offline_command_finds(workers: SparkSession, name: str, tmp_path: Path) -> None:
     """In two runs, the second over all objects; in ranges."""
     captures = cut(name, tmp_path / "captures", 4)
@@ -92,6 +93,7 @@ def test_the_command_takes_all_that_lies_below_an_address(tmp_path: Path) -> Non
     assert KEY_ID.encode() not in written
 
 
+@pytest.mark.cases
 def test_large_objects_are_fetched_in_stretches_and_small_flows_go_along(workers: SparkSession, tmp_path: Path) -> None:
     """The connection with half of all bytes lies close together, the many others do not."""
     replay_rotated(tmp_path / "captures", 6_000_000, 1, many_flows=40)
@@ -105,6 +107,7 @@ def test_large_objects_are_fetched_in_stretches_and_small_flows_go_along(workers
     assert differences(tmp_path / "dataset", addresses) == []
 
 
+@pytest.mark.cases
 def test_an_object_that_changed_is_set_aside(workers: SparkSession, tmp_path: Path) -> None:
     captures = cut("mqtt_takeover_loop", tmp_path / "captures", 2)
     first, second = stored("changed", captures)
@@ -117,6 +120,7 @@ def test_an_object_that_changed_is_set_aside(workers: SparkSession, tmp_path: Pa
     assert [re.sub("; .*", "", reason or "") for reason in reasons] == [f"{second} has changed since it was taken in"]
 
 
+@pytest.mark.cases
 def test_packets_come_from_the_objects_that_were_taken_in(tmp_path: Path) -> None:
     address, dataset = put("evidence/mqtt.pcapng", (SAMPLES / "mqtt_faults.pcapng").read_bytes()), tmp_path / "dataset"
     assert wirewitness("archive", address, "--output", dataset, "--master", "local[2]", "--quiet").returncode == 0
@@ -138,6 +142,7 @@ def replacing(key: str, content: bytes) -> Fault:
 
 
 @pytest.mark.parametrize("fault", ["replaced", "denied", "denied-once"])
+@pytest.mark.cases
 def test_what_a_store_does_not_give_is_left_to_the_next_run(s3: S3Server, fault: str, tmp_path: Path) -> None:
     """The second of three objects fails after it was met: the first is taken in, the third waits for the second."""
     captures = cut("mongo_shapes_and_errors", tmp_path / "captures", 3)
@@ -167,6 +172,7 @@ def test_what_a_store_does_not_give_is_left_to_the_next_run(s3: S3Server, fault:
     assert differences(tmp_path / "dataset", addresses) == []
 
 
+@pytest.mark.cases
 def test_a_store_that_stumbles_changes_nothing(s3: S3Server, tmp_path: Path) -> None:
     captures = cut("kafka_fenced_commit", tmp_path / "captures", 3)
     addresses = stored("stumbles", captures)
@@ -216,6 +222,7 @@ def test_following_takes_each_object_once_whatever_is_killed(tmp_path: Path) -> 
     assert differences(dataset, addresses) == []
 
 
+@pytest.mark.cases
 def test_what_a_store_does_not_give_is_tried_again_while_following(s3: S3Server, tmp_path: Path) -> None:
     (capture,) = cut("mqtt_takeover_loop", tmp_path / "captures", 1)
     dataset, refused = tmp_path / "dataset", list[int]()
@@ -238,6 +245,7 @@ def test_what_a_store_does_not_give_is_tried_again_while_following(s3: S3Server,
     assert "the next run tries again" in process.stderr_path.read_text()
 
 
+@pytest.mark.cases
 def test_following_a_store_that_cannot_be_asked_ends_at_once(tmp_path: Path) -> None:
     done = wirewitness("archive", "s3://nobucket/x", "--output", tmp_path / "dataset", "--follow", "--quiet")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)

@@ -51,6 +51,7 @@ def test_it_is_what_the_offline_command_finds(name: str, tmp_path: Path) -> None
     assert differences(dataset, [*captures[:2], *addresses]) == []
 
 
+@pytest.mark.cases
 def test_what_a_request_log_tells_as_well_counts_once(tmp_path: Path) -> None:
     """The capture in the first run, the log from the store in the second: rows of the first are amended there."""
     capture, dataset = SAMPLES / "kafka_fenced_commit.pcapng", "s3://captures/data/log"
@@ -61,6 +62,7 @@ def test_what_a_request_log_tells_as_well_counts_once(tmp_path: Path) -> None:
     assert differences(dataset, [capture, address]) == []
 
 
+@pytest.mark.cases
 def test_a_store_that_stumbles_changes_nothing(s3: S3Server, tmp_path: Path) -> None:
     captures, dataset = cut("mqtt_takeover_loop", tmp_path / "captures", 2), "s3://captures/data/stumbles"
 
@@ -73,6 +75,7 @@ def test_a_store_that_stumbles_changes_nothing(s3: S3Server, tmp_path: Path) -> 
     assert differences(dataset, captures) == []
 
 
+@pytest.mark.cases
 def test_a_run_that_is_killed_is_done_again(s3: S3Server, tmp_path: Path) -> None:
     """When it brings its parts, and when its manifest is under way."""
     captures, dataset = cut("mqtt_takeover_loop", tmp_path / "captures", 2), "s3://captures/data/killed"
@@ -118,6 +121,7 @@ def test_of_two_commands_at_once_the_second_says_so(s3: S3Server, tmp_path: Path
     assert differences(dataset, captures) == []
 
 
+@pytest.mark.cases
 def test_a_store_that_refuses_is_one_line(s3: S3Server, tmp_path: Path) -> None:
     def refused(request: Request) -> Fault | None:
         return Fault(403, "AccessDenied") if request.method == "PUT" and "/part-" in request.path else None
@@ -130,6 +134,7 @@ def test_a_store_that_refuses_is_one_line(s3: S3Server, tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.cases
 def test_on_a_cluster_workers_stage_where_all_see_it(tmp_path: Path) -> None:
     """Without a folder for that it is refused; workers have credentials of their own."""
     logs, scratch = tmp_path / "cluster", tmp_path / "scratch"
