@@ -32,7 +32,8 @@ folder, path = Path(sys.argv[1]), Path(sys.argv[2])
 source = Source(str(path), path)
 ranges = find_ranges(source, path.stat().st_size, RANGE_BYTES)
 chunks = (chunk for part in ranges for chunk in range_chunks(RangeJob(0, source, part, 1)))
-share = decode_share(DecodeJob(folder, {0: path}, tuple(TABLES), ReadOptions(), None), 0, chunks)
+share = folder / "share"
+decode_share(DecodeJob(folder, {0: path}, tuple(TABLES), ReadOptions(), None), 0, chunks, share)
 state = folder / "state"
 state.mkdir()
 files = [InputFile(str(path), "", path.stat().st_size, 0, None, None, "read", None, "000001")]
