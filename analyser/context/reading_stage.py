@@ -157,6 +157,7 @@ def _made(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> Iterator[
             query = "SELECT row FROM (SELECT row, row_number() OVER (ORDER BY row) AS place FROM reading_begun)"
             found = con.execute(f"{query} WHERE (place - 1) % {FEW_ROWS} = 0 ORDER BY row").fetchall()
             for start, end in pairwise([*([row for (row,) in found] or [0]), None]):
+                pa.default_memory_pool().release_unused()  # what the steps, or the rows before, left behind
                 yield _in_memory(con, start or 0, end)
 
 

@@ -38,6 +38,7 @@ class RuleDealing:
     def __init__(self, helpers: Helpers, folder: Path, names: Sequence[str], expected: Sequence[Detector]) -> None:
         self._helpers = helpers
         self._children = [*map(Child, helpers.children)]
+        self._folder = folder
         self._tables = SharedTables(Area(helpers.tables))
         self._expected = expected
         self._offered: list[Detector] = []
@@ -67,7 +68,9 @@ class RuleDealing:
         """What each of the offered rules gave, once no more are offered. rows, tables: as in `look`. faults: gets
         sentences about processes that are gone."""
         self._helpers.no_more()
-        run = partial(look, con, offered=self._offered, expected=self._expected, rows=rows, tables=tables)
+        run = partial(
+            look, con, offered=self._offered, expected=self._expected, rows=rows, tables=tables, folder=self._folder
+        )
         found = run(taken(self._helpers.taking))
         for child in self._children:
             try:

@@ -97,6 +97,6 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
             for name in begin.names:
                 con.register(name, arrow_schema(name).empty_table())
             expected = [DETECTORS[code] for code in begin.codes]
-            found = look(con, taken(begin.queue), offered, expected, hear, rows, tables)
+            found = look(con, taken(begin.queue), offered, expected, hear, rows, tables, Path(own))
             # The process that started it has more memory: it runs those rules again that need it.
             return LookedAt({number: looked for number, looked in found.items() if not looked.lacks_memory})

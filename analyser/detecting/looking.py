@@ -29,14 +29,15 @@ def look(
     until: Callable[[int], None] = lambda _: None,
     rows: Mapping[str, int] = _NOTHING,
     tables: Mapping[str, pa.Table | Path] = _NO_TABLES,
+    folder: Path | None = None,
 ) -> dict[int, Looked]:
     """What the rules with these numbers gave, which are places in `offered`.
 
     expected: all rules that may be offered: what they read is loaded together. until: makes sure that there is a rule
     with this number. rows: how many rows tables have, where that is known.
-    tables: those whose rows lie in memory or in a Parquet file.
+    tables: those whose rows lie in memory or in a Parquet file. folder: for temporary files.
     """
-    shared = SharedRows(con, expected, rows=rows, tables=tables)
+    shared = SharedRows(con, expected, rows=rows, tables=tables, folder=folder)
     found: dict[int, Looked] = {}
     before = 0
     for number in numbers:

@@ -35,16 +35,18 @@ def run_detectors(
     failures: list[Failure] | None = None,
     rows: Mapping[str, int] = MappingProxyType({}),
     tables: Mapping[str, pa.Table | Path] = MappingProxyType({}),
+    folder: Path | None = None,
 ) -> list[Finding]:
     """Findings of the detectors with these codes (None: all), on views named like the registered tables.
 
     rows: how many rows tables have, where that is known. tables: those whose rows lie in memory or in a Parquet file.
+    folder: for temporary files, where there is one.
 
     A detector that raises costs its findings of that one partition and is added to `failures`; without such a list
     the error is raised. KeyError for an unknown code.
     """
     chosen = list(DETECTORS.values()) if codes is None else [DETECTORS[code] for code in codes]
-    return run(con, chosen, failures, rows=rows, tables=tables)
+    return run(con, chosen, failures, rows=rows, tables=tables, folder=folder)
 
 
 def tables_needed(codes: Iterable[str] | None = None) -> frozenset[str]:

@@ -81,9 +81,9 @@ class HeldColumn:
         """Texts as codes."""
         return encoded(self.array(start, end))
 
-    def take(self, rows: Integers) -> HeldColumn:
-        """These rows."""
-        return HeldColumn(self._array.take(pa.array(rows)))
+    def take(self, rows: Integers | None) -> HeldColumn:
+        """These rows, None for all; what is made of them goes with what is returned."""
+        return HeldColumn(self._array if rows is None else self._array.take(pa.array(rows)))
 
     @cached_property
     def _values(self) -> list[Any]:
@@ -133,18 +133,19 @@ class CodedColumn(HeldColumn):
         ranks[-1] = -1
         return Texts(ranks[codes], self._names.take(pa.array(found)))
 
-    def take(self, rows: Integers) -> HeldColumn:
-        """These rows."""
-        return CodedColumn(self._codes[rows], self._names)
+    def take(self, rows: Integers | None) -> HeldColumn:
+        """These rows, None for all."""
+        return CodedColumn(self._codes if rows is None else self._codes[rows], self._names)
 
 
 Held = Mapping[str, HeldColumn]
 
 
 class TakenRows(Held):
-    """Some rows of what is held, each column taken when it is asked for. names: of columns -> where they are held."""
+    """Some rows of what is held, each column taken when it is asked for. rows: None for all, which are not copied.
+    names: of columns -> where they are held."""
 
-    def __init__(self, held: Held, rows: Integers, names: Mapping[str, str]) -> None:
+    def __init__(self, held: Held, rows: Integers | None, names: Mapping[str, str]) -> None:
         self._held, self._rows, self._names = held, rows, names
         self._taken: dict[str, HeldColumn] = {}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 import duckdb
@@ -23,14 +24,18 @@ from analyser.registry.tables import TABLES
 
 
 class LoadedRows:
-    """Rows of a table in its order; texts are dictionary arrays."""
+    """Rows of a table in its order; texts are dictionary arrays.
 
-    def __init__(self, columns: Mapping[str, pa.Array], order: Sequence[str]) -> None:
+    columns: in any order; they are put in order here, one by one, since two copies of all of them would be held else.
+    """
+
+    def __init__(self, columns: dict[str, pa.Array], order: Sequence[str]) -> None:
         self._columns = columns
         self._ranks: dict[str, Integers] = {}
         rows = np.lexsort([self.ranks(name) for name in reversed(order)])
         if (np.diff(rows) < 0).any():
-            self._columns = {name: column.take(pa.array(rows)) for name, column in columns.items()}
+            for name, column in columns.items():
+                columns[name] = column.take(pa.array(rows))
             self._ranks = {name: ranks[rows] for name, ranks in self._ranks.items()}
 
     def __len__(self) -> int:
@@ -66,21 +71,28 @@ def loaded(con: duckdb.DuckDBPyConnection, query: str, table: str, most_bytes: i
 
 
 def at_hand(
-    rows: pa.Table | Path, columns: Sequence[str], table: str, most_bytes: int, numbers: Integers | None = None
+    rows: pa.Table | Sequence[Path],
+    columns: Sequence[str],
+    table: str,
+    most_bytes: int,
+    numbers: Integers | None = None,
 ) -> LoadedRows:
-    """These columns of a table that lies in memory, or in a Parquet file with codes, without asking DuckDB for them.
+    """These columns of a table that lies in memory, or in Parquet files with codes, without asking DuckDB for them.
 
-    In memory they are not copied where they are codes or numbers in the table's order. numbers: of the rows of a file
-    that are wanted, rising; None for all. Raises TooManyBytes.
+    In memory they are not copied where they are codes or numbers in the table's order. numbers: of the rows of files
+    that are wanted, counted over all of them, rising; None for all. Raises TooManyBytes.
     """
     own = [name for name in columns if name != TOPIC]
-    if isinstance(rows, Path):
+    if not isinstance(rows, pa.Table):
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(rows) as file:
-            schema = pa.schema([file.schema_arrow.field(name) for name in own])
-            batches = file.iter_batches(BATCH_ROWS, columns=own)
-            found = coded_columns(batches if numbers is None else _chosen(batches, numbers), schema, most_bytes)
+        schema = pq.read_schema(rows[0])
+        batches = _batches(rows, own)
+        found = coded_columns(
+            batches if numbers is None else _chosen(batches, numbers),
+            pa.schema([schema.field(name) for name in own]),
+            most_bytes,
+        )
     else:
         found = {name: coded_array(rows.column(name)) for name in own}
         if sum(column.nbytes for column in found.values()) > most_bytes:
@@ -93,10 +105,23 @@ def at_hand(
     return LoadedRows(found, TABLES[table].order)
 
 
-def numbered_file(path: Path) -> str:
-    """What stands behind FROM for the rows of a Parquet file with their numbers."""
+def numbered_files(paths: Sequence[Path], rows: Sequence[int]) -> str:
+    """What stands behind FROM for the rows of Parquet files with their numbers. rows: how many each has."""
+    firsts = accumulate(rows, initial=0)
+    return f"({' UNION ALL '.join(map(_numbered, paths, firsts))})"
+
+
+def _numbered(path: Path, first: int) -> str:
     source = f"read_parquet({literal(str(path))}, file_row_number = true)"
-    return f"(SELECT * EXCLUDE (file_row_number), file_row_number AS {quoted(ROW)} FROM {source})"
+    return f"SELECT * EXCLUDE (file_row_number), file_row_number + {first} AS {quoted(ROW)} FROM {source}"
+
+
+def _batches(paths: Iterable[Path], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    import pyarrow.parquet as pq
+
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches(BATCH_ROWS, columns=columns)
 
 
 def _chosen(batches: Iterable[pa.RecordBatch], numbers: Integers) -> Iterator[pa.RecordBatch]:
@@ -106,11 +131,11 @@ def _chosen(batches: Iterable[pa.RecordBatch], numbers: Integers) -> Iterator[pa
         first, last = np.searchsorted(numbers, (start, start + batch.num_rows)).tolist()
         if first < last:
             chosen = batch.take(pa.array(numbers[first:last] - start))
-            yield pa.RecordBatch.from_arrays([*map(_without_others, chosen.columns)], names=chosen.schema.names)
+            yield pa.RecordBatch.from_arrays([*map(without_others, chosen.columns)], names=chosen.schema.names)
         start += batch.num_rows
 
 
-def _without_others(column: pa.Array) -> pa.Array:
+def without_others(column: pa.Array) -> pa.Array:
     """The column without the texts of rows that are not there, where these are many."""
     if pa.types.is_dictionary(column.type) and len(column.dictionary) > len(column):
         return column.dictionary_decode()

@@ -17,8 +17,9 @@ from dissectors.core.fields import Kind
 
 # The column that tells of which table a row is.
 TABLE_TAG = "@table"
-# The column with the number of a row where a table was loaded, and the one with what stands for its topic as a key.
-ROW, TOPIC = "@row", "@topic"
+# The column with the number of a row where a table was loaded, the one with what stands for its topic as a key, and the
+# one with its bucket.
+ROW, TOPIC, BUCKET = "@row", "@topic", "@bucket"
 # Partitions are dealt by a hash of their key into so many buckets, so that some of them can be looked at apart.
 BUCKETS = 1024
 ALL_BUCKETS = range(BUCKETS)
@@ -58,9 +59,10 @@ def wanted_count_sql(detector: Detector, table: str, buckets: Sequence[int], sus
 
 
 def wanted_rows_sql(detector: Detector, table: str, buckets: Sequence[int], suspects: str | None) -> str:
-    """These rows in no particular order: key columns and own columns, times as such."""
+    """These rows in no particular order: key columns and own columns, times as such; with a key BUCKET, too."""
     own = [quoted(name) for name in detector.own_columns(table)]
-    return f"SELECT r.* FROM ({_rows_sql(detector, table, own, buckets)}) AS r{_semi_join(detector, suspects)}"
+    bucket = f", {_bucket_column(detector)}" if detector.partition_by else ""
+    return f"SELECT r.*{bucket} FROM ({_rows_sql(detector, table, own, buckets)}) AS r{_semi_join(detector, suspects)}"
 
 
 def wanted_numbers_sql(
@@ -69,6 +71,12 @@ def wanted_numbers_sql(
     """The numbers of these rows among those of `loaded_sql`. source: what these lie in."""
     rows = _rows_sql(detector, table, [quoted(ROW)], buckets, source)
     return f"SELECT r.{quoted(ROW)} FROM ({rows}) AS r{_semi_join(detector, suspects)}"
+
+
+def buckets_sql(detector: Detector, table: str, source: str) -> str:
+    """BUCKET of every row of a table, whether it is wanted or not. source: what the rows lie in. Of detectors with a
+    key."""
+    return f"SELECT {_bucket_column(detector)} FROM (SELECT {', '.join(_keys_sql(detector, table))} FROM {source})"
 
 
 def loaded_columns(detectors: Collection[Detector], table: str) -> list[str]:
@@ -175,16 +183,24 @@ def _rows_sql(
     detector: Detector, table: str, own: Sequence[str], buckets: Sequence[int], source: str | None = None
 ) -> str:
     """The rows wanted of a table, with the key and what `own` selects. source: where they lie if not in its view."""
-    has_id = "topic_id" in TABLES[table].column_names()
-    keys = detector.keys.get(table, {})
-    columns = [
-        f"{_TOPIC_SQL if c == 'topic' and has_id else quoted(keys.get(c, c))} AS {quoted(c)}"
-        for c in detector.partition_by
-    ]
     # A capture as a whole has no key, and a SELECT needs a column.
-    selected = ", ".join([*columns, *own]) or "1"
+    selected = ", ".join([*_keys_sql(detector, table), *own]) or "1"
     where = f" WHERE {detector.rows[table]}" if table in detector.rows else ""
     rows = f"SELECT {selected} FROM {source or table}{where}"
     if len(buckets) == BUCKETS:
         return rows
     return f"FROM ({rows}) WHERE {bucket_sql(detector)} IN ({', '.join(map(str, buckets))})"
+
+
+def _keys_sql(detector: Detector, table: str) -> list[str]:
+    """The key columns of a table, for a SELECT."""
+    has_id = "topic_id" in TABLES[table].column_names()
+    keys = detector.keys.get(table, {})
+    return [
+        f"{_TOPIC_SQL if c == 'topic' and has_id else quoted(keys.get(c, c))} AS {quoted(c)}"
+        for c in detector.partition_by
+    ]
+
+
+def _bucket_column(detector: Detector) -> str:
+    return f"({bucket_sql(detector)})::SMALLINT AS {quoted(BUCKET)}"

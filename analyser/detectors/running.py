@@ -80,15 +80,16 @@ def run(
     most_rows: int = MOST_PARTITION_ROWS,
     rows: Mapping[str, int] = _NOTHING,
     tables: Mapping[str, pa.Table | Path] = _NO_TABLES,
+    folder: Path | None = None,
 ) -> list[Finding]:
     """Run detectors over all partitions. rows: how many rows tables have, where that is known. tables: those whose rows
-    lie in memory or in a Parquet file, as their views have them.
+    lie in memory or in a Parquet file, as their views have them. folder: for temporary files, where there is one.
 
     A detector that raises loses its findings on that partition only: the error is appended to `failures` (with an empty
     key when its rows could not be read). Without such a list the error is raised, as tests want it.
     """
     chosen = [*detectors]
-    shared = SharedRows(con, chosen, rows=rows, tables=tables)
+    shared = SharedRows(con, chosen, rows=rows, tables=tables, folder=folder)
     findings: list[Finding] = []
     for detector in chosen:
         findings.extend(found_in(con, detector, ALL_BUCKETS, failures, most_rows, shared))

@@ -5,27 +5,30 @@ rule's partitions, as `cut.py` makes them from a sorted stream. To sort wide row
 Python takes longer than all that the rules do.
 
 Which rows a rule wants DuckDB says, as their numbers. Where these are few of a large table, or the table takes too much
-memory, they alone are loaded, where they are many some buckets at a time.
+memory, they alone are loaded, where they are many some buckets at a time: out of files to which the table was dealt by
+buckets once for all rules of one key (`dealt_rows.py`), so that a rule reads each row once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser.detectors.cut import Key, empty
+from analyser.detectors.dealt_rows import Dealt, dealt
 from analyser.detectors.detector import Detector
-from analyser.detectors.frame import Frame, Span
-from analyser.detectors.held import Held, Integers, TakenRows
-from analyser.detectors.loaded import LoadedRows, at_hand, loaded, numbered_file
+from analyser.detectors.held import Integers
+from analyser.detectors.loaded import LoadedRows, at_hand, loaded
 from analyser.detectors.partition_sql import (
+    BUCKET,
     ROW,
+    TOPIC,
     key_column,
     loaded_columns,
     loaded_sql,
@@ -33,33 +36,39 @@ from analyser.detectors.partition_sql import (
     wanted_numbers_sql,
     wanted_rows_sql,
 )
+from analyser.detectors.parts import Part, Partitions, part_of, partitions_of
 from analyser.registry.coded import TooManyBytes
 
 # Up to so many rows of a table are loaded whole for whichever rule wants some of them.
 FEW_ROWS = 1 << 13
 # What the columns of one table may take that is loaded whole, those of all such tables together, and what a rule takes
 # at a time of others. Where its partitions are larger, up to three times the first.
-MOST_BYTES, MOST_TOGETHER, PORTION_BYTES = 48 << 20, 96 << 20, 32 << 20
-# Each portion is looked for in all rows.
+MOST_BYTES, MOST_TOGETHER, PORTION_BYTES = 48 << 20, 96 << 20, 16 << 20
+# Each portion is asked for by itself. A power of 2, as all numbers of portions and of files.
 _MOST_PORTIONS = 32
+# Where there are fewer, they are looked for in all rows: to deal these takes about as long.
+_PORTIONS_TO_DEAL = 4
+# Of a portion so many times larger than it should be, what loading left behind is given back before rules look at it.
+_LARGE_PORTIONS = 3
 # What a row may take, and each of its columns; of most tables it is half.
 _ROW_BYTES, _COLUMN_BYTES, _GUESSED_HIGH = 32, 8, 2
-Partitions = Iterator[tuple[Key, dict[str, Frame]]]
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_TABLES: Mapping[str, pa.Table | Path] = MappingProxyType({})
 
 
-class _Part(NamedTuple):
-    """Rows of a table that one rule wants, sorted by key. spans: of each partition its first row and the one behind."""
+class _Portion(NamedTuple):
+    """Some buckets: those with this remainder, where there are so many portions."""
 
-    held: Held
-    spans: Mapping[Key, tuple[int, int]]
+    buckets: Sequence[int]
+    number: int = 0
+    portions: int = 1
 
 
 class SharedRows:
     """The loaded tables.
 
+    folder: for files of dealt rows; without one nothing is dealt.
     few_rows, most_bytes, portion_bytes: see FEW_ROWS, MOST_BYTES and PORTION_BYTES. rows: of tables, as far as somebody
     counted them; it may grow.
     tables: those whose rows lie in memory, or in a Parquet file with codes; it may grow, too.
@@ -74,6 +83,7 @@ class SharedRows:
         portion_bytes: int = PORTION_BYTES,
         rows: Mapping[str, int] = _NOTHING,
         tables: Mapping[str, pa.Table | Path] = _NO_TABLES,
+        folder: Path | None = None,
     ) -> None:
         self._con, self._few_rows, self._most_bytes, self._portion_bytes = con, few_rows, most_bytes, portion_bytes
         self._waiting = [*detectors]
@@ -82,6 +92,10 @@ class SharedRows:
         self._loaded: dict[str, LoadedRows] = {}
         self._sizes: dict[str, int] = {}
         self._too_large: set[str] = set()
+        self._folder = folder
+        # By table and its key columns; None where that is not worth it, or there was no room.
+        self._dealt: dict[tuple[str, ...], Dealt | None] = {}
+        self._numbered = count()
 
     def done(self, codes: Collection[str]) -> None:
         """These rules will ask for nothing any more: what none of the others reads is let go."""
@@ -89,6 +103,10 @@ class SharedRows:
         for table in self._loaded.keys() - {table for one in self._waiting for table in one.reads}:
             del self._loaded[table], self._sizes[table]
             self._con.unregister(_view(table))
+        wanted = {_key_of(one, table) for one in self._waiting for table in one.reads}
+        for key in self._dealt.keys() - wanted:
+            if files := self._dealt.pop(key):
+                files.remove()
 
     def are_empty(self, tables: Iterable[str]) -> bool:
         """Have none of these tables any row?"""
@@ -103,30 +121,63 @@ class SharedRows:
         buckets: as in `selection_sql`. suspects: the table that has their keys, None for all partitions.
         """
         wanted = {table: self._wanted(detector, table, buckets, suspects) for table in detector.reads}
-        for some in self._some_at_a_time(detector, buckets, wanted):
-            parts = self._parts(detector, some, suspects, wanted)
-            yield some, None if parts is None else _partitions(detector, parts)
+        few = {
+            table: self._few(detector, table, buckets, suspects)
+            for table, rows in wanted.items()
+            if self._count(table) > self._few_rows >= rows > 0 and table not in self._loaded
+        }
+        largest = 0
+        for portion in self._some_at_a_time(detector, buckets, wanted):
+            parts = self._parts(detector, portion, suspects, wanted, few)
+            size = sum(part.rows * _row_bytes(len(part.held)) for part in (parts or {}).values())
+            if size > _LARGE_PORTIONS * self._portion_bytes:
+                _release()
+            largest = max(largest, size)
+            yield portion.buckets, None if parts is None else partitions_of(detector, parts)
             del parts
+        if largest > self._portion_bytes // _LARGE_PORTIONS:
+            _release()
 
     def _parts(
-        self, detector: Detector, buckets: Sequence[int], suspects: str | None, wanted: Mapping[str, int]
-    ) -> dict[str, _Part] | None:
+        self,
+        detector: Detector,
+        portion: _Portion,
+        suspects: str | None,
+        wanted: Mapping[str, int],
+        few: Mapping[str, LoadedRows | None],
+    ) -> dict[str, Part] | None:
         """Of each table that has any, the rows in these buckets; None where they take too much memory."""
-        try:
-            found = {table: self._part(detector, table, buckets, suspects, rows) for table, rows in wanted.items()}
-        except TooManyBytes:
-            return None
-        return {table: part for table, part in found.items() if part is not None}
+        parts: dict[str, Part] = {}
+        for table in (table for table, rows in wanted.items() if rows):
+            try:
+                part = (
+                    _few_of(detector, table, few[table], portion)
+                    if table in few
+                    else self._part(detector, table, portion, suspects)
+                )
+            except TooManyBytes:
+                return None
+            if part is not None:
+                parts[table] = part
+        return parts
 
     def _some_at_a_time(
         self, detector: Detector, buckets: Sequence[int], wanted: Mapping[str, int]
-    ) -> Iterator[Sequence[int]]:
+    ) -> Iterator[_Portion]:
         """The buckets in as many portions as all rows are times too large. wanted: how many of each table."""
         size = sum(rows * _row_bytes(len(detector.columns(table))) for table, rows in wanted.items())
-        portions = (
-            min(-(-size // self._portion_bytes) or 1, len(buckets), _MOST_PORTIONS) if detector.partition_by else 1
-        )
-        return (buckets[place::portions] for place in range(portions))
+        portions = self._times_too_large(size) if detector.partition_by else 1
+        if portions == 1:
+            yield _Portion(buckets)
+            return
+        for number in range(portions):
+            some = [bucket for bucket in buckets if bucket % portions == number]
+            if some:
+                yield _Portion(some, number, portions)
+
+    def _times_too_large(self, size: int) -> int:
+        """As a power of 2."""
+        return min(1 << (-(-size // self._portion_bytes) - 1).bit_length(), _MOST_PORTIONS) if size else 1
 
     def _wanted(self, detector: Detector, table: str, buckets: Sequence[int], suspects: str | None) -> int:
         """How many rows of a table a rule wants, at most."""
@@ -136,26 +187,53 @@ class SharedRows:
         wanted: int = self._con.execute(wanted_count_sql(detector, table, buckets, suspects)).fetchall()[0][0]
         return wanted
 
-    def _part(
-        self, detector: Detector, table: str, buckets: Sequence[int], suspects: str | None, wanted: int
-    ) -> _Part | None:
-        """wanted: rows in all buckets."""
-        if not wanted:
+    def _few(self, detector: Detector, table: str, buckets: Sequence[int], suspects: str | None) -> LoadedRows | None:
+        """All rows that a rule wants of a large table, where they are few; None where they are too large."""
+        query = wanted_rows_sql(detector, table, buckets, suspects)
+        try:
+            return loaded(self._con, query, table, 3 * self._most_bytes)
+        except TooManyBytes:
             return None
-        keys = {key: key_column(detector, table, key) for key in detector.partition_by}
-        names = {name: keys.get(name, name) for name in (*detector.partition_by, *detector.own_columns(table))}
-        is_few = self._count(table) > self._few_rows >= wanted
-        if table in self._loaded or (not is_few and self._load(table)):
-            numbers = self._numbers(detector, table, _view(table), buckets, suspects)
-            return _part(detector, self._loaded[table], numbers, names)
+
+    def _part(self, detector: Detector, table: str, portion: _Portion, suspects: str | None) -> Part | None:
+        """Rows of a table of which more than a few are wanted."""
+        names = _names(detector, table)
+        if table in self._loaded or self._load(table):
+            numbers = self._numbers(detector, table, _view(table), portion.buckets, suspects)
+            return part_of(detector, self._loaded[table], numbers, names)
         place, most = self._tables.get(table), 3 * self._most_bytes
-        if is_few or not isinstance(place, Path):
-            rows = loaded(self._con, wanted_rows_sql(detector, table, buckets, suspects), table, most)
+        if not isinstance(place, Path):
+            query = wanted_rows_sql(detector, table, portion.buckets, suspects)
+            rows = loaded(self._con, query, table, most)
             names = {name: name for name in detector.columns(table)}
         else:
-            numbers = self._numbers(detector, table, numbered_file(place), buckets, suspects)
-            rows = at_hand(place, loaded_columns([detector], table), table, most, numbers)
-        return _part(detector, rows, np.arange(len(rows)), names)
+            files = self._files(detector, table, place, portion)
+            numbers = self._numbers(detector, table, files.source, portion.buckets, suspects)
+            if not len(numbers):
+                return None
+            rows = at_hand(files.paths, loaded_columns([detector], table), table, most, numbers)
+        return part_of(detector, rows, np.arange(len(rows)), names)
+
+    def _files(self, detector: Detector, table: str, place: Path, portion: _Portion) -> Dealt:
+        """The files that have the rows of a portion, and where nothing was dealt all others, too."""
+        whole = Dealt([place], [self._count(table)])
+        if self._folder is None or portion.portions < _PORTIONS_TO_DEAL:
+            return whole
+        key = _key_of(detector, table)
+        if key not in self._dealt:
+            same = [one for one in self._waiting if table in one.reads and _key_of(one, table) == key]
+            columns = loaded_columns([detector, *same], table)
+            number = self._times_too_large(self._count(table) * _row_bytes(len(columns)))
+            stem = f"dealt-{next(self._numbered)}-{table}"
+            targets = [self._folder / f"{stem}-{part}.parquet" for part in range(number)]
+            try:
+                self._dealt[key] = dealt(
+                    self._con, detector, table, place, [name for name in columns if name != TOPIC], targets
+                )
+            except OSError:  # no room: the rows are read from where they are, again for each portion
+                self._dealt[key] = None
+        files = self._dealt[key]
+        return whole if files is None else files.of(portion.number, portion.portions)
 
     def _numbers(
         self, detector: Detector, table: str, source: str, buckets: Sequence[int], suspects: str | None
@@ -182,7 +260,8 @@ class SharedRows:
             return False
         try:
             if table in self._tables:
-                rows = at_hand(self._tables[table], columns, table, self._most_bytes)
+                place = self._tables[table]
+                rows = at_hand([place] if isinstance(place, Path) else place, columns, table, self._most_bytes)
             else:
                 rows = loaded(self._con, loaded_sql(columns, table), table, self._most_bytes)
         except TooManyBytes:
@@ -193,6 +272,11 @@ class SharedRows:
         return True
 
 
+def _release() -> None:
+    """Give back what nobody uses: it would stay beside what comes next."""
+    pa.default_memory_pool().release_unused()
+
+
 def _row_bytes(columns: int) -> int:
     return _ROW_BYTES + _COLUMN_BYTES * columns
 
@@ -201,35 +285,23 @@ def _view(table: str) -> str:
     return f"wirewitness_rows_{table}"
 
 
-def _part(detector: Detector, rows: LoadedRows, numbers: Integers, names: Mapping[str, str]) -> _Part | None:
-    """names: of the frame's columns -> those of the rows."""
-    if not len(numbers):
-        return None
-    keys = [names[key] for key in detector.partition_by]
-    starts = [0]
-    if keys:
-        ranks = [rows.ranks(name)[numbers] for name in keys]
-        order = np.lexsort(ranks[::-1])
-        numbers = numbers[order]
-        changed = np.logical_or.reduce([np.diff(one[order]) != 0 for one in ranks])
-        starts += (np.flatnonzero(changed) + 1).tolist()
-    first = pa.array(numbers[starts])
-    values = [rows.columns[name].take(first).to_pylist() for name in keys]
-    ends = [*starts[1:], len(numbers)]
-    found = zip(*values, strict=True) if keys else [()]
-    spans = dict(zip(found, zip(starts, ends, strict=True), strict=True))
-    return _Part(TakenRows(rows.held, numbers, names), spans)
+def _key_of(detector: Detector, table: str) -> tuple[str, ...]:
+    """The table and its columns by which it is dealt for the rule."""
+    return (table, *(key_column(detector, table, key) for key in detector.partition_by))
 
 
-def _partitions(detector: Detector, parts: Mapping[str, _Part]) -> Partitions:
-    nothing = {table: empty(detector, table) for table in detector.reads}
-    for key in sorted({key for part in parts.values() for key in part.spans}, key=_null_first):
-        frames = dict(nothing)
-        for table, part in parts.items():
-            if key in part.spans:
-                frames[table] = Frame(nothing[table].schema, [Span(part.held, *part.spans[key])])
-        yield key, frames
+def _names(detector: Detector, table: str) -> dict[str, str]:
+    """The columns of the rule's frame -> those of a loaded table."""
+    keys = {key: key_column(detector, table, key) for key in detector.partition_by}
+    return {name: keys.get(name, name) for name in (*detector.partition_by, *detector.own_columns(table))}
 
 
-def _null_first(key: Key) -> tuple[tuple[bool, Any], ...]:
-    return tuple((value is not None, value) for value in key)
+def _few_of(detector: Detector, table: str, rows: LoadedRows | None, portion: _Portion) -> Part | None:
+    """Those of few rows that are in the portion. Raises TooManyBytes where they were too large."""
+    if rows is None:
+        raise TooManyBytes
+    numbers = np.arange(len(rows))
+    if portion.portions > 1:
+        buckets = rows.columns[BUCKET].to_numpy()
+        numbers = np.flatnonzero(buckets % portion.portions == portion.number)
+    return part_of(detector, rows, numbers, {name: name for name in detector.columns(table)})

@@ -53,8 +53,9 @@ def coded_columns(
         size += sum(column.nbytes for column in held[-1])
         if most_bytes is not None and size > most_bytes:
             raise TooManyBytes
-    parts: Iterable[Sequence[pa.Array]] = zip(*held, strict=True) if held else ([] for _ in schema)
-    return {field.name: _joined(part, field.type) for field, part in zip(schema, parts, strict=True)}
+    # From the last column to the first, so that the parts of each go when it is put together.
+    found = [(field.name, _joined([batch.pop() for batch in held], field.type)) for field in reversed([*schema])]
+    return dict(reversed(found))
 
 
 def coded_table(reader: pa.RecordBatchReader) -> pa.Table:

@@ -324,6 +324,7 @@ class CaptureTables:
                     old.unlink()
         except Exception as error:
             self._without(stage, without, caught(error))
+        pa.default_memory_pool().release_unused()
 
     def _without(self, stage: Stage, rows: Mapping[str, Kept], kind: str) -> None:
         """A stage failed: its tables hold these rows, without what others would have told."""

@@ -103,7 +103,7 @@ def _alone(tables: Finishing, turns: Sequence[Sequence[str]], made: Sequence[str
     for name in every:
         tables.ensure(name)
     codes = [one.code for one in asked(DETECTORS.values(), _filled(tables, [*made, *every]), _spoken(tables))]
-    found = run_detectors(tables.con, codes, tables.failures, tables.rows, tables.at_hand)
+    found = run_detectors(tables.con, codes, tables.failures, tables.rows, tables.at_hand, tables.folder)
     return findings_table(found)
 
 

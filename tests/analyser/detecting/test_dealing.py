@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -22,8 +22,9 @@ import pytest
 import analyser
 from analyser.capture import Source
 from analyser.context import reading_stage
+from analyser.detecting import looking
 from analyser.detecting.dealing import RuleDealing
-from analyser.detectors import DETECTORS, running
+from analyser.detectors import DETECTORS, running, shared_rows
 from analyser.detectors.running import MOST_FINDINGS
 from analyser.faults import FAULTS
 from analyser.inputs import analysis_of
@@ -104,13 +105,23 @@ def test_samples_give_the_same(dealings: list[RuleDealing], name: str, processes
 
 @pytest.mark.parametrize("name", share(TOLD, TOLD[:1]))
 def test_rows_in_files_give_the_same(dealings: list[RuleDealing], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Also where tables are large and rules look at some buckets at a time, out of files to which rows were dealt."""
+    expected, dealt = alone(name), []
     monkeypatch.setattr(kept, "SMALL_ROWS", 300)
     monkeypatch.setattr(reading_stage, "FEW_ROWS", 50)
+    for rules in (looking, running):
+        monkeypatch.setattr(rules, "SharedRows", partial(shared_rows.SharedRows, few_rows=100, portion_bytes=20_000))
+    monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
+    right = shared_rows.dealt
+    monkeypatch.setattr(shared_rows, "dealt", lambda *given: dealt.append(given[2]) or right(*given))
     with ThreadHelpers(1) as helpers:
         found = analysed(SAMPLES / name, helpers)
-    assert_equal(found, alone(name))
+    assert_equal(found, expected)
     assert dealings[0].helped
-    assert_equal(analysed(SAMPLES / name, None), alone(name))
+    assert dealt
+    dealt.clear()
+    assert_equal(analysed(SAMPLES / name, None), expected)
+    assert dealt
 
 
 @contextmanager

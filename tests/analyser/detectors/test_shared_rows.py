@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.detectors import DETECTORS, running
+from analyser.detectors import DETECTORS, dealt_rows, running, shared_rows
 from analyser.detectors.cut import Key
 from analyser.detectors.detector import Detector
 from analyser.detectors.frame import Frame
@@ -148,6 +148,78 @@ def test_some_buckets_at_a_time_have_the_same_partitions(index: int, tmp_path: P
         assert found is None or sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, detector))))
         assert found is not None or most_bytes == 5_000
         shared.done([detector.code])
+
+
+@EACH_SCENARIO
+@proves_more
+def test_rows_that_were_dealt_to_files_have_the_same_partitions(
+    index: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However unevenly they are dealt; files go when no rule needs them any more."""
+    made: list[dealt_rows.Dealt | None] = []
+    right = dealt_rows.dealt
+
+    def dealt(*given: Any) -> Any:
+        made.append(right(*given))
+        return made[-1]
+
+    monkeypatch.setattr(shared_rows, "dealt", dealt)
+    monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)  # nothing is loaded as a whole
+    monkeypatch.setattr(dealt_rows, "_MOST_OF_ALL", 1)
+    monkeypatch.setattr(dealt_rows, "_ROWS", 3)
+    con, detectors = connected(ALL[index]), looked_at(ALL[index])
+    tables = in_files(con, {table for one in detectors for table in one.reads}, tmp_path)
+    folder = tmp_path / "dealt"
+    folder.mkdir()
+    shared = SharedRows(con, detectors, 0, portion_bytes=300, tables=tables, folder=folder)
+    for detector in detectors:
+        found = taken(con, shared, detector)
+        assert found is not None
+        assert sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, detector)))), detector.code
+        shared.done([detector.code])
+    assert [*folder.iterdir()] == []
+    paths = [path for one in made if one for path in one.paths]
+    assert len({*paths}) == len(paths)
+
+
+@pytest.mark.parametrize("most_of_all", [0, 1], ids=["not worth it", "dealt"])
+def test_a_table_is_dealt_once_for_rules_of_one_key(
+    most_of_all: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not where nearly all rows would come into one file."""
+    monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
+    monkeypatch.setattr(dealt_rows, "_MOST_OF_ALL", most_of_all)
+    con = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)})
+    detectors = [DETECTORS[code] for code in ("KAF113", "KAF102", "KAF101")]
+    tables = in_files(con, ["kafka_offset_commits"], tmp_path)
+    (folder := tmp_path / "dealt").mkdir()
+    shared = SharedRows(con, detectors, 0, portion_bytes=500, tables=tables, folder=folder)
+    con.execute("CREATE TEMP TABLE some_suspects AS SELECT DISTINCT cluster_id, group_id, topic, partition "
+                "FROM kafka_offset_commits")  # fmt: skip
+    seen = []
+    for detector in detectors:
+        rows = [
+            len(frames["kafka_offset_commits"])
+            for _, some in shared.portions(detector, ALL_BUCKETS, "some_suspects")
+            for _, frames in some or ()
+        ]
+        assert rows == [9] * 8, detector.code  # fmt: skip
+        seen.append({path.name.split("-")[1] for path in folder.iterdir()})
+    assert seen == ([{"0"}, {"0"}, {"0", "1"}] if most_of_all else [set(), set(), set()])
+    shared.done(["KAF113"])
+    assert len({path.name.split("-")[1] for path in folder.iterdir()}) == 2 * most_of_all
+    shared.done(["KAF102", "KAF101"])
+    assert [*folder.iterdir()] == []
+
+
+def test_without_room_for_files_rows_are_read_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
+    con, detector = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), DETECTORS["KAF101"]
+    tables = in_files(con, ["kafka_offset_commits"], tmp_path)
+    shared = SharedRows(con, [detector], 0, portion_bytes=500, tables=tables, folder=tmp_path / "is not there")
+    found = taken(con, shared, detector)
+    assert found
+    assert sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, detector))))
 
 
 def test_as_many_portions_as_rows_are_too_large() -> None:
