@@ -4,7 +4,7 @@ columns. Out: the rows with these columns; whole rows are never joined, and neve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,12 +31,13 @@ def numbered(con: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | Path) -
     con.execute(f"DROP VIEW {name}")
 
 
-def with_columns(con: duckdb.DuckDBPyConnection, rows: pa.Table | Path, query: str) -> pa.Table | Path:
-    """The rows with the columns of a query, one row for each, in place of their own.
+def with_columns(con: duckdb.DuckDBPyConnection, rows: pa.Table | Path, queries: Sequence[str]) -> pa.Table | Path:
+    """The rows with the columns of queries, one row for each, in place of their own.
 
-    Of a file, another file beside it, with as many rows in each row group.
+    queries: SELECTs of the same columns, each for the rows behind those of the one before. Of a file, another file
+    beside it, with as many rows in each row group.
     """
-    columns = con.sql(query).to_arrow_reader(BATCH_ROWS)
+    columns = _one_after_the_other(con, queries)
     if not isinstance(rows, Path):
         return _replaced(rows, coded_table(columns))
     import pyarrow.parquet as pq
@@ -46,6 +47,17 @@ def with_columns(con: duckdb.DuckDBPyConnection, rows: pa.Table | Path, query: s
         for number, added in enumerate(_in_groups(columns, source.metadata)):
             writer.write_table(_replaced(source.read_row_group(number), added))
     return target
+
+
+def _one_after_the_other(con: duckdb.DuckDBPyConnection, queries: Sequence[str]) -> pa.RecordBatchReader:
+    first = con.sql(queries[0]).to_arrow_reader(BATCH_ROWS)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from first
+        for query in queries[1:]:
+            yield from con.sql(query).to_arrow_reader(BATCH_ROWS)
+
+    return pa.RecordBatchReader.from_batches(first.schema, batches())
 
 
 def _in_groups(columns: pa.RecordBatchReader, groups: pa.parquet.FileMetaData) -> Iterator[pa.Table]:

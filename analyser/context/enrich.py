@@ -153,19 +153,22 @@ _STEPS = {
         FROM context_keys AS keys ASOF JOIN context_known_ends AS ends
             ON keys.log = ends.log AND keys.life = ends.life AND keys.at_ns >= ends.at_ns""",
 }
-# What each row of `context_base` gets, in its order.
+# So many rows of commits get their columns at a time: what is joined for them takes some 50 MiB.
+ROWS_AT_A_TIME = 1 << 18
+# What each row of `context_base` gets, in its order, of those rows that `some` says.
 _COLUMNS = """
     SELECT coalesce(owners.member_id, readers.member_id) AS owner_member_id,
            CASE WHEN owners.row IS NOT NULL THEN 'high' WHEN readers.row IS NOT NULL THEN 'low' END
                AS ownership_confidence,
            ends.log_end AS log_end_offset,
            gaps.ts::TIMESTAMPTZ_NS AS client_gap_ts
-    FROM context_base AS base
-    LEFT JOIN context_owners AS owners ON base.row = owners.row
-    LEFT JOIN context_readers AS readers ON base.row = readers.row
-    LEFT JOIN context_log_ends AS ends ON base.row = ends.row
-    LEFT JOIN context_client_gaps AS gaps ON base.row = gaps.row
+    FROM (SELECT row FROM context_base WHERE {some}) AS base
+    LEFT JOIN (FROM context_owners WHERE {some}) AS owners ON base.row = owners.row
+    LEFT JOIN (FROM context_readers WHERE {some}) AS readers ON base.row = readers.row
+    LEFT JOIN (FROM context_log_ends WHERE {some}) AS ends ON base.row = ends.row
+    LEFT JOIN (FROM context_client_gaps WHERE {some}) AS gaps ON base.row = gaps.row
     ORDER BY base.row"""
+_ALL_COLUMNS = _COLUMNS.format(some="true")
 _CONTEXT = ("owner_member_id", "ownership_confidence", "log_end_offset", "client_gap_ts")
 # Planning takes longer than running on a small capture: without assignments nobody owns anything.
 _NO_OWNERS = "SELECT part, 0::BIGINT AS began, '' AS member_id, 0::BIGINT AS ended FROM context_parts LIMIT 0"
@@ -195,14 +198,14 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
         commits = "FROM context_base"
     elif COMMITS in held:
         with numbered(con, "context_base", held[COMMITS]), _steps_made(con):
-            made[COMMITS] = with_columns(con, held[COMMITS], _COLUMNS)
+            made[COMMITS] = with_columns(con, held[COMMITS], _some_at_a_time(con))
     else:
         commits = _of_commits(con)
     if COMMITS in there and COMMITS not in made:
         con.execute(f"CREATE TEMP VIEW {COMMITS} AS {commits}")
     if FETCHES in held:
         with numbered(con, "context_fetches", held[FETCHES]):
-            made[FETCHES] = with_columns(con, held[FETCHES], _GROUPS)
+            made[FETCHES] = with_columns(con, held[FETCHES], [_GROUPS])
     elif FETCHES in there:
         con.execute(f"CREATE TEMP VIEW {FETCHES} AS {_FETCHES}")
     for table in made:  # else it would name what nobody holds any more
@@ -215,8 +218,15 @@ def _steps_made(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """What the columns of commits are made of. `context_clients` stays: fetches are told by it, too."""
     con.execute(_MAKE_CLIENTS)
     steps = _STEPS if has_rows(con, "in_kafka_assignments") else {**_STEPS, "context_ownership": _NO_OWNERS}
-    with steps_made(con, steps, _COLUMNS):
+    with steps_made(con, steps, _ALL_COLUMNS):
         yield
+
+
+def _some_at_a_time(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """The columns of all rows: to join everything to all of them at once takes more memory than DuckDB can spill."""
+    (rows,) = con.execute("SELECT count(*) FROM context_base").fetchall()[0]
+    starts = range(0, max(rows, 1), ROWS_AT_A_TIME)
+    return [_COLUMNS.format(some=f"row >= {start} AND row < {start + ROWS_AT_A_TIME}") for start in starts]
 
 
 def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
@@ -227,7 +237,7 @@ def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
     rows = keep(con, "commits_as_decoded", f"FROM in_{COMMITS}")
     con.execute(f"CREATE TEMP VIEW context_base AS SELECT rowid AS row, * FROM {rows}")
     with _steps_made(con):
-        added = keep(con, "commits_context", _COLUMNS)
+        added = keep(con, "commits_context", _ALL_COLUMNS)
     columns = ", ".join(f"added.{name} AS {name}" for name in _CONTEXT)
     both = keep(
         con, "commits", f"SELECT base.* REPLACE ({columns}) FROM {rows} AS base POSITIONAL JOIN {added} AS added"

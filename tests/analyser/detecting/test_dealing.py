@@ -21,7 +21,7 @@ import pytest
 
 import analyser
 from analyser.capture import Source
-from analyser.context import reading_stage
+from analyser.context import enrich, reading_stage
 from analyser.detecting import looking
 from analyser.detecting.dealing import RuleDealing
 from analyser.detectors import DETECTORS, running, shared_rows
@@ -109,6 +109,7 @@ def test_rows_in_files_give_the_same(dealings: list[RuleDealing], monkeypatch: p
     expected, dealt = alone(name), []
     monkeypatch.setattr(kept, "SMALL_ROWS", 300)
     monkeypatch.setattr(reading_stage, "FEW_ROWS", 50)
+    monkeypatch.setattr(enrich, "ROWS_AT_A_TIME", 70)
     for rules in (looking, running):
         monkeypatch.setattr(rules, "SharedRows", partial(shared_rows.SharedRows, few_rows=100, portion_bytes=20_000))
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
