@@ -122,7 +122,8 @@ def test_rows_in_files_give_the_same(dealings: list[RuleDealing], monkeypatch: p
     assert dealt
     dealt.clear()
     assert_equal(analysed(SAMPLES / name, None), expected)
-    assert dealt
+    # What stages make stays in DuckDB where one process runs all rules: of the others that is all that is large.
+    assert dealt or name != TOLD[0]
 
 
 @contextmanager
