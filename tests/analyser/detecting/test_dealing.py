@@ -119,10 +119,10 @@ def test_rows_in_files_give_the_same(dealings: list[RuleDealing], monkeypatch: p
         found = analysed(SAMPLES / name, helpers)
     assert_equal(found, expected)
     assert dealings[0].helped
-    assert dealt
+    # The other captures have few rows, or tables that stages made, which one process keeps in DuckDB.
+    assert dealt or name != TOLD[0]
     dealt.clear()
     assert_equal(analysed(SAMPLES / name, None), expected)
-    # What stages make stays in DuckDB where one process runs all rules: of the others that is all that is large.
     assert dealt or name != TOLD[0]
 
 
