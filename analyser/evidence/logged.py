@@ -50,4 +50,6 @@ def _by_its_first_line(source: Source) -> Source:
         with suppress(CaptureError, OSError):
             if probed(Source(str(path), path)).begins == source.begins:
                 return Source(str(path), path)
-    raise BytesGone(f"{source.name} is another log by now, or gone, and none beside it begins as it did")
+    if not source.path.exists():
+        return source  # opening it says so
+    raise BytesGone(f"{source.name} is another log by now, and none beside it begins as it did")

@@ -180,7 +180,7 @@ class LivePipeline(Pipeline):
     def _broker_file(self, kind: str, source: Source, stats: CaptureStats, blocks: BlockBuffer) -> Iterator[int]:
         if kind == log_segment.FORMAT:
             raise CaptureError(
-                f"{source.name} is a log segment: it does not grow by lines; `wirewitness analyse` reads it."
+                f"{source.name} is a log segment; only `analyse` and the other reading commands take it."
             )
         return super()._broker_file(kind, source, stats, blocks)
 

@@ -131,7 +131,7 @@ GROUPS = {
             Column("consumer_client_id", "Consumer", "known", heading="CLIENT-ID"),
             Column("consumer_host", "Host", "known", spare=2),
             Column("starts_by", "Starts by", heading="STARTS-BY"), Column("reset", "Reset"),
-            Column("start_offset", "Starts at", "offset", heading="STARTS-AT"),
+            Column("start_offset", "Start-offset", "offset", heading="STARTS-AT"),
             Column("read_offset", "Read to", "offset", heading="READ-TO"),
             Column("again_offsets", "Again", "offset"), Column("again_bytes", "Bytes", "bytes", spare=1),
             Column("skipped_offsets", "Skipped", "offset"),

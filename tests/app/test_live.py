@@ -141,7 +141,7 @@ def test_a_log_segment_is_no_stream(tmp_path: Path) -> None:
     result = run_process("live", "-r", "-", stdin=path.read_bytes())
     assert result.returncode == 2
     assert result.stderr.decode().startswith("wirewitness: - is a log segment")
-    assert "wirewitness analyse" in result.stderr.decode()
+    assert "only `analyse`" in result.stderr.decode()
 
 
 def wait_for(what: Callable[[], bool]) -> None:
