@@ -23,9 +23,8 @@ from analyser.registry.tables import ALL_TABLES, arrow_schema
 if TYPE_CHECKING:
     import duckdb
 
-# Of a dataset's queries; of those of captures, and of captures with many rows: others are no quicker with more, but
-# what cannot spill grows with the rows.
-DUCKDB_MEMORY, CAPTURE_MEMORY, LARGE_CAPTURE_MEMORY = "1GB", "160MB", "256MB"
+# Of a dataset's queries, and of those of captures.
+DUCKDB_MEMORY, CAPTURE_MEMORY = "1GB", "256MB"
 # Of each process that helps with the rules of captures.
 HELPER_MEMORY = "192MB"
 # The catalog of tables that `keep` made, and their numbers: cursors of one database share it.

@@ -24,15 +24,7 @@ from analyser.options import ReadOptions
 from analyser.reading.facts import capture_remarks, captures_table, file_label
 from analyser.reading.pipeline import Decoded, UnreadInput
 from analyser.registry.coded import BATCH_ROWS, Coder, plain
-from analyser.registry.queries import (
-    CAPTURE_MEMORY,
-    LARGE_CAPTURE_MEMORY,
-    distinct,
-    literal,
-    name_list,
-    open_connection,
-    quoted,
-)
+from analyser.registry.queries import CAPTURE_MEMORY, distinct, literal, name_list, open_connection, quoted
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.ahead import ahead
 from analyser.rows.timeorder import FLOW
@@ -60,8 +52,6 @@ if TYPE_CHECKING:
 
 # From so many rows on DuckDB is quicker, however long it takes to start.
 FEW_ROWS = 1 << 12
-# Of all tables as decoded; with more, DuckDB gets more memory.
-MANY_ROWS = 2_500_000
 STREAM = "wirewitness_stream"
 
 
@@ -112,9 +102,7 @@ class CaptureTables:
     def con(self) -> duckdb.DuckDBPyConnection:
         """The connection that has the views."""
         if self._connection is None:
-            rows = sum(table.total_rows for table in self._decoded.store.tables.values())
-            memory = CAPTURE_MEMORY if rows <= MANY_ROWS else LARGE_CAPTURE_MEMORY
-            self._connection = open_connection(self._decoded.store.folder, memory=memory)
+            self._connection = open_connection(self._decoded.store.folder, memory=CAPTURE_MEMORY)
             for name, table in self._tables.items():
                 self._connection.register(name, table)
         return self._connection
