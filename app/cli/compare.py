@@ -97,10 +97,11 @@ def compare(
 
     import_pandas_later()
     with _opened(sides, reading) as (a, b, analyses):
+        from reports.questions.causes import findings
         from reports.questions.sides import compared
         from reports.sections.differences import differences
 
-        tables = compared(a, b)
+        tables = compared(a, b, (findings(a), findings(b)))
         found = differences(tables)
         _write((a, b), tables, found, form, limit, output)
         worst = max(status_of(analysis) for analysis in analyses)

@@ -12,7 +12,7 @@ from pathlib import Path
 from app.dashboard.answers import keep_answer
 from app.dashboard.known import known
 from app.dashboard.opened import Opened, Selected
-from app.dashboard.views.compare import compared
+from app.dashboard.views.compare import both_compared
 from app.dashboard.views.kafka_group_list import listed_groups
 from app.dashboard.views.kafka_groups import CHANGES, MEMBERS, commits_of_all, of_group
 from reports.questions.commits import commit_counts, commits, committers, log_ends, owners, partitions_by_suspicion
@@ -30,7 +30,7 @@ def answer_ahead(folder: Path) -> None:
         _ask_of_groups(source)
         middle = middle_ns(source)
         if middle is not None:
-            compared(source.part(None, middle), source.part(middle, None))
+            both_compared(source.part(None, middle), source.part(middle, None))
         for query, answer in opened.answers():
             keep_answer(folder, query, answer)
     finally:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from analyser.options import ReadOptions
+from analyser.registry.queries import quoted
 from analyser.registry.tables import ALL_TABLES
-from reports.questions.causes import findings
+from reports.questions.causes import Finding
 from reports.questions.differences import Between, between
 from reports.questions.differing_settings import SETTINGS_TABLES
 from reports.questions.differing_topics import TOPIC_TABLES
@@ -18,7 +19,7 @@ from reports.questions.group_list import group_list
 from reports.questions.group_owners import PARTITION_TABLES
 from reports.questions.groups import groups
 from reports.questions.kafka_views import VIEWS
-from reports.questions.source import Source
+from reports.questions.source import Source, narrowed
 
 COMPARED_TABLES = sorted({
     "captures", "findings", "exchanges", "flows", "kafka_share_fetches", "kafka_share_acknowledges",
@@ -42,20 +43,28 @@ class Side:
         return self.analysis.sql(query)
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
-        """As of Source; comparisons ask by SQL alone."""
-        raise NotImplementedError(f"rows of {ALL_TABLES[name].name} are asked for by SQL")
+        """As of Source."""
+        order = ", ".join(map(quoted, ALL_TABLES[name].order))
+        yield from self.sql(narrowed(f"select * from {quoted(name)} order by {order}", self.options)).to_batches()
 
     def up_to_its_end(self) -> Side:
         """The same with all that was told before."""
         return Side(self.name, self.about, self.analysis, replace(self.options, from_ns=None))
 
 
-def compared(a: Side, b: Side) -> Between:
-    """What differs between both."""
-    found = [findings(side) for side in (a, b)]
-    return between(a, b, (found[0], found[1]), (_groups(a, found[0]), _groups(b, found[1])))
+class TimedSource(Source, Protocol):
+    """A source of which a time is selected."""
+
+    def up_to_its_end(self) -> Source:
+        """The same with all that was told before."""
+        ...
 
 
-def _groups(side: Side, found: list[Any]) -> list[dict[str, Any]]:
+def compared(a: TimedSource, b: TimedSource, found: tuple[Sequence[Finding], Sequence[Finding]]) -> Between:
+    """What differs between both. found: the findings of both."""
+    return between(a, b, found, (_groups(a, found[0]), _groups(b, found[1])))
+
+
+def _groups(side: TimedSource, found: Sequence[Finding]) -> list[dict[str, Any]]:
     at_end = side.up_to_its_end()
     return group_list(side, at_end, groups(at_end), (), found)

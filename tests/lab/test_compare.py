@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import analyser
+from reports.questions.causes import findings
 from reports.questions.sides import COMPARED_TABLES, Side, compared
 from reports.sections.differences import Difference, differences
 from tests.lab import capture, clients, kafka, net
@@ -161,7 +162,7 @@ def told(a: Path, b: Path) -> list[Difference]:
     with analyser.read(a, tables=COMPARED_TABLES) as one, analyser.read(b, tables=COMPARED_TABLES) as other:
         sides = [Side(name, str(path), analysis, analysis.options)
                  for name, path, analysis in (("A", a, one), ("B", b, other))]  # fmt: skip
-        return differences(compared(sides[0], sides[1]))
+        return differences(compared(*sides, (findings(sides[0]), findings(sides[1]))))
 
 
 def lines(found: list[Difference]) -> list[str]:

@@ -16,11 +16,9 @@ from app.dashboard.sides import Sides, capture_sides, moment_sides, range_sides,
 from app.dashboard.state import View
 from app.dashboard.text import card, empty, heading, line
 from app.dashboard.views.compare_doors import DOORS, where_is
-from reports.questions.causes import Finding
 from reports.questions.columns import Column
-from reports.questions.differences import Between, between
-from reports.questions.group_list import group_list
-from reports.questions.groups import groups
+from reports.questions.differences import Between
+from reports.questions.sides import compared
 from reports.sections.differences import Difference, differences
 
 _SHOWN = 200
@@ -41,28 +39,22 @@ def show(view: View) -> None:
     if sides is None:
         return
     show_sides(view, sides)
-    tables = compared(sides[0].source, sides[1].source)
+    tables = both_compared(sides[0].source, sides[1].source)
     _differences(view, sides, differences(tables))
     _tables(view, sides, tables)
     line("A press on a figure opens what is behind it, on its side.", "quiet")
 
 
-def compared(one: Selected, other: Selected) -> Between:
-    """What differs between both."""
-    found = known(one).findings, known(other).findings
-    return between(one, other, found, (_groups(one, found[0]), _groups(other, found[1])))
-
-
-def _groups(source: Selected, found: Sequence[Finding]) -> list[dict[str, Any]]:
-    at_end = source.up_to_its_end()
-    return group_list(source, at_end, groups(at_end), (), found)
+def both_compared(one: Selected, other: Selected) -> Between:
+    """What differs between both, of findings that are worked out once."""
+    return compared(one, other, (known(one).findings, known(other).findings))
 
 
 def _differences(view: View, sides: Sides, found: Sequence[Difference]) -> None:
     st.subheader("What differs", anchor=False)
     if not found:
-        card("Nothing", "No rule found anything on one side only, and errors, latencies, rates, clients and groups are "
-             "alike but for what chance makes.", "good")  # fmt: skip
+        card("Nothing", "No rule found anything on one side only, and errors, latencies, rates, clients, settings, "
+             "groups and topics are alike but for what chance makes.", "good")  # fmt: skip
         return
     shown = found[:_DIFFERENCES_SHOWN]
     rows = [

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from analyser.options import ReadOptions
+from app.dashboard.views.compare_doors import DOORS
 from reports.questions.causes import Finding
 from reports.questions.differences import Between, between
 from reports.questions.differing_groups import groups_between
-from reports.sections.differences import Difference, differences
+from reports.sections.differences import _TOLD, Difference, differences
 from tests.support.analysis_from_rows import RowsAnalysis
 
 SECOND_NS = 1_000_000_000
@@ -224,3 +225,7 @@ def test_a_setting_with_values_that_both_sides_have_is_none() -> None:
     a, b = fetched(60, 8, "orders", 1), fetched(60, 8, "orders", 2)
     b[3]["max_wait_ms"] = 50
     assert sides_of(a, b) == []
+
+
+def test_every_kind_of_difference_opens_a_page() -> None:
+    assert set(DOORS) == set(_TOLD)
