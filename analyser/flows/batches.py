@@ -70,6 +70,7 @@ class BatchColumns:
         self._batch = batch
         self._data = batch.data
         self._copies = copies
+        self.file_index = file_index
         self.packet: IntArray = batch.packet + packet_of(file_index, 0)
         running = np.maximum.accumulate(batch.ts_ns) if clock is None else clock
         self.now_ns: IntArray = np.maximum(running, now_ns)

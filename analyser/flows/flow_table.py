@@ -30,12 +30,13 @@ from analyser.flows.holding import LEAST_WAITING_BYTES, add_note, limit_note, wa
 from analyser.flows.holes import LEAST, continues_behind, may_wait, wait_together
 from analyser.flows.notes import Note
 from analyser.flows.open_flows import OpenFlows
-from analyser.flows.set_aside import Part, SetAside
+from analyser.flows.set_aside import Part
 from analyser.flows.stretches import Flags, Places, Stretch, Stretches, by_pair, stretches
+from analyser.flows.taken_whole import TakenWhole
 from analyser.flows.taking import LINGER_NS, continues, is_past, take, take_together
 from analyser.flows.two_points import Delays
 from analyser.flows.waits import settle
-from analyser.flows.whole import WholeReader, reset_flows, whole_flows
+from analyser.flows.whole import WholeReader
 from analyser.words import count
 from dissectors.core.limits import Limits
 from dissectors.core.model import packet_of
@@ -79,12 +80,11 @@ class FlowTable:
         self._endpoints = endpoints
         self._consume = consume
         self._ended = ended
-        self._whole = whole
         self._flows = OpenFlows(limits)
+        self._taken_whole = TakenWhole(self._flows, whole, self._whole_failed)
         self._half_open = HalfOpen(limits.max_half_open)
         self._half_open_rows = 0
         self._copies = Copies()
-        self._aside = SetAside()
         self._ended_early = 0
         self._signs = FoundSigns(limits, with_waits)
         self.delays = Delays(endpoints, limits.max_compared_pairs)
@@ -100,7 +100,7 @@ class FlowTable:
     @property
     def kept(self) -> int:
         """Flows in memory."""
-        return self._flows.kept + len(self._aside)
+        return self._flows.kept + len(self._taken_whole.aside)
 
     def open_flows(self) -> Iterable[Flow]:
         """Flows that may still be read."""
@@ -118,7 +118,7 @@ class FlowTable:
     @contextmanager
     def without_callbacks(self) -> Iterator[None]:
         """For the time of the block the table can be pickled."""
-        consume, ended, whole = self._consume, self._ended, self._whole
+        consume, ended, whole = self._consume, self._ended, self._taken_whole.reader
         self.call(_nobody, _nobody, None)
         try:
             yield
@@ -127,7 +127,7 @@ class FlowTable:
 
     def call(self, consume: FlowCallback, ended: FlowCallback, whole: WholeReader | None) -> None:
         """Call these from now on."""
-        self._consume, self._ended, self._whole = consume, ended, whole
+        self._consume, self._ended, self._taken_whole.reader = consume, ended, whole
 
     def advance(self, now_ns: int) -> None:
         """The capture's clock has come to this time, in packets that are not fed here."""
@@ -141,13 +141,18 @@ class FlowTable:
         if len(batch) == 0:
             return
         self._flows.grow(int(batch.pair.max()) + 1)
-        self._feed_late(np.unique(batch.pair).tolist() if len(self._aside) else ())
+        if self._taken_whole.aside:
+            for part in self._taken_whole.late(np.unique(batch.pair).tolist()):
+                self._feed_part(part)
         copies = self._copies.mark(batch, self._packets_before)
         self.delays.feed(batch, self._packets_before)
         columns = BatchColumns(batch, self._file_index, copies, self.now_ns, clock)
         now_ns, order = int(columns.now_ns[-1]), by_pair(batch)
         self._find_signs(batch, columns, order, copies)
-        left = self._left_by_whole(batch, columns, order, copies)
+        left = None
+        if self._taken_whole.reader is not None:
+            busy = [*self._half_open.pairs, *self._signs.pairs]
+            left = self._taken_whole.take(batch, columns, order, copies, busy, self._may_set_aside)
         if left is not None:
             batch, copies = batch.chosen(left), copies[left]
             columns = BatchColumns(batch, self._file_index, copies, self.now_ns, columns.now_ns[left])
@@ -170,7 +175,7 @@ class FlowTable:
         """No packets follow: flush and end every flow."""
         self._give_up(*self._half_open.take_all())
         self._end_aside()
-        self._end_whole()
+        self._taken_whole.end()
         for flow in self._flows.all():
             self._finish(flow)
 
@@ -195,44 +200,6 @@ class FlowTable:
             self.now_ns = int(columns.now_ns[0])
             self._faults.append(self._fault(error, "what finds waits", "no more of them are found"))
 
-    def _left_by_whole(self, batch: PacketBatch, columns: BatchColumns, order: Places, copies: Flags) -> Places | None:
-        """The packets that are left when connections that lie wholly in the batch are taken; None for all of them."""
-        if self._whole is None:
-            return None
-        known = order, copies, columns.now_ns, self._flows.is_free, [*self._half_open.pairs, *self._signs.pairs]
-        try:
-            resets = reset_flows(batch, *known) if self._may_set_aside else None
-            found = whole_flows(batch, columns.packet, *known)
-            read = None if found is None else self._whole.read(found)
-        except Exception as error:
-            self._faults.append(self._fault(error, "what takes connections whole", "they are taken one by one"))
-            return None
-        left = np.ones(len(batch), bool)
-        if found is not None and read is not None and len(read.taken):
-            self._flows.put_whole(found, read)
-            left &= found.packets.left(read.taken, len(batch))
-        if resets is not None:
-            self._set_aside(Part.of(batch, self._file_index, columns.now_ns, resets.rows))
-            left[resets.rows] = False
-        return None if left.all() else np.flatnonzero(left)
-
-    @property
-    def _may_set_aside(self) -> bool:
-        """Not where rows are wanted soon, or where a reset may not be remarked on."""
-        return not self.forgets_ended and self._limits.max_tcp_remarks > 0 and self.budget.is_ample
-
-    def _set_aside(self, part: Part) -> None:
-        before = self._aside.held_bytes
-        self._aside.put(part)
-        self.budget.change(before, self._aside.held_bytes)
-
-    def _feed_late(self, pairs: Iterable[int]) -> None:
-        """Something comes for these pairs: what was set aside of them comes before it."""
-        before = self._aside.held_bytes
-        for part in self._aside.take(pairs):
-            self._feed_part(part)
-        self.budget.change(before, self._aside.held_bytes)
-
     def _feed_part(self, part: Part) -> None:
         """Take packets that were set aside one by one."""
         self._signs.forget()
@@ -242,31 +209,16 @@ class FlowTable:
 
     def _end_aside(self, before_ns: int | None = None) -> None:
         """Nothing came late for what was set aside before this time."""
-        before = self._aside.held_bytes
-        for part in self._aside.take_old(before_ns):
-            left = self._read_aside(part)
-            if left is not None:
-                self._feed_part(left)
-        self.budget.change(before, self._aside.held_bytes)
+        for part in self._taken_whole.old(before_ns):
+            self._feed_part(part)
 
-    def _read_aside(self, part: Part) -> Part | None:
-        """Take these connections whole; those that are left."""
-        if self._whole is None:
-            return part
-        try:
-            found = part.whole()
-            read = self._whole.read(found)
-        except Exception as error:
-            self._faults.append(self._fault(error, "what takes connections whole", "they are taken one by one"))
-            return part
-        if len(read.taken):
-            self._whole.ended(self._flows.ended_whole(found, read))
-        return part.only(np.flatnonzero(found.packets.left(read.taken, len(part))))
+    @property
+    def _may_set_aside(self) -> bool:
+        """Not where rows are wanted soon, or where a reset may not be remarked on."""
+        return not self.forgets_ended and self._limits.max_tcp_remarks > 0 and self.budget.is_ample
 
-    def _end_whole(self, now_ns: int | None = None) -> None:
-        for flows in self._flows.take_whole(now_ns):
-            if self._whole is not None:
-                self._whole.ended(flows)
+    def _whole_failed(self, error: Exception) -> None:
+        self._faults.append(self._fault(error, "what takes connections whole", "they are taken one by one"))
 
     def _take_stretches(self, batch: PacketBatch, columns: BatchColumns, cut: Stretches, copies: Flags) -> None:
         """Take the packets of a batch, flow by flow."""
@@ -355,13 +307,13 @@ class FlowTable:
 
     def _forget_closed(self) -> None:
         """End flows that closed long ago; whatever their pair sends later is told by `OpenFlows.begins`."""
-        self._end_whole(self.now_ns)
+        self._taken_whole.end(self.now_ns)
         for flow in self._flows.long_closed(self.now_ns):
             self._finish(flow)
 
     def _forget_pairs(self) -> None:
         """Forget endpoints that never had a flow and on which nobody waits: those of a flood of attempts."""
-        used = (self._half_open.pairs, self._copies.pairs, self.delays.pairs, self._aside.pairs)
+        used = (self._half_open.pairs, self._copies.pairs, self.delays.pairs, self._taken_whole.aside.pairs)
         ended = self.forgets_ended and not self._endpoints.has_encapsulations
         self._endpoints.forget(self._flows.forget_pairs(len(self._endpoints), used, ended=ended))
         self._forget_pairs_at = max(_FORGET_PAIRS_AT, 2 * self._endpoints.known)
@@ -369,7 +321,7 @@ class FlowTable:
     def _keep_within_limits(self) -> None:
         limits = self._limits
         if self.kept > limits.max_open_flows or self.budget.is_exceeded:
-            self._ended_early += len(self._aside)
+            self._ended_early += len(self._taken_whole.aside)
             self._end_aside()
         if self.kept > limits.max_open_flows:
             text = f"more than {limits.max_open_flows} flows were open; this one was idle long and is taken as ended"
