@@ -79,9 +79,9 @@ _CHOSEN = """
 _COUNTS = "{chosen} select count(*) filter (chosen) as m, count(*) as n from alike"
 _VALUES = """{chosen},
     told as (select distinct {key} as exchange_id, {expr} as value from {table}),
-    valued as (select value, chosen from alike join told using (exchange_id))
-    select value::varchar as value, count(*) filter (chosen) as m, count(*) as n, sum(m) over () as all_m,
-           sum(n) over () as all_n, count(*) over () as values
+    valued as (select exchange_id, value, chosen from alike join told using (exchange_id))
+    select value::varchar as value, count(*) filter (chosen) as m, count(*) as n, count(*) over () as values,
+           bit_xor(hash(exchange_id)) as exchanges
     from valued where value is not null group by value order by m desc, value limit {most}"""
 
 
@@ -96,7 +96,8 @@ class Common(NamedTuple):
 
 def common_of(source: Source, where: str, *, all_operations: bool = False) -> Common:
     """dimension, value, chosen and of_chosen, rest and of_rest (exchanges with it and all that have the dimension),
-    share, share_of_rest, chance (a bound): what explains most of the chosen ones first.
+    share, share_of_rest, chance (a bound), exchanges (equal where the same exchanges have both values): what explains
+    most of the chosen ones first.
 
     where: SQL over `exchanges`. all_operations: compare with exchanges of all operations, not of the same ones alone.
     Raises QueryError for a condition that is none.
@@ -113,9 +114,7 @@ def common_of(source: Source, where: str, *, all_operations: bool = False) -> Co
     standing = [row for row in made if _stands_out(row, values)]
     for row in standing:
         row["chance"] = min(1.0, row["chance"] * values)
-    standing.sort(
-        key=lambda row: (-(row["share"] - row["share_of_rest"]), row["chance"], row["dimension"], row["value"])
-    )
+    standing.sort(key=_most_first)
     return Common(told["m"], told["n"] - told["m"], values, _once(standing))
 
 
@@ -125,7 +124,7 @@ def _row(one: _Dimension, row: Mapping[str, Any], told: Mapping[str, Any]) -> di
     return {
         "dimension": one.name, "value": row["value"], "chosen": row["m"], "of_chosen": told["m"], "rest": rest,
         "of_rest": all_rest, "share": row["m"] / told["m"], "share_of_rest": rest / all_rest,
-        "chance": _chance(row["m"], row["n"], told["m"] / told["n"]),
+        "chance": _chance(row["m"], row["n"], told["m"] / told["n"]), "exchanges": row["exchanges"],
     }  # fmt: skip
 
 

@@ -1,13 +1,12 @@
-"""What stands out among chosen exchanges, for people. In: rows; out: blocks. Values that always go together share a
-line."""
+"""What stands out among chosen exchanges, for people. In: rows; out: blocks. Values that the same exchanges
+have share a line."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analyser.words import count
+from analyser.words import count, names_text
 from reports.formats.document import Block, Cells, Paragraph
 from reports.formats.printable import visible
 from reports.questions.standing_out import MOST_CHANCE, Common
@@ -29,10 +28,7 @@ def common_blocks(found: Common, where: str, limit: int) -> list[Block]:
             Paragraph("Nothing stands out: they are like the others but for what chance makes."),
             _note(found),
         ]
-    cells = tuple(
-        (" and ".join(f"{row['dimension']} {visible(str(row['value']))}" for row in line), *_figures(line[0]))
-        for line in lines[:limit]
-    )
+    cells = tuple((_values_text(line), *_figures(line[0])) for line in lines[:limit])
     made.append(Cells(("IN COMMON", "OF THESE", "OF OTHERS", "CHANCE"), cells, numbers=(1, 2, 3), wrapped=(0,)))
     if len(lines) > limit:
         made.append(Paragraph(f"{count(len(lines) - limit, 'more line')}: --limit, or --format csv, has them."))
@@ -40,14 +36,19 @@ def common_blocks(found: Common, where: str, limit: int) -> list[Block]:
 
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Rows of the same exchanges, as far as numbers tell, in one line; two values of one kind are not the same."""
+    """Values that the same exchanges have, in one line."""
     lines: dict[tuple[int, int, int], list[Mapping[str, Any]]] = {}
-    before: Counter[tuple[int, int, str]] = Counter()
     for row in rows:
-        key = row["chosen"], row["rest"]
-        lines.setdefault((*key, before[*key, row["dimension"]]), []).append(row)
-        before[*key, row["dimension"]] += 1
+        lines.setdefault((row["chosen"], row["rest"], row["exchanges"]), []).append(row)
     return list(lines.values())
+
+
+def _values_text(line: Sequence[Mapping[str, Any]]) -> str:
+    """`group billing and partition orders-0, orders-1`."""
+    values: dict[str, list[str]] = {}
+    for row in line:
+        values.setdefault(row["dimension"], []).append(visible(str(row["value"])))
+    return " and ".join(f"{dimension} {names_text(each)}" for dimension, each in values.items())
 
 
 def _figures(row: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from reports.formats.document import Cells
 from reports.questions.standing_out import Common, common_of
+from reports.sections.common import common_blocks
 from tests.support.analysis_from_rows import RowsAnalysis
 
 Row = dict[str, Any]
@@ -73,6 +75,29 @@ def test_a_topic_of_another_table_stands_out() -> None:
             row["latency_ms"] = 800.0
     found = standing(rows, kafka_produce_batches=sent)
     assert named(found) == {("topic", "t4"), ("partition", "t4-0"), ("operation", "Produce"), ("version", "Produce 9")}
+
+
+def test_values_of_the_same_exchanges_share_a_line() -> None:
+    rows = exchanges(7)
+    asked = [
+        {"exchange_id": row["exchange_id"], "topic": topic, "partition": partition, "group_id": f"g{number % 3}"}
+        for number, row in enumerate(rows)
+        for topic, partition in (
+            [("orders", 0), ("orders", 1)]
+            if number % 40 == 0
+            else [("audit", 0)]
+            if number % 40 == 1
+            else [("rest", 0)]
+        )
+    ]
+    for number, row in enumerate(rows):
+        row["latency_ms"] = 900.0 if number % 40 in (0, 1) else 1.0
+    found = standing(rows, kafka_fetch_partitions=asked)
+    (_, table, *_) = common_blocks(found, "slow", 50)
+    assert isinstance(table, Cells)
+    assert sorted(row[0] for row in table.rows) == [
+        "partition audit-0 and topic audit", "partition orders-0, orders-1 and topic orders",
+    ]  # fmt: skip
 
 
 def test_others_are_those_of_the_same_operations_unless_all_are_wanted() -> None:
