@@ -12,7 +12,6 @@ import pytest
 from dissectors.core.limits import Limits
 from dissectors.mqtt.columns import openings
 from dissectors.mqtt.columns import whole as whole_module
-from tests.analyser.reading.test_whole import NOTHING, ONE_BLOCK, alike, least, talk_of
 from tests.support.mqtt_encode import (
     PING,
     PONG,
@@ -33,6 +32,7 @@ from tests.support.packets import Captured
 from tests.support.shares import RUNS_THE_REST
 from tests.support.short_connections import speak
 from tests.support.short_mqtt import CLIENT, SERVER, Said, short_talk
+from tests.support.whole_connections import NOTHING, ONE_BLOCK, alike, least, talk_of
 from tests.support.wire import Talk
 
 TRIES = 150 if RUNS_THE_REST else 15
