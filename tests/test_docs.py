@@ -92,3 +92,20 @@ def test_all_reasons_of_the_crosscheck_are_listed() -> None:
         [f"`{limit.code}`", limit.protocol or "all", limit.whose, limit.text, limit.seen, limit.source]
         for limit in LIMITS
     ]
+
+
+WHY = (ROOT / "docs" / "why.md").read_text()
+WHY_RUNS = re.findall(r"^    \$ wirewitness (.*?)\n((?:    .*\n|\n)+)", WHY, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("command", "shown"), WHY_RUNS, ids=lambda text: text[:40])
+def test_chains_on_the_page_are_what_the_program_prints(
+    command: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    printed = run(*command.split(), cwd=ROOT).stdout.decode()
+    assert "".join(line.removeprefix("    ") for line in shown.splitlines(keepends=True)).strip() == printed.strip()
+
+
+def test_the_page_of_chains_shows_some() -> None:
+    assert WHY_RUNS

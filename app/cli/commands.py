@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "analyse": ("analyse", "Explain what happened: findings, capture quality, groups, latencies."),
     "findings": ("findings", "List the findings, without what somebody has looked at before."),
     "expect": ("expect", "Check whether captures keep to a contract: rules of your own, or ready-made ones."),
+    "why": ("why", "Tell why a partition, a finding, an exchange or a message is as it is: its causes, backwards."),
     "show": ("show", "Show one message: fields with byte spans, and hex."),
     "extract": ("extract", "Write the packets behind a finding, flow or message to a capture."),
     "table": ("table", "Show the rows of table NAME."),

@@ -71,8 +71,9 @@ def _block(block: Heading | Paragraph | Copy, width: int, indent: str, colour: b
 
 def _paragraph(block: Paragraph, width: int, indent: str, colour: bool) -> list[str]:
     indent += _INDENT if block.nested else ""
-    hanging = indent + " " * _LABEL_WIDTH if block.label else indent
-    first = indent + block.label.ljust(_LABEL_WIDTH) if block.label else indent
+    # What is nested without a label belongs to the text above it, and stands under it.
+    hanging = indent + " " * _LABEL_WIDTH if block.label or block.nested else indent
+    first = indent + block.label.ljust(_LABEL_WIDTH) if block.label else hanging
     lines = wrap(visible(block.text), width, first, hanging)
     if block.tone == "plain":
         return lines

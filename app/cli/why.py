@@ -1,0 +1,97 @@
+"""`wirewitness why`: the chain of causes behind a partition, a finding, an exchange, a message.
+
+In: captures and a subject. Out: links backwards in time, each with its packets and rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app.cli.failure import CallerError, Status
+from app.cli.options import TimeType, output_option, reading_options
+from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
+from app.cli.reading import open_analysis, status_of
+
+if TYPE_CHECKING:
+    from reports.why.model import Chain
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True, metavar="CAPTURE... SUBJECT")
+@click.option("--at", type=TimeType(), help="As it was at this time (ISO 8601): later packets do not count.")
+@click.option("--rows", is_flag=True, help="Name the rows of each link too, as conditions for `table --where`.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@output_option
+@reading_options
+def why(*, words: tuple[str, ...], at: int | None, rows: bool, form: str, output: str | None, **reading: Any) -> Status:
+    """Tell why something is as it is: its causes, backwards in time.
+
+    SUBJECT is a partition of a consumer group (TOPIC PARTITION, with GROUP before it where several groups read it) or
+    the id of a finding. Each link is told with its time, its packets and the rows of tables that it rests on; what goes
+    beyond these is an assumption, with its words and how sure it is. Where a chain ends it is said why. A subject of
+    which nothing is wrong is answered so; an unknown one with what is near it, and exit status 2.
+
+    \b
+    Examples:
+      wirewitness why incident.pcapng payments 4
+      wirewitness why incident.pcapng payments-ledger payments 4
+      wirewitness why incident.pcapng payments 4 --at 2026-03-01T03:12:00
+      wirewitness why incident.pcapng 6b923c4e469831c9 --format json
+    """
+    captures, subject = _split(words)
+    if reading["from_ns"] is not None or reading["to_ns"] is not None:
+        raise click.UsageError(
+            "--from and --to do not go with why: causes may lie anywhere; --at TIME is the last moment"
+        )
+    check_output(output, captures)
+    from analyser.reading.pandas_later import import_pandas_later
+    from reports.why.ask import Asking
+    from reports.why.model import NoSubject
+    from reports.why.subjects import answer
+    from reports.why.tables import WHY_TABLES
+
+    import_pandas_later()
+    with open_analysis(captures, WHY_TABLES, reading) as analysis:
+        try:
+            chains = answer(Asking(analysis, at), subject)
+        except NoSubject as error:
+            raise CallerError(str(error)) from error
+        with result_sink(output, text=form == "text") as write:
+            for piece in _pieces(chains, form, output, rows=rows):
+                write(piece.encode("utf-8", "backslashreplace"))
+        return status_of(analysis)
+
+
+def _split(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Captures, and the words of the subject: those from the first one on that names no file, behind the first."""
+    place = next((at for at in range(1, len(words)) if not _is_input(words[at])), len(words))
+    if place >= len(words):
+        raise click.UsageError("a capture and a subject are needed: wirewitness why CAPTURE... SUBJECT")
+    return tuple(words[:place]), tuple(words[place:])
+
+
+def _is_input(word: str) -> bool:
+    return word == "-" or "://" in word or os.path.exists(word)
+
+
+def _pieces(chains: Sequence[Chain], form: str, output: str | None, *, rows: bool) -> Iterator[str]:
+    from reports.sections.why import chain_sections, chain_values
+
+    if form == "json":
+        from analyser.registry.tables import SCHEMA_VERSION
+        from analyser.words import json_text
+
+        document = {"schema_version": SCHEMA_VERSION, "chains": [chain_values(chain) for chain in chains]}
+        yield json_text(document, indent=1) + "\n"
+    elif form == "markdown":
+        from reports.formats.markdown import render as markdown
+
+        yield markdown(chain_sections(chains, rows=rows), "wirewitness why")
+    else:
+        from reports.formats.text import render
+
+        yield render(chain_sections(chains, rows=rows), terminal_width(), colour=colour_wanted(output))

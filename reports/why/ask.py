@@ -1,0 +1,79 @@
+"""What functions that look for causes need: rows, and words for times and clients. In: a source. Out: an `Asking`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from analyser.registry.queries import literal
+from analyser.words import printable
+from reports.questions.source import Source, all_rows
+from reports.why.model import Place, Row
+
+# Names come from the wire, and a chain has many of them.
+_LONGEST_NAME = 120
+
+
+@dataclass(slots=True)
+class Asking:
+    """The tables, as they were up to a moment.
+
+    until_ns: later rows do not count, Unix ns; None for the end. Answers are kept: many links ask for the same rows.
+    """
+
+    source: Source
+    until_ns: int | None = None
+    _kept: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """Rows of a SELECT, whatever the options select."""
+        if query not in self._kept:
+            self._kept[query] = all_rows(self.source, query)
+        return self._kept[query]
+
+    def one(self, query: str) -> dict[str, Any] | None:
+        """The first row, or None."""
+        return next(iter(self.rows(query)), None)
+
+    def until(self, moment: str) -> str:
+        """An SQL condition: `moment`, in Unix ns, counts."""
+        return "true" if self.until_ns is None else f"{moment} <= {int(self.until_ns)}"
+
+
+def name(value: object) -> str:
+    """A name from the wire, fit for a sentence."""
+    return "?" if value is None else printable(str(value), _LONGEST_NAME)
+
+
+def who(client_id: object, address: object) -> str:
+    """`ledger-a@10.77.0.12`, as reports name clients."""
+    if client_id is None and address is None:
+        return "a client"
+    return f"{name(client_id) if client_id else '(no client id)'}@{name(address)}"
+
+
+def known(value: object) -> str:
+    """SQL that a column is like this value; null for None."""
+    return "is null" if value is None else f"= {value if isinstance(value, int) else literal(value)}"
+
+
+def where(**values: object) -> str:
+    """An SQL condition: all these columns have these values."""
+    return " and ".join(f"{column} {known(value)}" for column, value in values.items())
+
+
+def row(table: str, **values: object) -> Row:
+    """The rows of a table with these values."""
+    return Row(table, where(**values))
+
+
+def place(found: Mapping[str, Any], packet: str = "request_packet", message: str = "exchange_id") -> Place:
+    """Where a row's request is."""
+    file = found.get("file") or found.get("request_file")
+    return Place(file, found.get(packet), found.get(message), found.get("line"))
+
+
+def by_id(message_id: object) -> Place:
+    """A message by its id; its packet is looked up when the chain is there (`places.py`)."""
+    return Place(None, None, None if message_id is None else str(message_id))

@@ -1,0 +1,116 @@
+"""What people ask about, in their words, to chains. In: words of a command line. Out: chains, the worst first.
+
+A subject is tried in one form after the other; what fits none is refused with what is near it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from analyser.severity import severity_rank
+from analyser.words import count, printable
+from reports.questions.causes import Finding, findings
+from reports.why.ask import Asking, name
+from reports.why.findings import finding_link
+from reports.why.kafka_partition import is_healthy, partition_link, standing
+from reports.why.model import Chain, NoSubject
+from reports.why.places import placed
+from reports.why.walk import walk
+
+MOST_CHAINS = 5
+_FINDING = re.compile(r"[0-9a-f]{16}")
+_MESSAGE = re.compile(r"[0-9a-f]+-[cs]-[0-9]{1,18}")
+_NEAR = 5
+_LONGEST_SUBJECT = 120
+
+
+def answer(ask: Asking, words: Sequence[str]) -> list[Chain]:
+    """Chains for the subject; more than one where it names several things. Raises NoSubject."""
+    said = [part for word in words for part in word.split()]
+    text = " ".join(said)
+    if len(said) == 1 and _FINDING.fullmatch(text):
+        return placed(ask, [_finding(ask, text)])
+    stands = _partitions(ask, words, said)
+    if stands:
+        return placed(ask, _told(ask, stands))
+    raise NoSubject(_nothing(ask, text))
+
+
+def _finding(ask: Asking, finding_id: str) -> Chain:
+    every = findings(ask.source)
+    found = next((one for one in every if one.finding_id == finding_id), None)
+    if found is None:
+        raise NoSubject(f"there is no finding {finding_id} here; `wirewitness findings` lists them")
+    beside = tuple((f.code, f.finding_id) for f in every if f.story_id == found.story_id and f is not found)[:_NEAR]
+    step = walk(ask, finding_link(found))
+    return Chain(f"finding {found.finding_id}", found.sentence, (step,), beside=beside)
+
+
+def _partitions(ask: Asking, words: Sequence[str], said: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of `standing` that the words name, the worst first."""
+    for group, topic, partition in _spots(words, said):
+        rows = standing(ask, (group,) if group is not None else ())
+        found = [row for row in rows if row["topic"] == topic and row["partition"] == partition]
+        if found:
+            return sorted(found, key=lambda row: -(row["lag"] or 0))
+    return []
+
+
+def _spots(words: Sequence[str], said: Sequence[str]) -> Iterator[tuple[str | None, str, int]]:
+    """Group (or None), topic and partition: `payments 4`, `payments-4`, `GROUP payments 4`, `GROUP payments-4`."""
+    # A group's name may have spaces: what is one word of the command line is tried as one name first.
+    for parts in dict.fromkeys((tuple(words), tuple(said))):
+        if 2 <= len(parts) <= 3 and _is_partition(parts[-1]):
+            yield (parts[0] if len(parts) == 3 else None), parts[-2], int(parts[-1])
+        topic, _, number = parts[-1].rpartition("-") if parts else ("", "", "")
+        if topic and _is_partition(number) and len(parts) <= 2:
+            yield (parts[0] if len(parts) == 2 else None), topic, int(number)
+
+
+def _is_partition(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and len(text) < 10
+
+
+def _told(ask: Asking, stands: Sequence[Mapping[str, Any]]) -> list[Chain]:
+    every = findings(ask.source)
+    chains = [_partition(ask, stand, every) for stand in stands[:MOST_CHAINS]]
+    if len(stands) > MOST_CHAINS:
+        left = f"and {count(len(stands) - MOST_CHAINS, 'more group')} of it: name one, as in GROUP TOPIC PARTITION"
+        chains[-1] = replace(chains[-1], remarks=(*chains[-1].remarks, left))
+    return sorted(chains, key=lambda chain: chain.healthy)
+
+
+def _partition(ask: Asking, stand: Mapping[str, Any], every: Sequence[Finding]) -> Chain:
+    about = [f for f in every if _is_about(f, stand)]
+    accused = any(severity_rank(f.severity) > severity_rank("info") for f in about)
+    healthy = "" if accused else is_healthy(ask, stand)
+    step = walk(ask, partition_link(stand))
+    subject = f"{name(stand['topic'])} {stand['partition']} of group {name(stand['group_id'])}"
+    verdict = healthy or step.link.what
+    return Chain(subject, verdict, (step,), bool(healthy), tuple((f.code, f.finding_id) for f in about[:_NEAR]))
+
+
+def _is_about(found: Finding, stand: Mapping[str, Any]) -> bool:
+    return (
+        found.numbers.get("group") == stand["group_id"] and (stand["topic"], stand["partition"]) in found.partitions()
+    )
+
+
+def _nothing(ask: Asking, text: str) -> str:
+    """What was asked is not there, and what is near."""
+    known = {f"{row['topic']}-{row['partition']}": row["group_id"] for row in standing(ask)}
+    near = get_close_matches(text.replace(" ", "-"), known, _NEAR, 0.6)
+    shown = printable(text, _LONGEST_SUBJECT)
+    if near:
+        listed = ", ".join(f"{name(one)} (group {name(known[one])})" for one in near)
+        return f"nothing here is called '{shown}'; near it: {listed}"
+    some = list(known)[:_NEAR]
+    hint = f"; partitions are such as {', '.join(map(name, some))}" if some else ""
+    return (
+        f"nothing here is called '{shown}'{hint}. A subject is TOPIC PARTITION, GROUP TOPIC PARTITION, the id of a "
+        "finding, an exchange or a message"
+    )
