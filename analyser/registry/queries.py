@@ -147,21 +147,26 @@ def in_microseconds(name: str, source: str) -> str:
 
 
 def tables_in(query: str) -> list[str]:
-    """Tables that one SELECT may read: those whose name it holds as a word. QueryError when it cannot be answered.
-
-    It is bound to empty tables, so that names and types are checked before any capture is read.
-    """
-    try:
-        _bind(query, pa.timestamp("ns", tz="UTC"))
-    except QueryError as error:
-        if not needs_microseconds(error):
-            raise
-        _bind(query, pa.timestamp("us", tz="UTC"))
+    """Tables that one SELECT may read: those whose name it holds as a word. QueryError when it cannot be answered."""
+    columns_in(query)
     words = set(re.findall(r"\w+", query.lower()))
     return [name for name in ALL_TABLES if name in words]
 
 
-def _bind(query: str, time: pa.DataType) -> None:
+def columns_in(query: str) -> tuple[str, ...]:
+    """Columns that the rows of one SELECT have. QueryError when it cannot be answered.
+
+    It is bound to empty tables, so that names and types are checked before any capture is read.
+    """
+    try:
+        return _bind(query, pa.timestamp("ns", tz="UTC"))
+    except QueryError as error:
+        if not needs_microseconds(error):
+            raise
+        return _bind(query, pa.timestamp("us", tz="UTC"))
+
+
+def _bind(query: str, time: pa.DataType) -> tuple[str, ...]:
     import duckdb
 
     with duckdb.connect(":memory:") as connection:
@@ -177,7 +182,7 @@ def _bind(query: str, time: pa.DataType) -> None:
             ("lock_configuration", True),
         ):
             connection.execute(f"SET {setting} = {literal(value)}")
-        _ = select(connection, query).columns
+        return tuple(select(connection, query).columns)
 
 
 def missing_table(error: QueryError) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from analyser.registry.queries import QueryError, missing_table, tables_in
+from analyser.registry.queries import QueryError, columns_in, missing_table, tables_in
 from analyser.registry.tables import ALL_TABLES
 from app.cli.names import near_names
 from app.expect.errors import RulesError
@@ -13,10 +14,17 @@ from app.expect.kinds import Expectation, Measured, OfQuery, Order, column_of, s
 _COLUMN = re.compile(r'column "?(\w+)"? not found', re.IGNORECASE)
 
 
-def check_query(sql: str, where: str, table: str | None = None) -> tuple[str, ...]:
-    """Tables that one SELECT reads. where: what stands before the message. table: whose columns are meant."""
+class Bound(NamedTuple):
+    """Tables that a SELECT reads, and columns that its rows have."""
+
+    tables: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+def check_query(sql: str, where: str, table: str | None = None) -> Bound:
+    """What one SELECT reads and gives. where: what stands before the message. table: whose columns are meant."""
     try:
-        return tuple(tables_in(sql))
+        return Bound(tuple(tables_in(sql)), columns_in(sql))
     except QueryError as error:
         missing = missing_table(error)
         if missing is not None:
@@ -49,8 +57,8 @@ def check_about(one: Expectation, where: str) -> None:
                 f"{where}: about: {one.rows.table} has no column for {name!r}",
                 _listed(list(ALL_TABLES[one.rows.table].column_names())),
             )
-        if isinstance(one, OfQuery):
-            raise RulesError(f"{where}: about cannot narrow a query: write the condition into its SQL")
+        if isinstance(one, OfQuery) and column_of(name, one.columns) is None:
+            raise RulesError(f"{where}: about: the query gives no column for {name!r}", _listed(list(one.columns)))
 
 
 def _listed(names: list[str]) -> str:

@@ -192,13 +192,14 @@ def _equal(name: str, value: Any) -> str:
 
 
 def _of_query(analysis: Analysis, one: OfQuery) -> Outcome:
-    (whole,) = rows_of(analysis, f"SELECT count(*) AS n FROM ({one.sql}\n)")
+    where = one.conditions()
+    (whole,) = rows_of(analysis, f"SELECT count(*) AS n FROM ({one.sql}\n) WHERE {where}")
     holds = one.wanted.holds(whole["n"])
     said = f"{count(whole['n'], 'row')}, {'' if holds else 'not '}{one.wanted.operator} {one.wanted.number_text}"
     if not holds:
         # In the order that the query gives, else in one that is the same each time.
         order = "" if re.search(r"\border\s+by\b", one.sql, re.IGNORECASE) else "ALL"
-        return Outcome(one, FAILED, said, rows=evidence_of(analysis, f"({one.sql}\n)", "true", order, None))
+        return Outcome(one, FAILED, said, rows=evidence_of(analysis, f"({one.sql}\n)", where, order, None))
     lacking = _lacking(analysis, one)
     if not lacking and not one.needs and one.tables and not any(_any(analysis, Rows(table)) for table in one.tables):
         lacking = f"no row of {names_text(one.tables)}"

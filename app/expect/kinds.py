@@ -93,11 +93,16 @@ class Measured(Expectation):
 
 @dataclass(frozen=True, slots=True)
 class OfQuery(Expectation):
-    """How many rows a SELECT may have; those that it has are the evidence."""
+    """How many rows a SELECT may have; those that it has are the evidence. columns: those of its rows."""
 
     sql: str = ""
     tables: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     wanted: Comparison = _NONE
+
+    def conditions(self) -> str:
+        """What its rows must be to be those that it is about."""
+        return Rows("").conditions(self.about, self.columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,9 +246,9 @@ def _query(entry: _Entry) -> Expectation:
     entry.only("sql", "rows")
     sql = entry.text("sql").strip().rstrip(";")
     wanted = comparison(entry.values.get("rows", 0), f"{entry.where}: rows")
-    tables = check_query(sql, f"{entry.where}: sql")
+    bound = check_query(sql, f"{entry.where}: sql")
     check_query(f"SELECT * FROM ({sql}\n)", f"{entry.where}: sql")
-    return OfQuery(**entry.common(), sql=sql, tables=tables, wanted=wanted)
+    return OfQuery(**entry.common(), sql=sql, tables=bound.tables, columns=bound.columns, wanted=wanted)
 
 
 def _order(entry: _Entry) -> Expectation:

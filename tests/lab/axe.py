@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import cache
 from typing import Any, NamedTuple
 
 from playwright.sync_api import Page
 
-from tests.lab.clients import CLIENTS_DIR
-from tests.lab.places import WORK_DIR
-from tests.lab.processes import LabError, run
+from tests.lab.clients.node import fetched
 
-_SOURCE = CLIENTS_DIR / "node_axe"
-_WORK = WORK_DIR / "node-axe"
 _RUN = """async () => {
   const found = await axe.run(document, { resultTypes: ["violations"] });
   return found.violations.flatMap(({ id, impact, nodes }) =>
@@ -42,15 +37,5 @@ def faults(page: Page) -> list[Fault]:
 
 @cache
 def axe_script() -> str:
-    """The script; npm fetches exactly what the lock file names."""
-    _WORK.mkdir(parents=True, exist_ok=True)
-    script = _WORK / "node_modules" / "axe-core" / "axe.min.js"
-    lock, stamp = _SOURCE / "package-lock.json", _WORK / "lock.stamp"
-    if not (script.is_file() and stamp.exists() and stamp.read_text() == lock.read_text()):
-        for path in _SOURCE.iterdir():
-            shutil.copy(path, _WORK / path.name)
-        run(["npm", "ci"], cwd=_WORK)
-        stamp.write_text(lock.read_text())
-    if not script.is_file():
-        raise LabError("npm has not fetched axe-core")
-    return script.read_text("utf-8")
+    """The script."""
+    return (fetched("node_axe") / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")

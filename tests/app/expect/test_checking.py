@@ -30,6 +30,7 @@ def outcome(analysis: Analysis, text: str) -> Outcome:
 
 
 BY_CLIENT = "table = 'exchanges'\nper = 'client_id'\n"
+COMMITTERS = "sql = 'select distinct client_id, group_id from kafka_offset_commits'\n"
 FETCHES = "table = 'exchanges'\nwhere = \"operation = 'Fetch'\"\n"
 
 
@@ -75,6 +76,11 @@ FETCHES = "table = 'exchanges'\nwhere = \"operation = 'Fetch'\"\n"
             "0 rows", id="sql",
         ),
         pytest.param("sql = 'select * from mongo_commands'", NOTHING, "no row of mongo_commands", id="sql of nothing"),
+        pytest.param(
+            COMMITTERS + "about.client = 'led*'\nabout.group = 'payments-ledger'", FAILED, "3 rows, not == 0",
+            id="sql about a client",
+        ),
+        pytest.param(COMMITTERS + "about.client = 'x*'", OK, "0 rows", id="sql about nobody"),
         pytest.param("sql = 'select 1 from kafka_group_events'\nrows = '> 0'", OK, "rows, > 0", id="rows wanted"),
         pytest.param(
             "no_findings = ['KAF103']\nabout.group = 'shipments-*'", OK,

@@ -65,6 +65,10 @@ def said(text: str) -> str:
         pytest.param(CAUSES.replace('["KAF103"]', "3"), "no_findings must be a list of texts", id="rules are no list"),
         pytest.param(CAUSES + "severity = 'bad'", "severity must be one of info, warning, critical", id="severity"),
         pytest.param(CAUSES + "about.grup = 'g'", "nothing is called 'grup'; did you mean group", id="subject"),
+        pytest.param(
+            "[[expect]]\nsql = 'select client_id from exchanges'\nabout.group = 'g'",
+            "about: the query gives no column for 'group'", id="about of a query",
+        ),
         pytest.param(CAUSES + "about = 'g'", "about must be a table of texts", id="about is no table"),
         pytest.param(CAUSES.replace('"n"', "3"), "name must be a text", id="name"),
         pytest.param("[[expect]]\nsql = 'select 1; select 2'", "exactly one SELECT", id="two queries"),

@@ -7,17 +7,14 @@ commands command_log reads. npm installs the Node programs into .work as package
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 from tests.lab import clients, command_log
-from tests.lab.places import WORK_DIR
-from tests.lab.processes import LabError, Process, read_events, run
+from tests.lab.clients.node import fetched, pin
+from tests.lab.processes import LabError, Process, read_events
 from tests.lab.runs import Run
 
-NODE_SOURCE = clients.CLIENTS_DIR / "node_mongo"
-NODE_DIR = WORK_DIR / "node-mongo"
-PACKAGE_FILES = ("package.json", "package-lock.json", ".npmrc")
+NODE = "node_mongo"
 # pymongo compresses with these; it finds them by itself.
 PYTHON_CLIENTS = ("pymongo", "python-snappy", "backports.zstd")
 # The Node driver, also the one in mongosh, then logs every command on standard error, with whole documents.
@@ -26,24 +23,15 @@ DRIVER_LOG = {"MONGODB_LOG_COMMAND": "debug", "MONGODB_LOG_PATH": "stderr", "MON
 
 def node_pin(package: str) -> str:
     """Return "NAME VERSION" of a Node package as package.json pins it."""
-    return f"{package} {json.loads((NODE_SOURCE / 'package.json').read_text())['dependencies'][package]}"
+    return pin(NODE, package)
 
 
 def prepare(node: bool = True) -> None:
     """Check pymongo and install the Node programs, unless these very versions are there."""
     for distribution in PYTHON_CLIENTS:
         clients.check_python_client(distribution)
-    if not node:
-        return
-    wanted = "".join((NODE_SOURCE / name).read_text() for name in PACKAGE_FILES)
-    stamp = NODE_DIR / "installed"
-    if stamp.exists() and stamp.read_text() == wanted:
-        return
-    NODE_DIR.mkdir(parents=True, exist_ok=True)
-    for name in PACKAGE_FILES:
-        shutil.copyfile(NODE_SOURCE / name, NODE_DIR / name)
-    run(["npm", "ci"], cwd=NODE_DIR)
-    stamp.write_text(wanted)
+    if node:
+        fetched(NODE)
 
 
 def python(run: Run, host: str, work: str, uri: str) -> Process:
@@ -53,8 +41,7 @@ def python(run: Run, host: str, work: str, uri: str) -> Process:
 
 def node(run: Run, host: str, work: str, uri: str) -> Process:
     """Start the Node driver at a work."""
-    modules = {"NODE_PATH": str(NODE_DIR / "node_modules")}
-    return _start(run, host, ["node", str(NODE_SOURCE / "client.js"), work, uri], modules)
+    return _start(run, host, ["node", str(fetched(NODE) / "client.js"), work, uri], {})
 
 
 def mongosh_command(home: Path, uri: str, script: str) -> tuple[list[str], dict[str, str]]:
@@ -64,7 +51,7 @@ def mongosh_command(home: Path, uri: str, script: str) -> tuple[list[str], dict[
     (settings / "config").write_text(json.dumps({"enableTelemetry": False}))
     typed = home / "typed"
     typed.write_text(script)
-    program = NODE_DIR / "node_modules" / ".bin" / "mongosh"
+    program = fetched(NODE) / "node_modules" / ".bin" / "mongosh"
     return ["sh", "-c", f"exec {program} --quiet --norc '{uri}' < {typed}"], {"HOME": str(home)}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.lab import clients, kafka
 from tests.lab.clients import mongo
+from tests.lab.clients.node import fetched
 from tests.lab.places import WORK_DIR
 from tests.lab.processes import run
 
@@ -68,7 +69,7 @@ def program(driver: str) -> list[str]:
     if driver == "pymongo":
         return clients.python_command("mongo_worker")
     if driver == "node":
-        return ["env", f"NODE_PATH={mongo.NODE_DIR / 'node_modules'}", "node", str(mongo.NODE_SOURCE / "worker.js")]
+        return ["node", str(fetched(mongo.NODE) / "worker.js")]
     if driver == "java":
         return ["java", "-Xms32m", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
                 "-cp", f"{JAVA_CLASSES}:{JAVA_JARS}/*", "Worker"]  # fmt: skip

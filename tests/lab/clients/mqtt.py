@@ -7,19 +7,16 @@ subscribed, published, received, unsubscribed, disconnected. Names of properties
 from __future__ import annotations
 
 import json
-import shutil
 from typing import Any
 
 from tests.lab import clients
-from tests.lab.places import WORK_DIR
-from tests.lab.processes import LabError, run
+from tests.lab.clients import node
 
-NODE_DIR = clients.CLIENTS_DIR / "node_mqtt"
-NODE_WORK = WORK_DIR / "node_mqtt"
+NODE = "node_mqtt"
 PAHO_PYTHON = clients.python_pin("paho-mqtt")
 PAHO_GO = clients.go_pin("go_paho", "github.com/eclipse/paho.mqtt.golang")
 PAHO_GO_5 = clients.go_pin("go_paho", "github.com/eclipse/paho.golang")
-MQTT_JS = f"MQTT.js {json.loads((NODE_DIR / 'package.json').read_text())['dependencies']['mqtt']}"
+MQTT_JS = f"MQTT.js {node.pin(NODE, 'mqtt').removeprefix('mqtt ')}"
 MOSQUITTO_CLIENTS = "mosquitto_pub and mosquitto_sub of the server's version"
 
 LIBRARIES = ("paho", "go", "node")
@@ -90,7 +87,7 @@ def command(library: str, endpoint: str, wanted: dict[str, Any]) -> list[str]:
         return clients.python_command("paho_client", word)
     if library == "go":
         return [clients.go_program("go_paho"), word]
-    return ["node", str(NODE_WORK / "client.js"), word]
+    return ["node", str(node.fetched(NODE) / "client.js"), word]
 
 
 def fleet_command(library: str, endpoint: str, wanted: dict[str, Any]) -> list[str]:
@@ -102,7 +99,7 @@ def fleet_command(library: str, endpoint: str, wanted: dict[str, Any]) -> list[s
     host, port = endpoint.rsplit(":", 1)
     word = json.dumps({"host": host, "port": int(port), **wanted})
     if library == "node":
-        return ["node", str(NODE_WORK / "fleet.js"), word]
+        return ["node", str(node.fetched(NODE) / "fleet.js"), word]
     return clients.python_command("paho_fleet", word)
 
 
@@ -113,22 +110,7 @@ def prepare(*libraries: str) -> None:
     if "go" in libraries:
         clients.go_program("go_paho")
     if "node" in libraries:
-        fetch_node_modules()
-
-
-def fetch_node_modules() -> None:
-    """Let npm fetch exactly what the lock file names, unless that is there already."""
-    NODE_WORK.mkdir(parents=True, exist_ok=True)
-    lock, stamp = NODE_DIR / "package-lock.json", NODE_WORK / "lock.stamp"
-    for path in NODE_DIR.iterdir():
-        if path.is_file():
-            shutil.copy(path, NODE_WORK / path.name)
-    if stamp.exists() and stamp.read_text() == lock.read_text():
-        return
-    run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=NODE_WORK)
-    if not (NODE_WORK / "node_modules" / "mqtt").is_dir():
-        raise LabError("npm has not fetched MQTT.js")
-    stamp.write_text(lock.read_text())
+        node.fetched(NODE)
 
 
 def mosquitto_command(kind: str, endpoint: str, client_id: str, version: str, *words: str) -> list[str]:
