@@ -30,6 +30,7 @@ LINK_NAMES = {
     249: "USBPcap",
     251: "Bluetooth Low Energy",
     253: "Linux netlink",
+    258: "Apple PKTAP",
     **{147 + number: f"private use {number}" for number in range(16)},
 }
 

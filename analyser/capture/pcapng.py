@@ -20,13 +20,14 @@ from analyser.capture.gather import gather
 from analyser.capture.interfaces import InterfaceTable, decode_interface
 from analyser.capture.limits import CaptureLimits
 from analyser.capture.model import CaptureStats, Flags, Ints, Records, Remark, add_remark
-from analyser.capture.pcapng_comments import packet_comments
+from analyser.capture.pcapng_owners import DARWIN_BLOCK, PcapngOwners
+from analyser.capture.pcapng_packet_options import packet_options
 from analyser.capture.pcapng_packets import PACKET_BLOCKS, Epoch, decode_packets
 
 SECTION, INTERFACE, NAMES, STATISTICS, SECRETS = 0x0A0D0D0A, 1, 4, 5, 10
 SECTION_BYTES = b"\x0a\x0d\x0d\x0a"
 BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
-KNOWN_BLOCKS = (SECTION, INTERFACE, NAMES, STATISTICS, 7, 8, SECRETS, *PACKET_BLOCKS)
+KNOWN_BLOCKS = (SECTION, INTERFACE, NAMES, STATISTICS, 7, 8, SECRETS, DARWIN_BLOCK, *PACKET_BLOCKS)
 LEAST_BLOCK_BYTES, LEAST_SECTION_BYTES = 12, 28
 SCAN_BYTES = 1 << 16
 
@@ -42,6 +43,7 @@ class PcapngWalker:
         self._packets = self._resyncs = 0
         self._searching = self._absurd_times = False
         self._last_ts_ns = 0
+        self._owners = PcapngOwners(stats.owners)
         stats.format = "pcapng"
 
     @property
@@ -65,6 +67,7 @@ class PcapngWalker:
                 break
             self._note_damage(damage, len(starts))
         records = self._records(starts, epochs)
+        self._owners.end_walk()
         self._packets += len(starts)
         if self._blocks.eof and self._blocks.start < self._blocks.end:
             self._note_rest()
@@ -94,7 +97,7 @@ class PcapngWalker:
             if kind in PACKET_BLOCKS:
                 append(position)
             else:
-                self._read_block(kind, position, length)
+                self._read_block(kind, position, length, len(starts))
                 if kind in (SECTION, INTERFACE):
                     epochs.append(self._epoch(len(starts)))
                     head = struct.Struct(self._order + "III").unpack_from
@@ -109,12 +112,14 @@ class PcapngWalker:
         length = int(struct.unpack_from(order + "I", data, position + 4)[0]) if order else 0
         return length if length >= LEAST_SECTION_BYTES else 0
 
-    def _read_block(self, kind: int, position: int, length: int) -> None:
-        """Read a block that is no packet; a section header sets the byte order from here on."""
+    def _read_block(self, kind: int, position: int, length: int, packets: int) -> None:
+        """Read a block that is no packet, behind so many packets of this walk; a section header sets the byte order
+        from here on."""
         body = bytes(memoryview(self._blocks.data)[position + 8 : position + length - 4])
         if kind == SECTION:
             self._order = BYTE_ORDERS[body[:4]]
             self._base, self._known = len(self._interfaces.link_type), 0
+            self._owners.new_section(packets)
             read_section(body, self._order, self._stats, self._limits)
         elif kind == INTERFACE and len(body) >= 8:
             self._read_interface(body)
@@ -124,6 +129,8 @@ class PcapngWalker:
             read_names(body, self._order, self._stats, self._limits)
         elif kind == SECRETS and len(body) >= 8:
             read_secrets(body, self._order, self._stats, self._limits)
+        elif kind == DARWIN_BLOCK and len(body) >= 4:
+            self._owners.describe(body, self._order, packets)
 
     def _read_interface(self, body: bytes) -> None:
         if len(self._interfaces.link_type) >= self._limits.max_interfaces:
@@ -151,7 +158,9 @@ class PcapngWalker:
         self._note_overlong(columns.overlong.tolist(), starts)
         if columns.absurd_time is not None:
             self._note_absurd_time(starts[columns.absurd_time], self._packets + columns.absurd_time + 1)
-        for row, comment in packet_comments(self._blocks.data, columns.options):
+        options = packet_options(self._blocks.data, columns.options)
+        owners, comments = self._owners.told(self._blocks.data, options, len(starts)) if options else (None, ())
+        for row, comment in comments:
             add_comment(self._stats, self._limits, self._packets + row + 1, comment)
         self._fill_times(columns.ts_ns, columns.has_time)
         link_type = columns.link_type
@@ -163,6 +172,7 @@ class PcapngWalker:
             columns.wire,
             columns.ts_ns,
             int(link_type[0]) if uniform else link_type,
+            owners,
         )
 
     def _note_overlong(self, rows: list[int], starts: list[int]) -> None:

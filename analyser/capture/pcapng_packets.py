@@ -12,7 +12,7 @@ from analyser.capture.gather import gather
 from analyser.capture.interfaces import InterfaceTable
 from analyser.capture.link import NO_INTERFACE, NO_PACKET
 from analyser.capture.model import Flags, Ids, Ints, Rows, Words
-from analyser.capture.pcapng_comments import OptionPlaces
+from analyser.capture.pcapng_packet_options import OptionPlaces
 
 OLD_PACKET, SIMPLE_PACKET, PACKET = 2, 3, 6
 NUMBERED_BLOCKS = (9, 0xBAD, 0x40000BAD, 0x204, 0x216, 0x221)

@@ -34,12 +34,17 @@ UNDECODED_REMARKS = {
     "too_many_headers": "packets are wrapped in too many headers",
     "too_many_pairs": "TCP segments are left out because the table of endpoint pairs is full",
 }
+PROCESS_REMARKS = {
+    "undirected": "packets name a process but not whether it sent or receives them; nobody is named by these",
+    "undescribed": "packets name a process that the file does not describe; nobody is named by these",
+}
 # What a reached limit cost, by its code in CaptureStats.beyond_limits; said however many other remarks there are
 LIMIT_REMARKS = {
     "too_many_remarks": "further remarks on this capture are not kept",
     "too_many_comments": "further comments in the capture are not kept",
     "too_many_interfaces": "interface descriptions are passed over; packets that name them are not decoded",
     "too_many_names": "further names of addresses in the capture are not kept",
+    "too_many_owners": "further sightings of processes at connections are not kept; nobody is named there",
     "too_many_secrets": "further blocks of decryption secrets are not kept",
     "too_many_clock_steps": "further steps of the capture's clock have no remark of their own",
     "fragments_given_up": "unfinished IP packets were given up to make room for newer ones; TCP bytes may be missing",
@@ -190,6 +195,9 @@ def note_end(stats: CaptureStats, limits: CaptureLimits, end: int, error: str) -
         add_remark(stats, most, _read_failed(error, stats.packets, end))
     if not stats.packets:
         add_remark(stats, most, Remark("note", "no_packets", "the capture holds no packets", None, end))
+    for code, number in (("undirected", stats.owners.undirected), ("undescribed", stats.owners.undescribed)):
+        if number:
+            add_remark(stats, most, Remark("note", f"{code}_process", f"{number} {PROCESS_REMARKS[code]}", None, 0))
     unknown = ", ".join(link_name(number) for number in stats.link_types if number not in LINK_LAYERS)
     for reason, text in UNDECODED_REMARKS.items():
         if undecoded[reason]:
@@ -197,6 +205,7 @@ def note_end(stats: CaptureStats, limits: CaptureLimits, end: int, error: str) -
             add_remark(stats, most, Remark("warn", reason, text, None, 0))
     beyond = stats.beyond_limits
     beyond["too_many_comments"], beyond["too_many_remarks"] = stats.comments_dropped, stats.remarks_dropped
+    beyond["too_many_owners"] = stats.owners.dropped
     for code, text in LIMIT_REMARKS.items():
         if beyond[code]:
             stats.remarks.append(Remark("warn", code, f"{beyond[code]} {text}", None, end))

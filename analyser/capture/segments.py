@@ -10,6 +10,8 @@ from analyser.capture.gather import gather
 from analyser.capture.layer import Verdict
 from analyser.capture.model import Bytes, CaptureStats, Ints, PacketBatch, Records, Rows, Words
 from analyser.capture.network import Packets
+from analyser.capture.packet_owners import note_owners
+from analyser.capture.pktap import is_pktap, unwrapped
 from analyser.capture.syn_options import syn_options
 
 TCP_HEADER_BYTES = 20
@@ -31,8 +33,11 @@ def decode_records(
 ) -> PacketBatch:
     """The TCP segments among the records; all records are counted by what became of them."""
     joined_before = fragments.joined
-    descent = descend(data, records, fragments)
+    inner = unwrapped(data, records) if is_pktap(records.link_type) else records
+    descent = descend(data, inner, fragments)
     batch = _decode_segments(descent, records, endpoints)
+    if inner.owners is not None and len(batch):
+        note_owners(batch, records.first_packet, inner.owners, endpoints, stats.owners)
     _count(descent.verdict, records, stats)
     _count_joined(fragments.joined - joined_before, stats)
     stats.truncated_packets += _truncated(records, batch)

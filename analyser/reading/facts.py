@@ -33,6 +33,7 @@ LINK_NAMES = {
     113: "Linux cooked",
     228: "raw IPv4",
     229: "raw IPv6",
+    258: "Apple PKTAP",
     276: "Linux cooked v2",
 }
 

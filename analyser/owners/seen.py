@@ -1,0 +1,82 @@
+"""Who was seen at which end of which connection, and when. In: one observation after the other, from packets or from
+the kernel. Out: the same in rows, each owner once; a fixed amount of them is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from analyser.owners.owner import Owner
+
+# Connections of a day; each takes some 300 bytes. Of further ones nobody is named.
+MAX_SEEN = 500_000
+MAX_OWNERS = 50_000
+
+
+class End(NamedTuple):
+    """One end of a connection, and the other. encapsulation: as in `flows`, empty for none."""
+
+    address: str
+    port: int
+    peer_address: str
+    peer_port: int
+    encapsulation: str = ""
+
+
+class Seen(NamedTuple):
+    """An owner at an end, between two times (Unix ns)."""
+
+    end: End
+    owner: Owner
+    first_ns: int
+    last_ns: int
+
+
+@dataclass(slots=True)
+class OwnersSeen:
+    """What was seen so far.
+
+    dropped: observations that were not kept. undirected: packets that name a process but not whether it sent or
+    receives them, and undescribed: that name one which the file does not describe; nobody is named by those.
+    """
+
+    dropped: int = 0
+    undirected: int = 0
+    undescribed: int = 0
+    _numbers: dict[Owner, int] = field(default_factory=dict)
+    _rows: dict[tuple[End, int], tuple[int, int]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Seen]:
+        """All that is kept."""
+        owners = list(self._numbers)
+        for (end, number), (first_ns, last_ns) in self._rows.items():
+            yield Seen(end, owners[number], first_ns, last_ns)
+
+    def add(self, end: End, owner: Owner, first_ns: int, last_ns: int) -> None:
+        """The owner was at that end between these times."""
+        number = self._numbers.get(owner)
+        if number is None:
+            if len(self._numbers) >= MAX_OWNERS:
+                self.dropped += 1
+                return
+            number = self._numbers[owner] = len(self._numbers)
+        known = self._rows.get((end, number))
+        if known is not None:
+            self._rows[end, number] = (min(known[0], first_ns), max(known[1], last_ns))
+        elif len(self._rows) < MAX_SEEN:
+            self._rows[end, number] = (first_ns, last_ns)
+        else:
+            self.dropped += 1
+
+    def merge(self, other: OwnersSeen) -> None:
+        """What somebody else saw, of another part of the packets, too."""
+        for seen in other:
+            self.add(*seen)
+        self.dropped += other.dropped
+        self.undirected += other.undirected
+        self.undescribed += other.undescribed
