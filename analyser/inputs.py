@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from analyser.archive.dataset.place import one_dataset
 from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.options import ProgressCallback, ReadOptions
+from analyser.reading.address_names import named_addresses
 from analyser.reading.decode import decode_captures
 from analyser.reading.helpers import Helpers
 from analyser.reading.pipeline import Decoded, UnreadInput
@@ -20,6 +22,9 @@ from analyser.tables.needed import needed_tables, tables_to_decode
 from dissectors.core.protocol import Dissector
 from dissectors.registry import dissectors
 
+if TYPE_CHECKING:
+    from analyser.owners.named import AddressNames
+
 
 def read_captures(
     paths: Sequence[str | Path],
@@ -29,6 +34,7 @@ def read_captures(
     helpers: Helpers,
 ) -> Analysis:
     """See `analyser.read`."""
+    names = named_addresses(options)
     dataset = one_dataset(paths)
     if dataset is not None:
         from analyser.archive.dataset.dataset import Dataset
@@ -57,7 +63,7 @@ def read_captures(
         raise CaptureError(" ".join(input_.reason for input_ in decoded.unread) or "No capture was given.")
     # Findings are looked for when somebody asks for them.
     kept = helpers.keep() if helpers.children and "findings" in wanted else None
-    return analysis_of(decoded, wanted, options, dissectors(options.enable).values(), kept)
+    return analysis_of(decoded, wanted, options, dissectors(options.enable).values(), kept, names)
 
 
 def analysis_of(
@@ -66,8 +72,11 @@ def analysis_of(
     options: ReadOptions,
     dissectors: Iterable[Dissector],
     helpers: Helpers | None = None,
+    names: AddressNames | None = None,
 ) -> Analysis:
-    """The analysis of what was decoded, which ends the helpers."""
+    """The analysis of what was decoded, which ends the helpers. names: of addresses, None for none."""
     threads = options.processes > 1
-    tables = CaptureTables(decoded, wanted, dissectors, options.topic_ids, threads=threads, helpers=helpers)
+    tables = CaptureTables(
+        decoded, wanted, dissectors, options.topic_ids, threads=threads, helpers=helpers, names=names
+    )
     return Analysis(tables, options)

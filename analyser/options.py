@@ -19,6 +19,7 @@ class ReadOptions:
     topic_ids: topic id, as Kafka's tools print it -> name; overrules what the capture says.
     log_zone_ns: how far the times of a request log that name no zone are ahead of UTC; None: they are taken as UTC.
     keylogs: paths of files with secrets of TLS (SSLKEYLOGFILE); the secrets stay in memory.
+    hosts: paths of files that name addresses: who is at a client's or server's end.
     processes: how many read at the same time; the tables do not depend on it unless a limit on all flows is reached,
         which every process counts for itself.
     from_ns, to_ns: Unix time in ns; select output rows by their `ts`, never input packets.
@@ -34,6 +35,7 @@ class ReadOptions:
     to_ns: int | None = None
     processes: int = 1
     keylogs: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
     log_zone_ns: int | None = None
 
 

@@ -21,6 +21,7 @@ from analyser.live.copies import Copy
 from analyser.live.rates import Rates
 from analyser.live.rolling import Kept, RollingStore
 from analyser.options import ReadOptions
+from analyser.reading.address_names import named_addresses
 from analyser.reading.facts import file_label, flow_row
 from analyser.reading.pipeline import Pipeline
 from analyser.registry.tables import arrow_schema
@@ -64,6 +65,7 @@ class LivePipeline(Pipeline):
         for table in self.rolling.rolling:
             table.span_ns = max(kept.age_ns // _SPANS, 1)
         self._wanted, self._known_dissectors = wanted, dissectors
+        self._address_names = named_addresses(options)
         self._kept = kept
         self._open: dict[int, Flow] = {}
         self._consuming: Flow | None = None
@@ -144,7 +146,13 @@ class LivePipeline(Pipeline):
         flows = self.result.flows_table()
         if self.rolling.cut_ns is not None or self.result.flows.forgotten:
             self.rolling.know_flows(flows.column(FLOW).combine_chunks())
-        return CaptureTables(self.result, self._wanted, self._known_dissectors.values(), self._options.topic_ids)
+        return CaptureTables(
+            self.result,
+            self._wanted,
+            self._known_dissectors.values(),
+            self._options.topic_ids,
+            names=self._address_names,
+        )
 
     def _finished(self, raw: pa.RecordBatch) -> pa.RecordBatch:
         """Raw exchanges with their registered columns, from what is known of their flows by now."""

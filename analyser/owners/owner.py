@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
 
 from analyser.words import printable
 
@@ -63,6 +64,15 @@ def owner(
         _name(host),
         source,
     )
+
+
+def agreed(owners: Iterable[Owner]) -> Owner:
+    """What all say, one at least; what they differ in is not known."""
+    fields: dict[str, Any] = {
+        name: values[0] if len(set(values)) == 1 else None
+        for name, values in zip(Owner._fields, zip(*owners, strict=True), strict=True)
+    }
+    return Owner(**fields)
 
 
 def owner_words(one: Owner) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analyser.registry.model import Column, Table, columns_of
+from analyser.registry.owners import CLIENT_BESIDE, CLIENT_OWNER, SERVER_OWNER
 from analyser.registry.shared import (
     CLIENT_ADDRESS,
     CLIENT_PORT,
@@ -63,6 +64,8 @@ _FLOWS = Table(
         CLIENT_PORT,
         SERVER_ADDRESS,
         SERVER_PORT,
+        *CLIENT_OWNER,
+        *SERVER_OWNER,
         Column("encapsulation", "string", "VLANs and tunnels around the flow, outermost first", "flow"),
         Column("ts_first", "time", "time of the first packet", "flow", unit="UTC", nullable=False),
         Column("ts_last", "time", "time of the last packet", "flow", unit="UTC", nullable=False),
@@ -272,6 +275,7 @@ _EXCHANGES = Table(
                 "client_id",
                 CLIENT_ADDRESS,
                 CLIENT_PORT,
+                *CLIENT_BESIDE,
                 SERVER_ADDRESS,
                 SERVER_PORT,
                 Column("request_message_id", "string", "messages.message_id of the request", "derived"),

@@ -11,6 +11,7 @@ from analyser.registry.kafka_reading import READING_RUNS
 from analyser.registry.kafka_share import SHARE_TABLES
 from analyser.registry.kafka_stored import STORED_OFFSETS_TABLE
 from analyser.registry.model import Column, Table, columns_of
+from analyser.registry.owners import CLIENT_BESIDE
 from analyser.registry.shared import (
     CLIENT_ADDRESS,
     CLIENT_ID,
@@ -38,7 +39,7 @@ _OFFSET_COMMITS = Table(
         {
             "": (EXCHANGE_ID,),
             "api": (CLUSTER,),
-            "client_id": (CLIENT_ADDRESS, CLIENT_PORT),
+            "client_id": (CLIENT_ADDRESS, CLIENT_PORT, *CLIENT_BESIDE),
             "error_code": (
                 ERROR_NAME,
                 Column("owner_member_id", "string", "member the partition was assigned to at that time", "context"),
@@ -182,7 +183,7 @@ _GROUP_EVENTS = Table(
         {
             "": (EXCHANGE_ID,),
             "ts_response": (CLUSTER,),
-            "client_id": (CLIENT_ADDRESS, CLIENT_PORT),
+            "client_id": (CLIENT_ADDRESS, CLIENT_PORT, *CLIENT_BESIDE),
             "error_code": (ERROR_NAME, "error_message", *PLACE),
         },
     ),

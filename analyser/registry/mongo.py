@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analyser.registry.model import Column, ColumnSource, Table, columns_of
+from analyser.registry.owners import CLIENT_BESIDE
 from analyser.registry.shared import (
     CLIENT_ADDRESS,
     CLIENT_PORT,
@@ -21,7 +22,7 @@ _COMMANDS = Table(
         MONGO_COMMANDS,
         {
             "": (EXCHANGE_ID, FLOW_ID),
-            "response_document": (CLIENT_ADDRESS, CLIENT_PORT, SERVER_ADDRESS, SERVER_PORT),
+            "response_document": (CLIENT_ADDRESS, CLIENT_PORT, *CLIENT_BESIDE, SERVER_ADDRESS, SERVER_PORT),
             "request_id": (
                 Column("file", "string", "file of the request, of the reply for an orphan", "derived"),
                 "request_packet",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analyser.registry.model import Column, Table, columns_of
+from analyser.registry.owners import CLIENT_BESIDE
 from analyser.registry.shared import (
     CLIENT_ADDRESS,
     CLIENT_PORT,
@@ -26,7 +27,7 @@ _CONNECTIONS = Table(
                 Column("exchange_id", "string", "the exchange of CONNECT and CONNACK; null without both", "derived"),
                 FLOW_ID,
             ),
-            "client_id_assigned": _SIDES,
+            "client_id_assigned": (*_SIDES[:2], *CLIENT_BESIDE, *_SIDES[2:]),
             "disconnect_reason_string": (
                 Column("closed_by", "string", "client, server: who sent the first FIN or RST; null while open", "flow"),
                 Column("ts_closed", "time", "time of that FIN or RST", "flow", unit="UTC"),

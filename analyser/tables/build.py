@@ -124,8 +124,10 @@ class _Builder:
 
     def of_flow(self, name: str) -> pa.Array:
         """A column of the flow table, taken for every row."""
-        source = self.known.flows.column(name).combine_chunks()
-        return pc.take(source, self.flow)
+        source = self.known.flows.column(name)
+        if source.null_count == len(source):  # as what only some captures tell is in most
+            return pa.nulls(self.rows, source.type)
+        return pc.take(source.combine_chunks(), self.flow)
 
     def _is_one_of(self, name: str, values: Sequence[str]) -> pa.Array:
         """Is a column of the flow one of these?"""

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from analyser.detectors.running import Failure
+    from analyser.owners.named import AddressNames
     from analyser.reading.helpers import Helpers
     from analyser.tables.joined import Joined
 
@@ -59,7 +60,7 @@ class CaptureTables:
     """The tables of decoded captures; see `TableSource`.
 
     topic_ids: names that the user gave, by topic id. threads: may rows be made while others are written? helpers: that
-    run some of the rules; ended when findings were found, or with the analysis.
+    run some of the rules; ended when findings were found, or with the analysis. names: of addresses, from files.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class CaptureTables:
         *,
         threads: bool = False,
         helpers: Helpers | None = None,
+        names: AddressNames | None = None,
     ) -> None:
         chosen = {*wanted}
         self.names = tuple(name for name in TABLES if name in chosen)
@@ -89,6 +91,8 @@ class CaptureTables:
         # Of tables whose rows are known without asking; a stage does not change how many rows others have.
         self.rows: dict[str, int] = {}
         self._helpers = helpers
+        self._address_names = names
+        self._has_owners = False
         self._connection: duckdb.DuckDBPyConnection | None = None
         # Tables in memory and the files of others, as their views are; a stage's rows are not in the table's order.
         self._tables: dict[str, pa.Table] = {}
@@ -186,7 +190,7 @@ class CaptureTables:
         ends_ns = [stats.ts_last_ns for stats in self._decoded.captures if stats.ts_last_ns is not None]
         logs = log_files(self._decoded.captures)
         flows = with_ends(with_first_packets(self._decoded.flows_table(), files, logs), max(ends_ns, default=None))
-        flows = self._joined_with_logs(flows, logs)
+        flows = self._with_owners(self._joined_with_logs(flows, logs))
         self._duplicates = duplicate_flows(flows)
         protocols = {dissector.name: dissector for dissector in self._dissectors}
         first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, protocols, logs)
@@ -217,6 +221,18 @@ class CaptureTables:
             return flows
         self._remarks.append(self._joined.remark(requests))
         return self._joined.with_duplicates(flows, requests)
+
+    def _with_owners(self, flows: pa.Table) -> pa.Table:
+        """The flows, with who is at their ends where somebody says."""
+        seen = [stats.owners for stats in self._decoded.captures if len(stats.owners)]
+        if not seen and self._address_names is None:
+            return flows
+        from analyser.tables.flow_owners import with_owners
+
+        flows, remarks = with_owners(flows, seen, self._address_names)
+        self._remarks += remarks
+        self._has_owners = True
+        return flows
 
     def _told(self, name: str) -> pa.Table:
         """The rows of a table of NAMED_BY; the different ones where they are many."""
@@ -353,10 +369,22 @@ class CaptureTables:
         from analyser.tables.detected import detected
 
         try:
-            self.register("findings", detected(self, self._helpers))
+            self.register("findings", self._named(detected(self, self._helpers)))
         finally:
             self._end_helpers()
         self._finished.add("findings")
+
+    def _named(self, findings: pa.Table) -> pa.Table:
+        """The findings, with owners of the clients where flows know them."""
+        if not self._has_owners or not findings.num_rows:
+            return findings
+        from analyser.tables.named_clients import named_findings
+
+        try:
+            return named_findings(self.con, findings, self.names)
+        except Exception as error:
+            self.faults.append(sentence(caught(error), "who the clients of findings are", "nobody is named in them"))
+            return findings
 
     def _end_helpers(self) -> None:
         if self._helpers is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from app.cli.failure import CallerError, complain
-from app.cli.options import keylog_option, read_options, topic_id_option
+from app.cli.options import hosts_option, keylog_option, read_options, topic_id_option
 from app.cli.reading import check_standard_input
 
 _LOOPBACK = "127.0.0.1"
@@ -45,6 +45,7 @@ _LOOPBACK = "127.0.0.1"
 )
 @topic_id_option
 @keylog_option
+@hosts_option
 @click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable.")
 @click.option(
     "--processes",
@@ -67,6 +68,7 @@ def dashboard(
     topic_ids: tuple[str, ...],
     enable: tuple[str, ...],
     keylogs: tuple[str, ...],
+    hosts: tuple[str, ...],
     processes: int,
     debug: bool,
 ) -> None:
@@ -88,14 +90,16 @@ def dashboard(
         raise CallerError(f"the dashboard is not installed; {how_to_install('dashboard')}")
     if compare and len(captures) != 2:
         raise CallerError(f"--compare takes two captures, {len(captures)} given")
-    options = read_options(decode_as, (), enable, None, None, processes, topic_ids=topic_ids, keylogs=keylogs)
+    options = read_options(
+        decode_as, (), enable, None, None, processes, topic_ids=topic_ids, keylogs=keylogs, hosts=hosts
+    )
     with _files(captures, apart=compare) as paths:
         from app.dashboard.serve import serve
 
         given = {
             "decode_as": {str(number): name for number, name in options.decode_as.items()},
             "enable": list(options.enable), "processes": processes, "topic_ids": options.topic_ids,
-            "keylogs": list(options.keylogs),
+            "keylogs": list(options.keylogs), "hosts": list(options.hosts),
         }  # fmt: skip
         try:
             serve(paths, given, host=host, port=port, browser=not no_browser, debug=debug,

@@ -13,7 +13,7 @@ import click
 
 from app.cli.failure import OWN_PROCESS, CallerError, Status, complain
 from app.cli.live_options import DurationType, PortsType, RotationType, capture_job, check_options
-from app.cli.options import keylog_option, log_zone_option, topic_id_option
+from app.cli.options import hosts_option, keylog_option, log_zone_option, topic_id_option
 from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
 from app.cli.reading import report_inputs, status_of
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
               help="Read connections to this server port as PROTOCOL. Repeatable.")  # fmt: skip
 @topic_id_option
 @keylog_option
+@hosts_option
 @log_zone_option
 @click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable.")
 @click.option("--duration", type=DurationType(), metavar="TIME", help="Stop after this time: 90s, 10m, 2h.")

@@ -67,5 +67,5 @@ def mcp(*, captures: tuple[str, ...], **reading: Any) -> Status:
 
 def _locating(reading: dict[str, Any]) -> dict[str, Any]:
     """What `open_located` wants of the reading options."""
-    names = ("decode_as", "topic_ids", "keylogs", "log_zone_ns", "enable", "processes", "debug")
+    names = ("decode_as", "topic_ids", "keylogs", "hosts", "log_zone_ns", "enable", "processes", "debug")
     return {**{name: reading[name] for name in names}, "quiet": True, "no_index": False}

@@ -48,6 +48,12 @@ keylog_option = click.option(
 )  # fmt: skip
 
 
+hosts_option = click.option(
+    "--hosts", "hosts", multiple=True, metavar="FILE",
+    help="Who has which address: /etc/hosts, CSV or TOML with times, or kubectl get pods -A -o json. Repeatable.",
+)  # fmt: skip
+
+
 class ZoneType(click.ParamType[int]):
     """A zone such as +02:00 to ns ahead of UTC."""
 
@@ -83,6 +89,7 @@ _READING_OPTIONS = (
                  help="Read connections to this server port as PROTOCOL. Repeatable."),
     topic_id_option,
     keylog_option,
+    hosts_option,
     log_zone_option,
     click.option("--protocol", multiple=True, metavar="NAME", help="Show only this protocol. Repeatable."),
     click.option("--enable", multiple=True, metavar="NAME", help="Switch on an optional dissector. Repeatable."),
@@ -104,7 +111,7 @@ def locating_options(command: Command) -> Command:
 
 
 _NO_INDEX = click.option("--no-index", is_flag=True, help="Read everything again and keep nothing in the cache folder.")
-_LOCATING = ("decode_as", "topic_ids", "keylogs", "log_zone_ns", "enable", "processes", "quiet", "debug")
+_LOCATING = ("decode_as", "topic_ids", "keylogs", "hosts", "log_zone_ns", "enable", "processes", "quiet", "debug")
 
 
 def _name(option: Callable[..., Any]) -> str:
@@ -133,9 +140,11 @@ def read_options(
     payload_columns: tuple[str, ...] = (),
     topic_ids: tuple[str, ...] = (),
     keylogs: tuple[str, ...] = (),
+    hosts: tuple[str, ...] = (),
     log_zone_ns: int | None = None,
 ) -> ReadOptions:
-    """The checked value. CallerError for an unknown name, a bad port, no key log, or times the wrong way round."""
+    """The checked value. CallerError for an unknown name, a bad port, a file that is not there, or times the wrong way
+    round."""
     from analyser.options import ReadOptions
 
     if from_ns is not None and to_ns is not None and from_ns > to_ns:
@@ -151,7 +160,8 @@ def read_options(
         payload=payload,
         payload_columns=payload_columns,
         topic_ids=_names_of_ids(topic_ids),
-        keylogs=tuple(map(_checked_keylog, keylogs)),
+        keylogs=tuple(_checked_file("--keylog", path) for path in keylogs),
+        hosts=tuple(_checked_file("--hosts", path) for path in hosts),
         log_zone_ns=log_zone_ns,
     )
 
@@ -178,12 +188,12 @@ def _checked_protocol(name: str, enabled: tuple[str, ...]) -> str:
     return checked_name(name, (*known_protocols(), *enabled), "protocol")
 
 
-def _checked_keylog(path: str) -> str:
+def _checked_file(option: str, path: str) -> str:
     """The absolute path of a file that can be read: other processes may look for it from elsewhere."""
     if not os.path.isfile(path):
-        raise CallerError(f"--keylog {path}: {'this is no file' if os.path.exists(path) else 'no such file'}")
+        raise CallerError(f"{option} {path}: {'this is no file' if os.path.exists(path) else 'no such file'}")
     if not os.access(path, os.R_OK):
-        raise CallerError(f"--keylog {path}: it cannot be read")
+        raise CallerError(f"{option} {path}: it cannot be read")
     return os.path.abspath(path)
 
 

@@ -128,7 +128,7 @@ def _live(
     from app.cli.otel_live import SpanOutput, line_writer
     from app.cli.otel_sender import SenderProgram
 
-    chosen = {name: reading[name] for name in ("decode_as", "protocol", "enable", "topic_ids", "keylogs")}
+    chosen = {name: reading[name] for name in ("decode_as", "protocol", "enable", "topic_ids", "keylogs", "hosts")}
     with result_sink(output) as write, ExitStack() as opened:
         sender = SenderProgram(service_name, url) if url is not None else None
         if sender is not None:

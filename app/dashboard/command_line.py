@@ -26,4 +26,5 @@ def command_line(opened: Opened, command: str, *words: str) -> str:
     options += [f"--topic-id={name}={topic_id}" for topic_id, name in sorted(reading.topic_ids.items())]
     options += [f"--enable={name}" for name in reading.enable]
     options += [f"--keylog={path}" for path in reading.keylogs]
+    options += [f"--hosts={path}" for path in reading.hosts]
     return " ".join(["wirewitness", command, *(shlex.quote(word) for word in (*captures, *words, *options))])

@@ -62,6 +62,7 @@ def reading_options(given: Mapping[str, Any]) -> ReadOptions:
         processes=given.get("processes", 1),
         topic_ids=given.get("topic_ids", {}),
         keylogs=tuple(given.get("keylogs", ())),
+        hosts=tuple(given.get("hosts", ())),
     )
 
 

@@ -7,6 +7,7 @@ Sources: draft-ietf-opsawg-pcapng for epb_processid_threadid; ptcpdump's interna
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from tests.support.packets import block, option
 
@@ -105,3 +106,34 @@ def pktap_2(
     )  # fmt: skip
     assert len(header) == fixed
     return (header + own + other).ljust(length, b"\0") + packet
+
+
+Whose = Callable[[str, int, str, int], bytes]
+_IP_AT = {1: 14, 113: 16, 276: 20, 101: 0}
+
+
+def with_options(capture: bytes, whose: Whose) -> bytes:
+    """A pcapng file of little endian order with one link type and IPv4, whose packets get other options.
+
+    whose: source address and port, destination address and port -> the options.
+    """
+    parts: list[bytes] = []
+    at, link = 0, 1
+    while at < len(capture):
+        kind, length = struct.unpack_from("<II", capture, at)
+        whole = capture[at : at + length]
+        if kind == 1:
+            (link,) = struct.unpack_from("<H", whole, 8)
+        if kind == 6:
+            (size,) = struct.unpack_from("<I", whole, 20)
+            packet = whole[28 : 28 + size]
+            ip = _IP_AT[link]
+            ends = packet[ip + 12 : ip + 16], packet[ip + 16 : ip + 20]
+            tcp = ip + 4 * (packet[ip] & 15)
+            source, destination = (".".join(map(str, end)) for end in ends)
+            ports = struct.unpack_from(">HH", packet, tcp)
+            options = whose(source, ports[0], destination, ports[1])
+            whole = block(6, whole[8 : 28 + size] + bytes(-size % 4) + options)
+        parts.append(whole)
+        at += length
+    return b"".join(parts)
