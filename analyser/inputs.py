@@ -40,7 +40,7 @@ def read_captures(
         from analyser.archive.dataset.dataset import Dataset
         from analyser.archive.dataset.reading import DatasetTables
 
-        return Analysis(DatasetTables(Dataset.open(dataset), tables, options), options)
+        return Analysis(DatasetTables(Dataset.open(dataset), tables, options, names), options)
     of_datasets = sorted({*(tables or ())} & {*DATASET_TABLES})
     if of_datasets:
         name = of_datasets[0]

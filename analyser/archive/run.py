@@ -22,6 +22,7 @@ from analyser.archive.derive.context import run_context
 from analyser.archive.derive.hour_summaries import stamp_again
 from analyser.archive.finish.common import put_together, write_common
 from analyser.archive.finish.finish_run import FinishRun, finish_tables
+from analyser.archive.finish.owners_kept import OWNERS_FILE, keep_owners
 from analyser.archive.intake.options import SHARES, ArchiveOptions, options_as_before, settings_of
 from analyser.archive.intake.plan import Plan, plan_files
 from analyser.archive.kept_state import check_state, keep_state, keep_state_as_it_is
@@ -148,6 +149,7 @@ class _Run:
         files, captures = files_read(self._plan, decoded, self._change.run)
         self._progress("putting together what all connections tell")
         self._put_together(decoded, files)
+        keep_owners(self._change.state, self._change.previous_state, captures)
         self._progress("writing tables")
         job = FinishRun(self._spark, self._change, decoded.folders, self._options.read.enable, self._work)
         remark = finish_tables(job)
@@ -200,6 +202,11 @@ class _Run:
         parts = {table: [str(change.location(part)) for part in change.parts(table)] for table in self._wanted}
         sizes = {table: sum(part.bytes for part in change.parts(table)) for table in self._wanted}
         found = detect(self._spark, parts, sizes, folder)
+        findings = found.findings
+        if (change.state / OWNERS_FILE).exists():
+            from analyser.archive.derive.owners import named
+
+            findings = named(findings, parts, folder)
         name = f"{change.run}-findings"
-        change.add(*write_parts("findings", found.findings.to_batches(), change.staging, name, provisional=True))
-        return dict(Counter(found.findings.column("severity").to_pylist())), found.failures
+        change.add(*write_parts("findings", findings.to_batches(), change.staging, name, provisional=True))
+        return dict(Counter(findings.column("severity").to_pylist())), found.failures

@@ -50,7 +50,6 @@ class PcapngOwners:
         self._before: list[int] = []
         self._sections: list[tuple[int, int]] = [(0, 0)]
         self._comments: dict[bytes, Said | None] = {}
-        self.blocks = 0
 
     def new_section(self, packet: int) -> None:
         """Processes are numbered anew from this packet of the walk on."""
@@ -58,7 +57,7 @@ class PcapngOwners:
 
     def describe(self, body: bytes, order: str, packet: int) -> None:
         """A process block of at least four bytes, before this packet of the walk."""
-        self.blocks += 1
+        self._seen.described += 1
         (pid,) = struct.unpack_from(order + "I", body)
         names = [text_option(value) for code, value in read_options(body[4:], order) if code == _DARWIN_NAME]
         if len(self._described) < _MAX_DESCRIBED:
@@ -81,7 +80,7 @@ class PcapngOwners:
             of_comments, people = self._of_comments(data, options[COMMENT], packets)
             columns += of_comments
         # These codes are for local use: in a file without process blocks they are another program's.
-        if self.blocks and options.keys() & {DARWIN_PROCESS, DARWIN_EFFECTIVE}:
+        if self._seen.described and options.keys() & {DARWIN_PROCESS, DARWIN_EFFECTIVE}:
             columns.append(self._of_blocks(data, options, packets))
         if not columns and PROCESS not in options:
             return None, people

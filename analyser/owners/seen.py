@@ -38,10 +38,12 @@ class Seen(NamedTuple):
 class OwnersSeen:
     """What was seen so far.
 
-    dropped: observations that were not kept. undirected: packets that name a process but not whether it sent or
-    receives them, and undescribed: that name one which the file does not describe; nobody is named by those.
+    described: processes that the file describes. dropped: observations that were not kept. undirected: packets that
+    name a process but not whether it sent or receives them, and undescribed: that name one which the file does not
+    describe; nobody is named by those.
     """
 
+    described: int = 0
     dropped: int = 0
     undirected: int = 0
     undescribed: int = 0
@@ -77,6 +79,7 @@ class OwnersSeen:
         """What somebody else saw, of another part of the packets, too."""
         for seen in other:
             self.add(*seen)
+        self.described += other.described
         self.dropped += other.dropped
         self.undirected += other.undirected
         self.undescribed += other.undescribed

@@ -57,7 +57,7 @@ def with_owners(flows: pa.Table, seen: Sequence[OwnersSeen], names: AddressNames
         owners, codes = _merged(observed, told)
         if owners:
             flows = _with_columns(flows, side, owners, codes)
-    return flows, _remarks(names, use)
+    return flows, remarks_on(names, use)
 
 
 def _by_end(held: Iterable[OwnersSeen]) -> dict[tuple[Any, ...], list[Seen]]:
@@ -175,7 +175,8 @@ def _passed_over(names: AddressNames) -> list[str]:
     ]
 
 
-def _remarks(names: AddressNames | None, use: Use) -> list[str]:
+def remarks_on(names: AddressNames | None, use: Use) -> list[str]:
+    """What people are told of looking up owners."""
     remarks = [] if names is None else [*_passed_over(names), *_of_names(names, use)]
     if use.differing:
         ends = count(use.differing, "connection has", "connections have")

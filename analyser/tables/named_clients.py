@@ -20,7 +20,7 @@ import pyarrow as pa
 from analyser.owners.owner import Owner, agreed, owner_words
 from analyser.registry.owners import process_text
 from analyser.registry.queries import literal, quoted
-from analyser.registry.tables import arrow_schema
+from analyser.registry.tables import TABLES, arrow_schema
 from analyser.words import count, printable
 
 if TYPE_CHECKING:
@@ -33,8 +33,15 @@ MOST_OWNERS = 3
 _OWNER = ("pid", "command", "user", "container", "pod", "namespace", "workload", "host")
 _PROCESS = "nullif(trim(regexp_replace(client_process, '\\(\\d+\\)$', '')), '')"
 _COLUMNS = ", ".join(f"{_PROCESS} AS command" if one == "command" else f"client_{one} AS {one}" for one in _OWNER)
-# Where clients say who they are, beside their address.
-_NAMES = {"exchanges": "client_id", "mqtt_connections": "client_id", "mongo_commands": "app_name"}
+# Where clients say who they are: tables of connections with what stands for a client id in them.
+_IDS = ("client_id", "app_name")
+_NAMES = {
+    name: next(column for column in _IDS if column in table.column_names())
+    for name, table in TABLES.items()
+    if {"client_host", "flow_id"} < {*table.column_names()} and {*_IDS} & {*table.column_names()}
+}
+# Tables that are asked.
+NEEDED = ("flows", *_NAMES)
 _ADDRESS = re.compile(r"[0-9a-fA-F:.]{2,45}")
 
 

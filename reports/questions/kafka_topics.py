@@ -10,6 +10,7 @@ from typing import Any
 from analyser.context.log_ends import DELETED_TOPICS, TOPIC_LIVES, log_end_query, with_life
 from analyser.registry.queries import UNAWAITED_MS, literal
 from reports.questions.failures import IS_UNANSWERED
+from reports.questions.owners import OWNERS
 from reports.questions.source import Source, rows
 
 _BY_CLIENTS = "coalesce(replica_id, -1) < 0"
@@ -152,7 +153,7 @@ CLIENTS = f"""
            count(*) filter (e.{IS_UNANSWERED}) as unanswered,
            quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
            quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms,
-           min(e.ts) as ts_first, max(e.ts) as ts_last
+           min(e.ts) as ts_first, max(e.ts) as ts_last, {OWNERS} as owner
     from exchanges e left join named n using (flow_id) group by all"""
 
 API_VERSIONS = """

@@ -72,6 +72,8 @@ _ENDPOINT = (Column("server_address", "Server"), Column("server_port", "Server p
 _FIRST_AND_LAST = (Column("ts_first", "First", "time", only=PAGE), Column("ts_last", "Last", "time", only=PAGE))
 _CLUSTER = Column("cluster_id", "Cluster")
 
+# Where a capture or a file names processes, pods or hosts.
+OWNER = Column("owner", "Owner")
 _TOPICS = {
     "": KafkaView(
         (
@@ -154,7 +156,7 @@ _CLIENTS = {
         "exchanges desc, client_id, client_address, protocol",
         (
             *CLIENT, Column("protocol", "Protocol", only=TEXT, spare=1), Column("software_name", "Library"),
-            Column("software_version", "Version"), *_TRAFFIC,
+            Column("software_version", "Version", spare=2), OWNER, *_TRAFFIC,
             *_FIRST_AND_LAST,
         ),
     ),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from analyser.registry.queries import UNAWAITED_MS
 from reports.questions.failures import IS_UNANSWERED
+from reports.questions.owners import OWNERS
 from reports.questions.source import Source, rows
 
 _OPERATIONS = f"""
@@ -27,7 +28,7 @@ _ERRORS = """
 _CLIENTS = f"""
     select client_address, client_id, protocol, count(distinct flow_id) as flows, count(*) as exchanges,
            count(*) filter (status = 'error' or {IS_UNANSWERED}) as errors,
-           epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns
+           epoch_ns(min(ts)) as first_ns, epoch_ns(max(ts)) as last_ns, {OWNERS} as owner
     from exchanges group by client_address, client_id, protocol
     order by exchanges desc, client_address, client_id limit {{limit}}"""
 
@@ -60,7 +61,7 @@ class Operation:
 class Client:
     """What one client id of one address did. errors: answers with an error, and requests that are `unanswered`.
 
-    `*_ns` are Unix times of its first and last exchange.
+    `*_ns` are Unix times of its first and last exchange. owner: process, pod or host in words; None where nobody says.
     """
 
     client_address: str | None
@@ -71,6 +72,7 @@ class Client:
     errors: int
     first_ns: int
     last_ns: int
+    owner: str | None = None
 
 
 def operations(source: Source) -> list[Operation]:

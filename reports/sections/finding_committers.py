@@ -10,6 +10,8 @@ from typing import Any
 from reports.formats.document import Cells, with_columns
 from reports.questions.causes import Finding
 
+_OWNER = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Connection:
@@ -24,12 +26,15 @@ def committer_table(finding: Finding, connections: Mapping[str, Connection], mos
 
     most: so many of them are shown.
     """
-    header = ("ADDRESS", "CLIENT ID", "MEMBER ID", "GENERATION", "CONNECTION", "OFFSETS", "COMMITS", "PACKETS", "LINES")
+    header = ("ADDRESS", "CLIENT ID", "OWNER", "MEMBER ID", "GENERATION", "CONNECTION", "OFFSETS", "COMMITS")
+    header = (*header, "PACKETS", "LINES")
     shown = finding.committers[:most]
     table = tuple((*_committer(one, connections), _first_to_last(finding.lines_of(one))) for one in shown)
     packets, lines = (any(row[place] for row in table) for place in (-2, -1))
-    places = [*range(len(header) - 2), *([-2] if packets or not lines else []), *([-1] if lines else [])]
-    return with_columns(Cells(header, table, numbers=(3, 6), shortened=(2,)), [place % len(header) for place in places])
+    owners = any(row[_OWNER] for row in table)
+    places = [place for place in range(len(header) - 2) if place != _OWNER or owners]
+    places += [*([-2] if packets or not lines else []), *([-1] if lines else [])]
+    return with_columns(Cells(header, table, numbers=(4, 7), shortened=(3,)), [place % len(header) for place in places])
 
 
 def _committer(committer: Mapping[str, Any], connections: Mapping[str, Connection]) -> tuple[str, ...]:
@@ -39,6 +44,7 @@ def _committer(committer: Mapping[str, Any], connections: Mapping[str, Connectio
     return (
         plain(committer.get("address")),
         plain(committer.get("client_id")) or "(none)",
+        owner_of(committer),
         plain(committer.get("member_id")) or "(none)",
         plain(committer.get("generation")),
         f"{connection.client} > {connection.server} flow {flow}" if connection else flow,
@@ -46,6 +52,13 @@ def _committer(committer: Mapping[str, Any], connections: Mapping[str, Connectio
         plain(committer.get("commits")),
         " to ".join(dict.fromkeys(str(p) for p in packets if p is not None)),
     )
+
+
+def owner_of(client: Mapping[str, Any]) -> str:
+    """`pod payments-7d4f, java (4711)` of a client in a finding's numbers; empty where nobody says."""
+    pod, host, process = (client.get(name) for name in ("pod", "host", "process"))
+    place = f"pod {pod}" if pod else f"host {host}" if host else ""
+    return ", ".join(part for part in (place, plain(process)) if part)
 
 
 def _first_to_last(lines: Sequence[tuple[str, int]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from analyser.words import count
-from reports.formats.document import Block, Cells, Paragraph, Section, without_empty
+from reports.formats.document import Block, Cells, Paragraph, Section, with_columns, without_empty
 from reports.formats.values import ms_text
 from reports.questions.operations import Client, Operation
 
@@ -55,6 +55,7 @@ def client_section(clients: Sequence[Client], total: int) -> Section:
         (
             c.client_address or "?",
             c.client_id or "(none)",
+            c.owner or "",
             c.protocol or "",
             f"{c.flows:,}",
             f"{c.exchanges:,}",
@@ -62,8 +63,10 @@ def client_section(clients: Sequence[Client], total: int) -> Section:
         )
         for c in clients
     )
-    header = ("ADDRESS", "CLIENT ID", "PROTOCOL", "FLOWS", "REQUESTS", "ERRORS")
-    blocks: list[Block] = [Cells(header, table, numbers=(3, 4, 5), shortened=(1,))]
+    header = ("ADDRESS", "CLIENT ID", "OWNER", "PROTOCOL", "FLOWS", "REQUESTS", "ERRORS")
+    shown = [place for place, name in enumerate(header) if name != "OWNER" or any(row[place] for row in table)]
+    cells = Cells(header, table, numbers=(4, 5, 6), shortened=(1,), wrapped=(2,))
+    blocks: list[Block] = [with_columns(cells, shown)]
     blocks.extend(more(total - len(clients), "client", "exchanges"))
     return Section("CLIENTS", tuple(blocks))
 

@@ -23,6 +23,7 @@ from analyser.options import ReadOptions
 from analyser.own_files import TemporaryFolder
 from analyser.reading.facts import file_label
 from analyser.reading.pipeline import UnreadInput
+from analyser.registry.owners import SIDES
 from analyser.registry.queries import (
     UnreadableRows,
     failed,
@@ -39,10 +40,14 @@ from analyser.registry.tables import ALL_TABLES, arrow_schema
 from analyser.rows.timeorder import FLOW, TIED
 from analyser.storage.files import absolute_name, file_at, let_reach
 from analyser.strange_files import is_no_file
+from analyser.tables.flow_owners import Use, remarks_on
+from analyser.tables.named_clients import NEEDED, named_findings
+from analyser.tables.sql_owners import NAMES, changing, has_owners, names_table, spans_of, with_names
 from analyser.tables.table_source import OrderedRows
 
 if TYPE_CHECKING:
     from analyser.detectors.running import Failure
+    from analyser.owners.named import AddressNames
 
 # Hours are read together until they have so many rows; what is sorted at one time is little more.
 PIECE_ROWS = 1 << 19
@@ -54,9 +59,18 @@ _DECODED_BEFORE = "was decoded when the dataset was made"
 class DatasetTables:
     """The tables of a dataset; see `TableSource`."""
 
-    def __init__(self, dataset: Dataset, wanted: Iterable[str] | None, options: ReadOptions) -> None:
-        """wanted: tables that will be used, None for all there are. DatasetError for one that it does not have."""
+    def __init__(
+        self,
+        dataset: Dataset,
+        wanted: Iterable[str] | None,
+        options: ReadOptions,
+        names: AddressNames | None = None,
+    ) -> None:
+        """wanted: tables that will be used, None for all there are. names: of addresses. DatasetError for a table that
+        it does not have."""
         self._dataset = dataset
+        self._address_names = names
+        self._changing: list[str] = [] if names is None else changing(names)
         self.names = _names(dataset, wanted)
         self.unread: list[UnreadInput] = []
         self.failures: list[Failure] = []
@@ -72,6 +86,7 @@ class DatasetTables:
                 *self._inputs_set_aside(),
                 *self._capture_remarks(),
                 *dataset.manifest.remarks,
+                *self._name_remarks(),
             ]
         except BaseException:
             self.close()
@@ -85,6 +100,8 @@ class DatasetTables:
             folders = [str(root / table) for table in self._dataset.tables()]
             self._connection = open_connection(Path(self._temporary.name), folders)
             let_reach(self._connection, [root])
+            if self._address_names is not None:
+                self._connection.register(NAMES, names_table(self._address_names))
         return self._connection
 
     def close(self) -> None:
@@ -108,6 +125,9 @@ class DatasetTables:
             self.con.register(name, arrow_schema(name).empty_table())
             return
         self._check_columns(name, parts)
+        if name == "findings" and self._address_names is not None:
+            self._make_findings(parts)
+            return
         # Reports show captures and findings as they come.
         order = f" ORDER BY {self._order(name)}" if name in ("captures", "findings") else ""
         try:
@@ -115,9 +135,20 @@ class DatasetTables:
         except duckdb.Error as error:
             raise failed(error) from error
 
+    def _make_findings(self, parts: Sequence[Part]) -> None:
+        """The view of findings, with owners of their clients."""
+        names = [name for name in NEEDED if name in self._dataset.tables()]
+        for name in names:
+            self._make(name)
+        rows = select(self.con, f"{self._rows('findings', parts)} ORDER BY {self._order('findings')}").to_arrow_table()
+        found = rows.cast(arrow_schema("findings"))
+        self.con.register("findings", named_findings(self.con, found, names) if "flows" in names else found)
+
     def narrowed(self, name: str, options: ReadOptions) -> str:
         """The parts that can hold rows that are selected."""
         self._make(name)
+        if name == "findings" and self._address_names is not None:
+            return quoted(name)
         parts = self._dataset.parts(name)
         chosen = chosen_parts(name, parts, options)
         self._check(name, chosen)
@@ -128,6 +159,9 @@ class DatasetTables:
     def pieces(self, name: str, options: ReadOptions) -> Iterator[OrderedRows]:
         """Some hours at a time, where the table's order begins with the time that parts lie by."""
         self._make(name)
+        if name == "findings" and self._address_names is not None and self._dataset.parts(name):
+            yield OrderedRows(quoted(name), name_list(ALL_TABLES[name].order))
+            return
         chosen = chosen_parts(name, self._dataset.parts(name), options)
         groups = parts_by_hours(chosen) if ALL_TABLES[name].order[0] == time_column(name) else [chosen]
         for group in groups:
@@ -172,7 +206,29 @@ class DatasetTables:
         return f"SELECT {name_list(ALL_TABLES[name].column_names())} FROM {self._files(name, parts)}"
 
     def _files(self, name: str, parts: Sequence[Part]) -> str:
-        return stored_rows(name, [absolute_name(path, resolved=True) for path in self._dataset.paths(parts)])
+        rows = stored_rows(name, [absolute_name(path, resolved=True) for path in self._dataset.paths(parts)])
+        if self._address_names is None or not has_owners(name):
+            return rows
+        flows = None
+        if name != "flows":
+            every = self._dataset.parts("flows")
+            paths = [absolute_name(path, resolved=True) for path in self._dataset.paths(every)]
+            flows = stored_rows("flows", paths) if paths else None
+        return with_names(name, rows, flows, self._changing)
+
+    def _name_remarks(self) -> list[str]:
+        """What is to be said of files that name addresses."""
+        parts = self._dataset.parts("flows")
+        if self._address_names is None or not parts:
+            return []
+        paths = [absolute_name(path, resolved=True) for path in self._dataset.paths(parts)]
+        sides = (f"SELECT {side}_address AS address, ts_first FROM {stored_rows('flows', paths)}" for side in SIDES)
+        query = "SELECT address, epoch_ns(min(ts_first)), epoch_ns(max(ts_first)) FROM ({}) WHERE address IS NOT NULL "
+        found = select(self.con, query.format(" UNION ALL ".join(sides)) + "GROUP BY address").fetchall()
+        use = Use()
+        for address, one, verdict in spans_of(found, self._address_names):
+            use.add(address, verdict, one)
+        return remarks_on(self._address_names, use)
 
     def _order(self, name: str) -> str:
         """As registered, null last, what is equal by it as it was decoded; remarks on captures come before all others,

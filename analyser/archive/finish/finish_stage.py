@@ -23,10 +23,12 @@ from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
 from analyser.archive.decode.decode_stage import ENDED, FLOWS_FILE, RESULT_FILE, ShareFolder, share_name
 from analyser.archive.finish.common import CLUSTER, KNOWN_FILE, read_common
+from analyser.archive.finish.owners_kept import kept_owners
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.handed_over import HandedOver, batches_of
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
+from analyser.tables.flow_owners import with_owners
 from dissectors.registry import dissectors
 
 FLOWS = "flows"
@@ -115,6 +117,7 @@ def _known(job_path: str, share: int) -> _Known:
     folder: ShareFolder = pickle.loads((job.folders[share] / RESULT_FILE).read_bytes())
     flows = feather.read_table(str(job.folders[share] / FLOWS_FILE))
     flows = with_ends(with_first_packets(flows, common.files, common.logs), common.last_ns)
+    flows, _ = with_owners(flows, [kept_owners(job.state)], None)
     clusters = feather.read_table(str(job.folders[share] / KNOWN_FILE)).column(CLUSTER).combine_chunks()
     lookups = Lookups(flows, clusters, common.topics, common.files, dissectors(job.enable), common.logs)
     return _Known(job, folder, lookups, duplicate_flows(flows))

@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.dashboard import state
 from app.dashboard.known import known
+from app.dashboard.owner_column import with_owners
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import card, empty, facts, heading, line
@@ -45,8 +46,8 @@ def show(view: View) -> None:
     heading("Clients")
     line("A row opens what is known of the client.", "quiet")
     chosen = paged_table(
-        view.source, "clients", _LIST.sql, _COLUMNS, order="-exchanges", noun="client", select=True, tall=True,
-        search=("client_id", "client_address", "software_name"),
+        view.source, "clients", _LIST.sql, with_owners(view.source, _COLUMNS), order="-exchanges", noun="client",
+        select=True, tall=True, search=("client_id", "client_address", "software_name", "owner"),
     )  # fmt: skip
     if chosen is not None:
         view.go("clients", who=client_text(chosen))
@@ -88,6 +89,7 @@ def _facts(told: list[dict[str, object]]) -> None:
         {
             "protocol": ", ".join(sorted(str(row["protocol"] or "not identified") for row in told)),
             "library": " ".join(str(one) for one in (first["software_name"], first["software_version"]) if one),
+            "owner": str(first["owner"] or ""),
             "connections": f"{first['connections']:,}",
             "exchanges": f"{first['exchanges']:,}",
             "errors": f"{first['errors']:,}",

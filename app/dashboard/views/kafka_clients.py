@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.dashboard.owner_column import with_owners
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import heading, line
@@ -17,8 +18,8 @@ def show(view: View) -> None:
     clients, versions = VIEWS["clients"][""], VIEWS["clients"]["versions"]
     of_kafka = f"select * from ({clients.sql}) where protocol = 'kafka'"
     chosen = paged_table(
-        view.source, "clients", of_kafka, clients.on_page, order="-exchanges", noun="client", select=True,
-        search=("client_id", "client_address", "software_name"),
+        view.source, "clients", of_kafka, with_owners(view.source, clients.on_page), order="-exchanges", noun="client",
+        select=True, search=("client_id", "client_address", "software_name", "owner"),
     )  # fmt: skip
     if chosen is not None:
         view.go("clients", who=client_text(chosen))

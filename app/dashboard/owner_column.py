@@ -1,0 +1,19 @@
+"""The column that says who clients are. In: columns of a table of clients. Out: the same, without it where it is
+empty.
+"""
+
+from __future__ import annotations
+
+from app.dashboard.opened import Selected
+from reports.questions.columns import Column
+from reports.questions.kafka_views import OWNER
+
+_ANYBODY = (
+    "select 1 from exchanges where client_process is not null or client_pod is not null or client_host is not null "
+    "limit 1"
+)
+
+
+def with_owners(source: Selected, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The columns, without that of owners where nobody is named."""
+    return columns if source.rows(_ANYBODY) else tuple(column for column in columns if column != OWNER)
