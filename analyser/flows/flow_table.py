@@ -127,7 +127,8 @@ class FlowTable:
 
     def call(self, consume: FlowCallback, ended: FlowCallback, whole: WholeReader | None) -> None:
         """Call these from now on."""
-        self._consume, self._ended, self._taken_whole.reader = consume, ended, whole
+        self._consume, self._ended = consume, ended
+        self._taken_whole.call(whole, self._whole_failed)
 
     def advance(self, now_ns: int) -> None:
         """The capture's clock has come to this time, in packets that are not fed here."""

@@ -27,10 +27,14 @@ class TakenWhole:
     """
 
     def __init__(self, flows: OpenFlows, reader: WholeReader | None, failed: Callable[[Exception], None]) -> None:
-        self.reader = reader
         self.aside = SetAside()
         self._flows = flows
-        self._failed = failed
+        self.call(reader, failed)
+
+    def call(self, reader: WholeReader | None, failed: Callable[[Exception], None]) -> None:
+        """Call these from now on. Without a reader nobody is called, and what is here can be kept as data."""
+        self.reader = reader
+        self._failed = None if reader is None else failed
 
     def take(
         self,
@@ -53,7 +57,7 @@ class TakenWhole:
             found = whole_flows(batch, columns.packet, *known)
             read = None if found is None else self.reader.read(found)
         except Exception as error:
-            self._failed(error)
+            self._fail(error)
             return None
         left = np.ones(len(batch), bool)
         if found is not None and read is not None and len(read.taken):
@@ -95,8 +99,12 @@ class TakenWhole:
             found = part.whole()
             read = self.reader.read(found)
         except Exception as error:
-            self._failed(error)
+            self._fail(error)
             return part
         if len(read.taken):
             self.reader.ended(self._flows.ended_whole(found, read))
         return part.only(np.flatnonzero(found.packets.left(read.taken, len(part))))
+
+    def _fail(self, error: Exception) -> None:
+        if self._failed is not None:
+            self._failed(error)
