@@ -11,6 +11,12 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from opentelemetry.semconv._incubating.attributes import (
+    container_attributes,
+    host_attributes,
+    k8s_attributes,
+    process_attributes,
+)
 from opentelemetry.semconv._incubating.attributes import messaging_attributes as messaging
 from opentelemetry.semconv.attributes import db_attributes as db
 from opentelemetry.semconv.attributes import error_attributes, network_attributes, server_attributes
@@ -49,6 +55,7 @@ def span(row: Row) -> Span:
         network_attributes.NETWORK_LOCAL_PORT: row["client_port"],
         network_attributes.NETWORK_TRANSPORT: network_attributes.NetworkTransportValues.TCP.value,
         network_attributes.NETWORK_PROTOCOL_NAME: row["protocol"],
+        **_client(row),
         **(told.attributes(row) if told else _other(row)),
         **_errors(row, told),
         f"{OWN}status": status,
@@ -102,6 +109,20 @@ def _name(row: Row, attributes: Mapping[str, Value]) -> str:
         or attributes.get(db.DB_NAMESPACE)
     )
     return " ".join(str(part) for part in (operation or row["operation"] or row["protocol"], target) if part)
+
+
+def _client(row: Row) -> dict[str, Any]:
+    """Who sent the request, where a capture or a file says: a span is the client's. Streams know less of it."""
+    process = row.get("client_process")
+    name = process.rpartition("(")[0].strip() or None if process and process.endswith(")") else process
+    return {
+        process_attributes.PROCESS_PID: row.get("client_pid"),
+        process_attributes.PROCESS_EXECUTABLE_NAME: name,
+        container_attributes.CONTAINER_NAME: row.get("client_container"),
+        k8s_attributes.K8S_POD_NAME: row.get("client_pod"),
+        k8s_attributes.K8S_NAMESPACE_NAME: row.get("client_namespace"),
+        host_attributes.HOST_NAME: row.get("client_host"),
+    }
 
 
 def _other(row: Row) -> dict[str, Any]:

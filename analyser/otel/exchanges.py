@@ -41,7 +41,8 @@ _COLUMNS = dict.fromkeys(name for told in TOLD.values() for name in told.columns
 _SUBQUERIES = ",".join(subquery for told in TOLD.values() for subquery in told.subqueries)
 _QUERY = f"""
     with {_SUBQUERIES}
-    select e.*, f.observed_until, {", ".join(map(_column, _COLUMNS))}
+    select e.*, f.observed_until, f.client_pid, f.client_container, f.client_namespace,
+           {", ".join(map(_column, _COLUMNS))}
     from exchanges e
     left join flows f using (flow_id)
     {" ".join(told.joins for told in TOLD.values())}

@@ -33,6 +33,11 @@ def read_file(path: str) -> NamesFile:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise NamesFileError(f"{path} cannot be read: {error.strerror}") from error
+    return parsed(path, data)
+
+
+def parsed(path: str, data: bytes) -> NamesFile:
+    """The file with this content. NamesFileError likewise."""
     if len(data) > MAX_BYTES:
         raise NamesFileError(f"{path} is larger than {MAX_BYTES >> 20} MB: name only the pods or hosts that matter")
     text = data.decode("utf-8-sig", "replace")

@@ -10,6 +10,7 @@ from typing import Any
 from reports.formats.document import Cells, with_columns
 from reports.questions.causes import Finding
 
+_HEADER = ("ADDRESS", "CLIENT ID", "OWNER", "MEMBER ID", "GENERATION", "CONNECTION", "OFFSETS", "COMMITS")
 _OWNER = 2
 
 
@@ -26,8 +27,7 @@ def committer_table(finding: Finding, connections: Mapping[str, Connection], mos
 
     most: so many of them are shown.
     """
-    header = ("ADDRESS", "CLIENT ID", "OWNER", "MEMBER ID", "GENERATION", "CONNECTION", "OFFSETS", "COMMITS")
-    header = (*header, "PACKETS", "LINES")
+    header = (*_HEADER, "PACKETS", "LINES")
     shown = finding.committers[:most]
     table = tuple((*_committer(one, connections), _first_to_last(finding.lines_of(one))) for one in shown)
     packets, lines = (any(row[place] for row in table) for place in (-2, -1))

@@ -21,6 +21,7 @@ from tests.fuzz import (
     layers,
     mongo_fields,
     mqtt_fields,
+    names,
     rings,
     segments,
 )
@@ -165,12 +166,14 @@ def capture_seeds() -> Iterator[bytes]:
     from tests.analyser.capture.test_damage import CAPTURES
     from tests.analyser.capture.test_fragments import four, six
     from tests.analyser.capture.test_layers import LINKS
+    from tests.analyser.capture.test_packet_owners import NAMING
     from tests.analyser.capture.test_tshark import BYTES
     from tests.analyser.capture.test_tunnels import TUNNELS
     from tests.support.packets import Captured
 
     yield from CAPTURES.values()
     yield from BYTES.values()
+    yield from NAMING
     yield pcap([Captured(n, frame) for n, frame in enumerate([*four(), *six()])])
     yield from (pcap([Captured(0, frame)], link_type=kind) for kind, frame, _ in LINKS.values())
     yield from (pcap([Captured(0, frame)]) for frame, _ in TUNNELS.values())
@@ -228,6 +231,7 @@ LEVELS: dict[str, Level] = {
     ),
     "compressed": _level(content.check_compressed, _made(content.compressed), content.change_compressed, weight=0.5),
     "blobs": _level(content.check_blob, _made(content.blob), content.change_blob, weight=0.5),
+    "names": _level(names.check, names.seeds, names.change, weight=0.5),
     "whole-way": _level(checks.check_whole_way, _whole_seeds, _changed_whole, weight=1.5, floor_s=5.0),
     "datasets": _level(folders.DATASETS.check, folders.DATASETS.seeds, folders.DATASETS.change, floor_s=5.0),
     "caches": _level(folders.CACHES.check, folders.CACHES.seeds, folders.CACHES.change, weight=0.7, floor_s=5.0),

@@ -218,3 +218,15 @@ def test_sizes_of_blocks_change_nothing() -> None:
     found = [sorted(read_bytes(capture, block_bytes=size)[1].owners) for size in (1 << 20, 500, 100)]
     assert len(found[0]) == 2 * 39
     assert found[0] == found[1] == found[2]
+
+
+# Captures that name processes in every way.
+NAMING = [
+    file([(there(), owned.process_thread(4711)), (back(), owned.ptcpdump(7, "java", direction=INBOUND, user=3))]),
+    file([(there(), owned.darwin(0, OUTBOUND, 1)), (back(), owned.darwin(9))], owned.darwin_block(5, "a"), order="<"),
+    file([(there(), owned.ptcpdump(1, "x", container=("c", "8f14"), pod=("p", "shop")))]),
+    *(
+        pcap([Captured(1, write(there(), 501, "sub")), Captured(2, write(back(), 0, "", INBOUND))], link_type=258)
+        for write in PKTAP.values()
+    ),
+]
