@@ -159,6 +159,10 @@ class LivePipeline(Pipeline):
         packets = sorted(filter(self._is_open, raw.column(FLOW).unique().to_pylist()))
         rows = [self._flow_row(packet) for packet in packets]
         flows = pa.Table.from_pylist(rows, arrow_schema("flows")).append_column(FLOW, pa.array(packets, pa.int64()))
+        if self._address_names is not None:
+            from analyser.tables.flow_owners import with_owners
+
+            flows, _ = with_owners(flows, [], self._address_names)
         clusters = pa.array([self.clusters.get(row["flow_id"]) for row in rows], pa.string())
         captures = self._captures()
         files = [file_label(stats.file) for stats in captures]
