@@ -60,7 +60,8 @@ def _committers(view: View, finding: Finding, known: Sequence[Committer]) -> Non
         rows.append(
             {column.name: who.get(column.name) for column in _COMMITTERS}
             | {"client_address": who.get("address"), "owner": owner_of(who) or None,
-               "lowest": min(offsets, default=None), "highest": max(offsets, default=None), "last": offsets[-1] if offsets else None,
+               "lowest": min(offsets, default=None), "highest": max(offsets, default=None),
+               "last": offsets[-1] if offsets else None,
                "first_line": lines[0] if lines else None, "last_line": lines[-1] if lines else None}
         )  # fmt: skip
     is_logged = any(row["first_line"] for row in rows) and not any(row["first_packet"] for row in rows)
