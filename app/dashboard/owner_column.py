@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from app.dashboard.opened import Selected
 from reports.questions.columns import Column
-from reports.questions.kafka_views import OWNER
+from reports.questions.owners import OWNER
 
 _ANYBODY = (
     "select 1 from exchanges where client_process is not null or client_pod is not null or client_host is not null "

@@ -153,7 +153,7 @@ CLIENTS = f"""
            count(*) filter (e.{IS_UNANSWERED}) as unanswered,
            quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
            quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms,
-           min(e.ts) as ts_first, max(e.ts) as ts_last, {OWNERS} as owner
+           min(e.ts) as ts_first, max(e.ts) as ts_last, {OWNERS} as client_owner
     from exchanges e left join named n using (flow_id) group by all"""
 
 API_VERSIONS = """

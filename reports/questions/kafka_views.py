@@ -17,6 +17,7 @@ from reports.questions.kafka_topics import (
     TOPICS,
 )
 from reports.questions.kafka_view import CLIENT, OVER_TIME, PART, TIME, TOPIC_COLUMN, KafkaView
+from reports.questions.owners import OWNER
 
 _TOPIC = ("{}", ("topic",))
 _MOVED = """
@@ -72,8 +73,6 @@ _ENDPOINT = (Column("server_address", "Server"), Column("server_port", "Server p
 _FIRST_AND_LAST = (Column("ts_first", "First", "time", only=PAGE), Column("ts_last", "Last", "time", only=PAGE))
 _CLUSTER = Column("cluster_id", "Cluster")
 
-# Where a capture or a file names processes, pods or hosts.
-OWNER = Column("owner", "Owner")
 _TOPICS = {
     "": KafkaView(
         (

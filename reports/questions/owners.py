@@ -5,6 +5,10 @@ Rows of one client may have several owners: up to three are listed.
 
 from __future__ import annotations
 
+from reports.questions.columns import Column
+
+# Where a capture or a file names processes, pods or hosts.
+OWNER = Column("client_owner", "Owner")
 _MOST = 3
 # `pod payments-7d4f, java (4711)` of one row; null where nobody says.
 _OF_ROW = "nullif(concat_ws(', ', coalesce('pod ' || client_pod, 'host ' || client_host), client_process), '')"

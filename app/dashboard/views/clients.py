@@ -47,7 +47,7 @@ def show(view: View) -> None:
     line("A row opens what is known of the client.", "quiet")
     chosen = paged_table(
         view.source, "clients", _LIST.sql, with_owners(view.source, _COLUMNS), order="-exchanges", noun="client",
-        select=True, tall=True, search=("client_id", "client_address", "software_name", "owner"),
+        select=True, tall=True, search=("client_id", "client_address", "software_name", "client_owner"),
     )  # fmt: skip
     if chosen is not None:
         view.go("clients", who=client_text(chosen))
@@ -89,7 +89,7 @@ def _facts(told: list[dict[str, object]]) -> None:
         {
             "protocol": ", ".join(sorted(str(row["protocol"] or "not identified") for row in told)),
             "library": " ".join(str(one) for one in (first["software_name"], first["software_version"]) if one),
-            "owner": str(first["owner"] or ""),
+            "owner": str(first["client_owner"] or ""),
             "connections": f"{first['connections']:,}",
             "exchanges": f"{first['exchanges']:,}",
             "errors": f"{first['errors']:,}",

@@ -15,7 +15,7 @@ from app.dashboard.views.exchange_filters import client_text
 from reports.questions.causes import Finding
 from reports.questions.columns import Column
 from reports.questions.commits import Committer
-from reports.questions.kafka_views import OWNER
+from reports.questions.owners import OWNER
 from reports.sections.finding_committers import owner_of
 
 _CLIENTS_SHOWN = 40
@@ -59,14 +59,14 @@ def _committers(view: View, finding: Finding, known: Sequence[Committer]) -> Non
         lines = [line for _, line in finding.lines_of(who)]
         rows.append(
             {column.name: who.get(column.name) for column in _COMMITTERS}
-            | {"client_address": who.get("address"), "owner": owner_of(who) or None,
+            | {"client_address": who.get("address"), OWNER.name: owner_of(who) or None,
                "lowest": min(offsets, default=None), "highest": max(offsets, default=None),
                "last": offsets[-1] if offsets else None,
                "first_line": lines[0] if lines else None, "last_line": lines[-1] if lines else None}
         )  # fmt: skip
     is_logged = any(row["first_line"] for row in rows) and not any(row["first_packet"] for row in rows)
     columns = (*_COMMITTERS[:-2], *_LINES) if is_logged else _COMMITTERS
-    shown = [column for column in columns if column != OWNER or any(row["owner"] for row in rows)]
+    shown = [column for column in columns if column != OWNER or any(row[OWNER.name] for row in rows)]
     _opening(view, grid("committers", rows, shown, "committer", select=True, dots=dots), rows)
 
 

@@ -19,7 +19,7 @@ def show(view: View) -> None:
     of_kafka = f"select * from ({clients.sql}) where protocol = 'kafka'"
     chosen = paged_table(
         view.source, "clients", of_kafka, with_owners(view.source, clients.on_page), order="-exchanges", noun="client",
-        select=True, search=("client_id", "client_address", "software_name", "owner"),
+        select=True, search=("client_id", "client_address", "software_name", "client_owner"),
     )  # fmt: skip
     if chosen is not None:
         view.go("clients", who=client_text(chosen))
