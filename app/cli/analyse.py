@@ -44,6 +44,7 @@ def analyse(
     \b
     Examples:
       wirewitness analyse incident.pcapng
+      wirewitness analyse incident.pcapng --hosts pods.json     (from: kubectl get pods -A -o json)
       wirewitness analyse monday.pcapng tuesday.pcapng.gz --format json --output report.json
       wirewitness analyse incident.pcapng --format html --output incident.html
       wirewitness analyse nightly.pcapng --fail-on warning --quiet

@@ -14,6 +14,7 @@ from app.cli.output import result_sink, terminal_width
 if TYPE_CHECKING:
     from analyser.evidence.index import Index
     from analyser.evidence.rows import MessageRow
+    from analyser.owners.named import AddressNames
     from reports.formats.message_view import MessageView
 
 
@@ -57,12 +58,14 @@ def show(
     from analyser.reading.pandas_later import import_pandas_later
 
     import_pandas_later()
+    hosts = tuple(locating["hosts"])
     with open_located(captures, locating) as (index, some_missing):
+        names = _names(hosts)
         rows = _rows(index, wanted, packet)
         if exchange:
             rows = [both for row in rows for both in _exchange(index, row)]
         with result_sink(None, text=form == "text") as write:
-            for piece in _pieces(index, rows, form, hex_bytes, payload=payload):
+            for piece in _pieces(index, rows, form, hex_bytes, names, payload=payload):
                 write(piece.encode("utf-8", "backslashreplace"))
     return Status.SOME_INPUT_UNREAD if some_missing else Status.DONE
 
@@ -110,27 +113,45 @@ def _exchange(index: Index, row: MessageRow) -> list[MessageRow]:
     return [row] if partner is None else sorted((row, partner), key=lambda one: one.direction)
 
 
-def _pieces(index: Index, rows: list[MessageRow], form: str, hex_bytes: int, *, payload: bool) -> Any:
+def _pieces(
+    index: Index, rows: list[MessageRow], form: str, hex_bytes: int, names: AddressNames | None, *, payload: bool
+) -> Any:
     from reports.formats.message_view import json_value, text_lines
 
     if form == "json":
         from analyser.registry.tables import SCHEMA_VERSION
         from analyser.words import json_text
 
-        values = [json_value(_view(index, row, payload=payload), hex_bytes) for row in rows]
+        values = [json_value(_view(index, row, names, payload=payload), hex_bytes) for row in rows]
         yield json_text({"schema_version": SCHEMA_VERSION, "messages": values}, indent=2) + "\n"
         return
     for place, row in enumerate(rows):
         yield "\n" if place else ""
-        for line in text_lines(_view(index, row, payload=payload), terminal_width(), hex_bytes):
+        for line in text_lines(_view(index, row, names, payload=payload), terminal_width(), hex_bytes):
             yield line + "\n"
 
 
-def _view(index: Index, row: MessageRow, *, payload: bool) -> MessageView:
+def _names(hosts: tuple[str, ...]) -> AddressNames | None:
+    if not hosts:
+        return None
+    from analyser.options import ReadOptions
+    from analyser.reading.address_names import named_addresses
+
+    return named_addresses(ReadOptions(hosts=hosts))
+
+
+def _view(index: Index, row: MessageRow, names: AddressNames | None, *, payload: bool) -> MessageView:
     from analyser.evidence.bytes import BytesGone
     from reports.formats.message_view import view_message
 
     try:
-        return view_message(index, row, payload=payload)
+        view = view_message(index, row, payload=payload)
     except BytesGone as error:
         raise CallerError(f"{error}; the capture changed since it was indexed, try --no-index") from error
+    if names is None:
+        return view
+    from analyser.owners.owner import owner_words
+
+    found = (names.at(address, row.ts_ns)[0] for address, _ in (row.flow.client, row.flow.server))
+    client, server = ("" if one is None else owner_words(one) for one in found)
+    return view._replace(client=client, server=server)

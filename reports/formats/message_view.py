@@ -33,7 +33,7 @@ _NOTES = {
 class MessageView(NamedTuple):
     """All that is shown of a message. files: names by index. partner: the other message of its exchange.
 
-    error_names: code -> name, of the protocol.
+    error_names: code -> name, of the protocol. client, server: who they are in words; empty where nobody says.
     """
 
     row: MessageRow
@@ -42,6 +42,8 @@ class MessageView(NamedTuple):
     files: Sequence[str]
     partner: MessageRow | None
     error_names: dict[int, str]
+    client: str = ""
+    server: str = ""
 
 
 class FieldLine(NamedTuple):
@@ -103,7 +105,7 @@ def json_value(view: MessageView, hex_bytes: int) -> dict[str, Any]:
         return _json_logged(view)
     shown = view.content.data[:hex_bytes]
     return {
-        **_json_head(row),
+        **_json_head(view),
         "stream_offset": row.stream_offset,
         "length_bytes": row.length_bytes,
         "complete": row.complete,
@@ -122,8 +124,9 @@ def json_value(view: MessageView, hex_bytes: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _json_head(row: MessageRow) -> dict[str, Any]:
+def _json_head(view: MessageView) -> dict[str, Any]:
     """What is told of a message wherever it was read."""
+    row = view.row
     return {
         "message_id": row.message_id().text(),
         "flow_id": row.flow.flow_id,
@@ -133,6 +136,7 @@ def _json_head(row: MessageRow) -> dict[str, Any]:
         "operation": row.operation,
         "version": row.version,
         "ts": time_text(row.ts_ns),
+        **{f"{name}_owner": who for name, who in (("client", view.client), ("server", view.server)) if who},
     }
 
 
@@ -141,7 +145,7 @@ def _json_logged(view: MessageView) -> dict[str, Any]:
     row = view.row
     file, line = split_packet(row.packet_last)
     return {
-        **_json_head(row),
+        **_json_head(view),
         "file": view.files[file],
         "line": line,
         "error": row.error,
@@ -162,6 +166,9 @@ def _head(view: MessageView, width: int) -> Iterator[str]:
     size = "" if row.length_bytes is None else f", {row.length_bytes} bytes"
     yield shortened(f"  what     {visible(what)}{size}", width)
     yield f"  from     {sender} to {receiver}" + (f" ({row.flow.encapsulation})" if row.flow.encapsulation else "")
+    for name, who in (("client", view.client), ("server", view.server)):
+        if who:
+            yield shortened(f"  {name}   {visible(who)}", width)
     yield f"  time     {time_text(row.ts_ns)}"
     yield f"  {'line' if row.length_bytes is None else 'packets':7}  {packets_text(view)}"
     if view.partner is not None:
