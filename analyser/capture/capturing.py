@@ -8,6 +8,7 @@ input does.
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import signal
@@ -17,11 +18,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from analyser.capture.naming import Naming
 from analyser.capture.outlet import CAPTURE, LINE, PACKETS, STATE, Outlet
 from analyser.capture.pcapng_write import packet_blocks, section, statistics
 from analyser.capture.privileges import CAP_DAC_OVERRIDE, CAP_NET_RAW, NOBODY, Fence, confine, invoking_user, may
 from analyser.capture.ring import NoInterfaceError, Ring, interface_facts
 from analyser.capture.ring_files import RingFiles, WritingStoppedError
+from analyser.capture.syn_watch import SynWatch
 
 STATE_EVERY_S = 0.25
 RETRY_EVERY_S = 0.25
@@ -34,13 +37,17 @@ _NUMBERS = "; the file has them, so its later packets have other numbers than ar
 @dataclass(frozen=True, slots=True)
 class CaptureJob:
     """What to capture. program: lines of the filter. write: path of a file, None for none; most_bytes, most_files: see
-    `RingFiles`. ring_bytes: of each interface, in the kernel. backlog_bytes: held for an analysis that is behind."""
+    `RingFiles`. owners: are the owners of connections looked up? syn_program: lets SYNs through, for `syn_watch.py`;
+    without it connections that are over soon have no owner. ring_bytes: of each interface, in the kernel.
+    backlog_bytes: held for an analysis that is behind."""
 
     interfaces: tuple[str, ...]
     program: tuple[tuple[int, int, int, int], ...] = ()
     write: str | None = None
     most_bytes: int = 0
     most_files: int = 0
+    owners: bool = False
+    syn_program: tuple[tuple[int, int, int, int], ...] = ()
     ring_bytes: int = 64 << 20
     backlog_bytes: int = 256 << 20
 
@@ -49,7 +56,8 @@ def main() -> None:
     """Run the job in the first argument."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     told = json.loads(sys.argv[1])
-    told["program"] = tuple(tuple(line) for line in told["program"])
+    for name in ("program", "syn_program"):
+        told[name] = tuple(tuple(line) for line in told[name])
     job = CaptureJob(**told)
     with suppress(BrokenPipeError):
         Capturing(job, Outlet(sys.stdout.fileno(), job.backlog_bytes)).run(sys.stdin.fileno())
@@ -73,6 +81,8 @@ class Capturing:
         self._told: tuple[list[int], int] = ([], 0)
         self._packets = self._dropped_on_way = 0
         self._due_s = self._retry_s = 0.0
+        self._naming: Naming | None = None
+        self._syns: list[SynWatch | None] = [None] * len(job.interfaces)
         started = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         self._files: RingFiles | None = None
         if job.write is not None:
@@ -80,6 +90,7 @@ class Capturing:
 
     def run(self, stop: int) -> None:
         """Capture until `stop`, a descriptor, ends; then pass on what is still in the rings."""
+        self._start_naming()
         self._open_rings(first=True)
         _give_up_rights(self._job.write)
         self._begin()  # who sees the file may rely on packets being captured
@@ -90,11 +101,20 @@ class Capturing:
         while time.monotonic() < until:
             self._wait(None)
             self._take()
+        self._pass_on_named(all_there_is=True)
         self._tell_drops()
         if self._files is not None:
             self._files.close()
         self._send_state()
         self._outlet.finish()
+
+    def _start_naming(self) -> None:
+        """While this process still has its rights, which the program that looks owners up keeps some of."""
+        if self._job.owners:
+            try:
+                self._naming = Naming()
+            except OSError as error:
+                self._say(f"owners of connections are not known: no program that looks them up: {error.strerror}")
 
     def _head(self) -> bytes:
         return section(list(zip(self._job.interfaces, self._link_types, strict=True)))
@@ -125,8 +145,15 @@ class Capturing:
                 ring.close()
                 continue
             self._rings[place] = ring
+            self._watch_syns(place)
             if not first:
                 self._say(f"interface {name} is back")
+
+    def _watch_syns(self, place: int) -> None:
+        """Without it owners are asked for when packets come out of the ring."""
+        if self._naming is not None and self._job.syn_program:
+            with suppress(OSError, NoInterfaceError):
+                self._syns[place] = SynWatch(self._job.interfaces[place], self._job.syn_program)
 
     def _wait(self, stop: int | None) -> bool:
         """Wait for packets or for room in the pipe; True when it is time to stop."""
@@ -138,7 +165,18 @@ class Capturing:
             poll.register(stop, select.POLLIN)
         if self._outlet.held_bytes:
             poll.register(sys.stdout.fileno(), select.POLLOUT)
-        ready = {descriptor for descriptor, _ in poll.poll(int(STATE_EVERY_S * 1000 / 5))}
+        wait_s = STATE_EVERY_S / 5
+        if self._naming is not None:
+            wait_s = min(wait_s, self._naming.wait_s())
+            if self._naming.program is not None:
+                poll.register(self._naming.program, select.POLLIN)
+        syns = [watch for watch in self._syns if watch is not None]
+        for watch in syns:
+            poll.register(watch, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(math.ceil(wait_s * 1000))}
+        for watch in syns:
+            if self._naming is not None and watch.fileno() in ready:
+                self._naming.begun(watch.begun())
         self._outlet.flush()
         return stop in ready
 
@@ -152,14 +190,32 @@ class Capturing:
         if len(self._rings) > 1:
             found.sort(key=lambda entry: int(entry[0].ts_ns[0]))
         for packets, place in found:
-            piece = b"".join(packet_blocks(packets, place))
-            if self._files is not None and self._files.full(len(piece)):
-                self._tell_drops()
-                self._before, self._dropped_on_way = self._drops(), self._outlet.dropped
-                self._begin()
-            self._packets += len(packets.start)
-            self._write(piece)
-            self._outlet.send(PACKETS, piece, len(packets.start))
+            if self._naming is None:
+                self._pass_on(b"".join(packet_blocks(packets, place)), len(packets.start))
+            else:
+                self._naming.take(packets, place, self._link_types[place])
+        self._pass_on_named()
+
+    def _pass_on_named(self, all_there_is: bool = False) -> None:
+        """Blocks that waited for owners of connections, with these."""
+        if self._naming is not None:
+            self._naming.hear()
+            for held in self._naming.ready(all_there_is):
+                self._pass_on(self._naming.pcapng(held), len(held.packets.start))
+            for remark in self._naming.remarks:
+                self._say(remark)
+            self._naming.remarks.clear()
+
+    def _pass_on(self, piece: bytes, packets: int) -> None:
+        if self._files is not None and self._files.full(len(piece)):
+            self._tell_drops()
+            self._before, self._dropped_on_way = self._drops(), self._outlet.dropped
+            self._begin()
+            if self._naming is not None:
+                self._naming.tell_again()
+        self._packets += packets
+        self._write(piece)
+        self._outlet.send(PACKETS, piece, packets)
 
     def _write(self, piece: bytes) -> None:
         if self._files is not None:
@@ -195,6 +251,9 @@ class Capturing:
             self._dropped[place] += ring.dropped()
             ring.close()
             self._rings[place] = None
+            if (syns := self._syns[place]) is not None:
+                syns.close()
+                self._syns[place] = None
             self._say(f"interface {ring.name} went away; waiting for it to come back")
 
     def _drops(self) -> list[int]:

@@ -61,6 +61,12 @@ def packet_blocks(packets: LinkPackets, interface: int) -> list[memoryview]:
     return [view[first:last] for first, last in zip((start - HEADER_BYTES).tolist(), ends, strict=True)]
 
 
+def with_options(block: memoryview, options: bytes) -> bytes:
+    """The block of a packet, which has no options, with some. options: whole ones, without an end mark."""
+    length = struct.pack("=I", len(block) + len(options) + len(_end()))
+    return b"".join((block[:4], length, block[8:-TRAILER_BYTES], options, _end(), length))
+
+
 def _block(kind: int, body: bytes) -> bytes:
     length = struct.pack("=I", len(body) + 12)
     return struct.pack("=I", kind) + length + body + length

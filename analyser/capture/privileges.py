@@ -17,7 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_SETGID, CAP_SETUID, CAP_NET_RAW = 0, 1, 6, 7, 13
+CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETGID, CAP_SETUID, CAP_NET_RAW = 0, 1, 2, 6, 7, 13
+CAP_SYS_PTRACE = 19
 NOBODY = "nobody"
 _NOBODY_ID = 65534
 _SET_KEEPCAPS, _CAPBSET_DROP, _SET_NO_NEW_PRIVS, _CAP_AMBIENT, _AMBIENT_CLEAR_ALL = 8, 24, 38, 47, 4
@@ -47,6 +48,7 @@ class User(NamedTuple):
 class Fence(NamedTuple):
     """Where a process may still go. write: folders it may change; empties: folders of which it may remove empty ones;
     read: what it may read beside the program and the system; keep: capabilities; network: may it open TCP connections?
+    files: are files and connections fenced at all? Who is fenced may not look into other processes.
     """
 
     write: Sequence[Path | int] = ()
@@ -54,6 +56,7 @@ class Fence(NamedTuple):
     read: Sequence[Path] = ()
     keep: Sequence[int] = ()
     network: bool = False
+    files: bool = True
 
 
 def invoking_user() -> User | None:
@@ -105,7 +108,7 @@ def confine(user: User | None, fence: Fence) -> bool:
     """
     if sys.platform != "linux":
         return False
-    ruleset = _landlock(fence)  # folders are named while they are in reach
+    ruleset = _landlock(fence) if fence.files else None  # folders are named while they are in reach
     if user is not None:
         _become(user, fence.keep)
     else:

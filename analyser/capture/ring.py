@@ -122,24 +122,20 @@ class Ring:
         self._dropped = 0
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM if name == ANY else socket.SOCK_RAW, 0)
         try:
-            self._memory = self._prepare(program, bool(flags & _IS_LOOPBACK), ring_bytes)
+            self._memory = self._prepare(program, flags, ring_bytes)
             if name == ANY:
-                _bind_to_all(self._socket)
+                bind_to_all(self._socket)
             else:
                 self._socket.bind((name, _ALL_PROTOCOLS))
         except BaseException:
             self._socket.close()
             raise
 
-    def _prepare(self, program: FilterProgram, loopback: bool, ring_bytes: int) -> mmap.mmap:
+    def _prepare(self, program: FilterProgram, flags: int, ring_bytes: int) -> mmap.mmap:
         """Everything is set before the socket is bound, so that no packet comes unfiltered."""
         self._socket.setsockopt(_SOL_PACKET, _VERSION, _TPACKET_V3)
-        if program:
-            code = array.array("B", b"".join(struct.pack("=HBBI", *line) for line in program))
-            address, _ = code.buffer_info()
-            self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", len(program), address))
-        if loopback:  # what leaves through this interface comes back through it
-            self._socket.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
+        attach(self._socket, program)
+        ignore_outgoing(self._socket, flags)
         frame_bytes = 2048  # only has to divide the block: packets may be larger
         shape = (BLOCK_BYTES, self._blocks, frame_bytes, ring_bytes // frame_bytes, RETIRE_MS, 0, 0)
         self._socket.setsockopt(_SOL_PACKET, _RX_RING, struct.pack("=7I", *shape))
@@ -185,8 +181,22 @@ class Ring:
         return int(_NEXT(self._memory, self._next * BLOCK_BYTES + 8)[0])
 
 
-def _bind_to_all(packets: socket.socket) -> None:
-    """Python binds to named interfaces only."""
+def attach(packets: socket.socket, program: FilterProgram) -> None:
+    """Let the kernel pass only what the program lets through; an empty one lets all."""
+    if program:
+        code = array.array("B", b"".join(struct.pack("=HBBI", *line) for line in program))
+        address, _ = code.buffer_info()
+        packets.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", len(program), address))
+
+
+def ignore_outgoing(packets: socket.socket, flags: int) -> None:
+    """What leaves through a loopback interface comes back through it. flags: of the interface."""
+    if flags & _IS_LOOPBACK:
+        packets.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
+
+
+def bind_to_all(packets: socket.socket) -> None:
+    """To all interfaces; Python binds to named ones only."""
     address = struct.pack("=HHiHBB8x", socket.AF_PACKET, socket.htons(_ALL_PROTOCOLS), 0, 0, 0, 0)
     library = ctypes.CDLL(None, use_errno=True)
     if library.bind(packets.fileno(), address, len(address)):

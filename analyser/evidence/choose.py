@@ -16,6 +16,7 @@ from analyser.capture.reader import Packets, read_packets
 from analyser.evidence.clear import Clear
 from analyser.evidence.hiding import Hidden
 from analyser.evidence.rows import FlowRow, MessageRow
+from analyser.evidence.told import EndsTold, Option, comments_of
 from analyser.evidence.write import OutPacket
 from dissectors.core.model import packet_of, split_packet
 
@@ -40,7 +41,7 @@ class FlowChoice:
     """What is wanted of one flow. end: the first packet of the next flow on the same ports.
 
     hidden: what is overwritten of what the client and the server sent; None for nothing. clear: what is written in the
-    place of its packets; None for themselves.
+    place of its packets; None for themselves. told: what the capture says of its ends.
     """
 
     flow: FlowRow
@@ -49,6 +50,7 @@ class FlowChoice:
     hidden: tuple[Hidden, Hidden] | None = None
     clear: Clear | None = None
     handshake: int = 0
+    told: EndsTold = field(default_factory=EndsTold)
 
 
 @dataclass(slots=True)
@@ -95,9 +97,12 @@ def chosen_packets(choice: Choice, sources: Sequence[Source], places: Sequence[P
         start = split_packet(first)[1] if file == split_packet(first)[0] else 1
         begin = begin_at(sources[file], start, places[file])
         finder = _PairFinder(choice)
-        for packets in read_packets(begin.source, finder.endpoints, CaptureStats(sources[file].name), LIMITS):
+        stats = CaptureStats(sources[file].name)
+        for packets in read_packets(begin.source, finder.endpoints, stats, LIMITS):
             base = packet_of(file, begin.skipped)
-            yield from _of_block(choice, packets, base, finder.flows())
+            # Nobody looks for credentials in what people wrote.
+            comments = {} if choice.redacting else comments_of(stats, packets)
+            yield from _of_block(choice, packets, base, finder.flows(), comments)
             if base + packets.records.first_packet + len(packets.records.start) > last + 1:
                 break
 
@@ -126,8 +131,13 @@ class _PairFinder:
 
 
 def _of_block(
-    choice: Choice, packets: Packets, base: int, flows: Sequence[tuple[int, bool, FlowChoice]]
+    choice: Choice,
+    packets: Packets,
+    base: int,
+    flows: Sequence[tuple[int, bool, FlowChoice]],
+    options: dict[int, list[Option]],
 ) -> Iterator[OutPacket]:
+    """options: what packets have by their rows; owners come to it."""
     batch, records = packets.batch, packets.records
     here = range(base + records.first_packet, base + records.first_packet + len(records.start))
     unknown = _refuse if choice.redacting else None
@@ -139,14 +149,18 @@ def _of_block(
             if not one.flow.key <= packet < one.end:
                 continue
             from_client = bool(batch.from_low[at]) == is_low
+            one.told.see(packets, packet - here.start, int(not from_client))
             if packet in choice.packets or _is_wanted(one, packet, from_client, int(batch.flags[at])):
                 rows[packet - here.start] = _redaction(one, batch, at, from_client, packets)
+                options.setdefault(packet - here.start, []).extend(one.told.options(int(not from_client)))
                 if one.clear is not None:
                     side, flags, window = int(not from_client), int(batch.flags[at]), int(batch.window[at])
                     clear[packet - here.start] = one.clear.packets(packet, side, flags, window)
     for row in sorted(rows):
+        own = options.get(row, [])
         for made in clear.get(row, ()):
-            yield OutPacket(int(records.ts_ns[row]), _ETHERNET, len(made), made, choice.comment)
+            yield OutPacket(int(records.ts_ns[row]), _ETHERNET, len(made), made, choice.comment, own)
+            own = []
         if row in clear:
             continue
         start, size = int(records.start[row]), int(records.captured[row])
@@ -159,7 +173,8 @@ def _of_block(
             if not readable:
                 continue
         link = records.link_type if isinstance(records.link_type, int) else int(records.link_type[row])
-        yield OutPacket(int(records.ts_ns[row]), link, max(int(records.wire[row]), size), bytes(data), choice.comment)
+        wire = max(int(records.wire[row]), size)
+        yield OutPacket(int(records.ts_ns[row]), link, wire, bytes(data), choice.comment, own)
 
 
 def _refuse(_: bytearray) -> bool:

@@ -6,24 +6,27 @@ Times keep nanoseconds, cut packets their original length. Source: draft-ietf-op
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import BinaryIO, NamedTuple
 
 _PCAP_NS, _BYTE_ORDER, _UNKNOWN_LENGTH = 0xA1B23C4D, 0x1A2B3C4D, 0xFFFFFFFFFFFFFFFF
 _SECTION, _INTERFACE, _PACKET, _SECRETS = 0x0A0D0D0A, 1, 6, 10
 _TLS_KEY_LOG = 0x544C534B
-_COMMENT, _APPLICATION, _TSRESOL = 1, 4, 9
+COMMENT, _APPLICATION, _TSRESOL = 1, 4, 9
 # An option's length has 16 bits.
 _MAX_COMMENT_BYTES = 60_000
 
 
 class OutPacket(NamedTuple):
-    """One packet to write; wire_bytes is its length before it was cut."""
+    """One packet to write; wire_bytes is its length before it was cut. options: of its block, beside the comment, as
+    (code, little-endian value)."""
 
     ts_ns: int
     link_type: int
     wire_bytes: int
     data: bytes
     comment: str
+    options: Sequence[tuple[int, bytes]] = ()
 
 
 class PcapngWriter:
@@ -33,7 +36,7 @@ class PcapngWriter:
         self._file = file
         self._interfaces: dict[int, int] = {}
         body = struct.pack("<IHHQ", _BYTE_ORDER, 1, 0, _UNKNOWN_LENGTH)
-        self._block(_SECTION, body + _options([(_COMMENT, comment.encode()), (_APPLICATION, b"wirewitness")]))
+        self._block(_SECTION, body + _options([(COMMENT, comment.encode()), (_APPLICATION, b"wirewitness")]))
 
     def secrets(self, lines: bytes) -> None:
         """A key log of TLS, before the packets that it opens."""
@@ -49,8 +52,9 @@ class PcapngWriter:
         head = struct.pack(
             "<IIIII", number, packet.ts_ns >> 32, packet.ts_ns & 0xFFFFFFFF, len(packet.data), packet.wire_bytes
         )
-        options = _options([(_COMMENT, packet.comment.encode())]) if packet.comment else b""
-        self._block(_PACKET, head + _padded(packet.data) + options)
+        options = [(COMMENT, packet.comment.encode())] if packet.comment else []
+        options += packet.options
+        self._block(_PACKET, head + _padded(packet.data) + (_options(options) if options else b""))
 
     def _block(self, kind: int, body: bytes) -> None:
         length = struct.pack("<I", len(body) + 12)
@@ -71,7 +75,7 @@ class PcapWriter:
         self._file.write(packet.data)
 
 
-def _options(options: list[tuple[int, bytes]]) -> bytes:
+def _options(options: Sequence[tuple[int, bytes]]) -> bytes:
     parts = [
         struct.pack("<HH", code, len(value)) + _padded(value)
         for code, whole in options

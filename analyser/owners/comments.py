@@ -21,7 +21,7 @@ from typing import NamedTuple
 # Keys by the first key of a comment. Older versions write Command and TID.
 _KINDS: dict[str, tuple[str, ...]] = {
     "PID": ("PID", "Cmd", "Command"),
-    "UserId": ("UserId", "GroupId"),
+    "UserId": ("UserId", "GroupId", "UserName"),
     "ContainerName": ("ContainerName", "ContainerId"),
     "PodName": ("PodName", "PodNamespace"),
     "ThreadId": ("ThreadId", "ThreadName"),
@@ -60,7 +60,7 @@ def said(comment: bytes) -> Said | None:
     return Said(
         pid=_number(found.get("PID")),
         command=command or None,
-        user=found.get("UserId") if _number(found.get("UserId")) else None,
+        user=found.get("UserName") or (found.get("UserId") if _number(found.get("UserId")) is not None else None),
         container=found.get("ContainerName") or (found.get("ContainerId") or "")[:_SHORT_ID] or None,
         pod=found.get("PodName") or None,
         namespace=found.get("PodNamespace") or None,

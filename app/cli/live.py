@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 @click.option("--write", metavar="FILE", help="Keep the raw packets in FILE (pcapng).")
 @click.option("--rotate", type=RotationType(), metavar="SIZE,COUNT",
               help="Write files of SIZE (100MB) and keep the last COUNT of them.")  # fmt: skip
+@click.option("--no-owners", is_flag=True, help="Do not ask the kernel which processes own the connections.")
 @click.option("--share", type=click.Path(file_okay=False), metavar="FOLDER",
               help="Keep the newest tables in FOLDER: `wirewitness dashboard FOLDER` follows them.")  # fmt: skip
 @click.option("--keep", type=DurationType(), default="1h", show_default=True, metavar="TIME",
@@ -67,6 +68,7 @@ def live(
     duration: float | None,
     write: str | None,
     rotate: tuple[int, int] | None,
+    no_owners: bool,
     share: str | None,
     keep: float,
     form: str,
@@ -90,10 +92,10 @@ def live(
       tail -n +1 -F kafka-request.log | wirewitness live -r -     (a broker's request log as it grows, rotated or not)
     """
     del debug
-    only = {"filter": filter_text, "ports": ports, "write": write, "rotate": rotate}
+    only = {"filter": filter_text, "ports": ports, "write": write, "rotate": rotate, "no-owners": no_owners}
     check_options(interfaces, read, only)
     check_output(write, [], "--write")
-    job = capture_job(interfaces, filter_text, ports or (), write, rotate) if read is None else None
+    job = capture_job(interfaces, filter_text, ports or (), write, rotate, not no_owners) if read is None else None
     from app.cli.live_output import output_for
 
     analysis = state = None

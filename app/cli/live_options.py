@@ -75,8 +75,12 @@ def capture_job(
     ports: Sequence[int],
     write: str | None,
     rotate: tuple[int, int] | None,
+    owners: bool = False,
 ) -> CaptureJob:
-    """The job for these interfaces. CallerError without the right to capture, for a bad filter, a missing interface."""
+    """The job for these interfaces. owners: look up who owns connections.
+
+    CallerError without the right to capture, for a bad filter, a missing interface.
+    """
     from analyser.capture.capturing import CaptureJob
     from analyser.capture.packet_filter import FilterError, both, compiled, of_ports
     from analyser.capture.ring import FILTERED_AS, NoInterfaceError, interface_facts
@@ -94,7 +98,22 @@ def capture_job(
     except (NoInterfaceError, FilterError) as error:
         raise CallerError(str(error)) from error
     most_bytes, most_files = rotate or (0, 0)
-    return CaptureJob(tuple(interfaces), tuple(program), write, most_bytes, most_files)
+    syns = _syn_program(text) if owners else ()
+    return CaptureJob(tuple(interfaces), tuple(program), write, most_bytes, most_files, owners, syns)
+
+
+def _syn_program(text: str) -> tuple[tuple[int, int, int, int], ...]:
+    """What lets through the SYNs among the packets of this filter; empty where it needs the link layer."""
+    from analyser.capture.packet_filter import FilterError, both, compiled
+    from analyser.capture.ring import COOKED, FILTERED_AS
+    from analyser.capture.syn_watch import SYN_FILTER, SYN_PROGRAM
+
+    if not text:
+        return tuple(SYN_PROGRAM)
+    try:
+        return tuple(compiled(both(text, SYN_FILTER), FILTERED_AS[COOKED]))
+    except FilterError:
+        return ()
 
 
 def check_options(interfaces: Sequence[str], read: str | None, only_interfaces: dict[str, Any]) -> None:

@@ -70,6 +70,11 @@ class Process:
                 start_new_session=True,
             )
 
+    @property
+    def pid(self) -> int:
+        """Of the program that was started: what runs it (setpriv, ip netns exec) becomes it."""
+        return self._popen.pid
+
     def events(self) -> list[dict[str, Any]]:
         """Return the JSON lines printed so far."""
         return read_events(self.stdout_path)

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pandas  # noqa: F401  with it Arrow makes Python values of times in nanoseconds
 import pytest
 
 import analyser
@@ -124,13 +125,28 @@ def test_live_says_what_its_own_file_says(tmp_path: Path) -> None:
         ):
             text.wait_for(first)
             lines.wait_for(second)
-            for process in loads([server, hosts["client"]], endpoints, tmp_path, stack):
+            started = loads([server, hosts["client"]], endpoints, tmp_path, stack)
+            for process in started:
                 process.finish(120)
                 assert process.named_events("done")[0]["operations"] >= LEAST_OPERATIONS, process.name
             report, _ = text.end()
             told, _ = lines.end()
     assert report == run_program("analyse", str(first), "--quiet").stdout.decode()
     compare_lines([json.loads(line) for line in told.splitlines()], second)
+    for file in (first, second):
+        compare_owners(file, {process.pid for process in started})
+
+
+def compare_owners(file: Path, clients: set[int]) -> None:
+    """Connections have the processes that hold them, at both ends: all run on one kernel, in several namespaces."""
+    with analyser.read(file, tables=("flows",)) as analysis:
+        flows = [row for row in analysis.arrow("flows").to_pylist() if row["protocol"] in ("kafka", "mqtt", "mongo")]
+    assert {row["client_pid"] for row in flows if row["client_pid"] is not None} == clients
+    servers = {(row["protocol"], row["server_process"].split(" (")[0]) for row in flows if row["server_process"]}
+    assert {("kafka", "java kafka.Kafka"), ("mqtt", "mosquitto")} <= servers
+    assert len({row["server_process"] for row in flows if row["server_process"]}) == 3
+    named = [row for row in flows if row["client_pid"] is not None]
+    assert len(named) > 0.8 * len(flows)
 
 
 def facts(exchange: dict[str, Any]) -> str:
