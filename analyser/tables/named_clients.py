@@ -135,7 +135,7 @@ def owners_of(
     if ports:
         query = (
             f"SELECT client_address, client_port, {_COLUMNS}, min(ts_first), max(ts_last) FROM flows "
-            f"WHERE {chosen} AND list_contains({literal(ports)}, client_port) GROUP BY ALL"
+            f"WHERE {chosen} AND client_port IN ({', '.join(map(str, ports))}) GROUP BY ALL"
         )
         for address, port, *values in con.execute(_in_ns(query)).fetchall():
             found.by_client.setdefault(Client(address, None, port), []).append(_was(values))
