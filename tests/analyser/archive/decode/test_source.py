@@ -11,7 +11,8 @@ import pytest
 
 import analyser
 from analyser.archive.decode.chunks import Chunk, opened
-from analyser.archive.decode.source import FORMAT, PacketReader, SourceOptions, _jobs, local_tables, register
+from analyser.archive.decode.source import FORMAT, PacketReader, _jobs, register
+from analyser.archive.decode.table_reader import SourceOptions, local_tables
 from analyser.capture import CaptureError, EndpointTable
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES, arrow_schema
