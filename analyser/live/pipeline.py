@@ -37,6 +37,8 @@ Row: TypeAlias = dict[str, Any]
 
 # Rows leave in so many parts of the time that they stay.
 _SPANS = 8
+# Sightings of owners at connections; each takes some 300 bytes.
+_MOST_OWNERS = 100_000
 
 
 class LivePipeline(Pipeline):
@@ -120,6 +122,9 @@ class LivePipeline(Pipeline):
         if now_ns is not None:
             self.rolling.forget(now_ns - self._kept.age_ns, self._kept.rows)
             self.result.flows.forget(now_ns - self._kept.age_ns, self._kept.flows)
+            for stats in self._captures():
+                if len(stats.owners) > _MOST_OWNERS:
+                    stats.owners.keep_newest(_MOST_OWNERS // 2)
             known = pa.array([*self._protocols, *self.result.flows.first_packets], pa.int64())
             for table in self.rolling.rolling:
                 table.forget_flows(known)

@@ -75,6 +75,15 @@ class OwnersSeen:
         else:
             self.dropped += 1
 
+    def keep_newest(self, most: int) -> None:
+        """Of more than so many sightings let go of those that were seen last longest ago, for runs without an end."""
+        if len(self._rows) <= most:
+            return
+        newest = sorted(self, key=lambda one: one.last_ns)[-most:]
+        self._numbers, self._rows = {}, {}
+        for one in newest:
+            self.add(*one)
+
     def merge(self, other: OwnersSeen) -> None:
         """What somebody else saw, of another part of the packets, too."""
         for seen in other:
