@@ -95,7 +95,9 @@ def named_findings(con: duckdb.DuckDBPyConnection, findings: pa.Table, tables: I
     times = [findings.column(name).cast(pa.int64()).to_pylist() for name in ("ts_first", "ts_last")]
     numbers = [json.loads(row["numbers"]) for row in rows]
     clients = [_clients(one) for one in numbers]
-    owners = owners_of(con, {client for found in clients for client in found}, rows_of_text(rows), set(tables))
+    owners = owners_of(
+        con, {client for found in clients for client in found}, _endpoints_of(rows, numbers), set(tables)
+    )
     if not owners.by_client:
         return findings
     told: dict[str, list[str]] = {"sentence": [], "numbers": []}
@@ -110,9 +112,14 @@ def named_findings(con: duckdb.DuckDBPyConnection, findings: pa.Table, tables: I
     return findings
 
 
-def rows_of_text(rows: Iterable[Mapping[str, Any]]) -> set[tuple[str, int]]:
-    """Addresses with ports that sentences name."""
-    return {(address, port) for row in rows for address, port, _, _ in _endpoints(row["sentence"]) if port is not None}
+def _endpoints_of(rows: Iterable[Mapping[str, Any]], numbers: Iterable[Any]) -> set[tuple[str, int]]:
+    """Addresses with ports that sentences and numbers name."""
+    found = {(address, port) for row in rows for address, port, _, _ in _endpoints(row["sentence"]) if port is not None}
+    for element in (element for one in numbers for element in _elements(one)):
+        client, port = _client(element), element.get("port")
+        if client is not None and isinstance(port, int):
+            found.add((client.address, port))
+    return found
 
 
 def owners_of(

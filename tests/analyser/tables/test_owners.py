@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from pathlib import Path
 from typing import Any
@@ -184,3 +185,16 @@ def test_several_processes_at_one_end_are_not_told_apart(tmp_path: Path) -> None
 def test_file_that_names_no_address_is_refused(tmp_path: Path) -> None:
     with pytest.raises(analyser.CaptureError, match="does not name addresses"):
         analyser.read(SAMPLE, options=hosts(tmp_path, "hello"))
+
+
+def test_clients_that_are_named_with_their_ports(tmp_path: Path) -> None:
+    sample = ROOT / "sample_pcaps" / "mqtt_faults.pcapng"
+    with analyser.read(sample, options=hosts(tmp_path, "10.77.0.11 sensor-host\n10.77.0.2 broker\n")) as analysis:
+        found = [row for row in analysis.findings().itertuples() if "client tracker at" in row.sentence.lower()]
+    assert found
+    for row in found:
+        assert re.search(r"lient tracker at 10\.77\.0\.11:\d+ \(host sensor-host\)", row.sentence)
+        assert "(host broker)" not in row.sentence
+        assert {one["host"] for one in json.loads(row.numbers)["clients"] if one["address"] == "10.77.0.11"} == {
+            "sensor-host"
+        }
