@@ -6,14 +6,9 @@ from __future__ import annotations
 
 from app.dashboard.opened import Selected
 from reports.questions.columns import Column
-from reports.questions.owners import OWNER
-
-_ANYBODY = (
-    "select 1 from exchanges where client_process is not null or client_pod is not null or client_host is not null "
-    "limit 1"
-)
+from reports.questions.owners import OWNER, is_anybody_named
 
 
 def with_owners(source: Selected, columns: tuple[Column, ...]) -> tuple[Column, ...]:
     """The columns, without that of owners where nobody is named."""
-    return columns if source.rows(_ANYBODY) else tuple(column for column in columns if column != OWNER)
+    return columns if is_anybody_named(source) else tuple(column for column in columns if column != OWNER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reports.questions.columns import Column
+from reports.questions.source import Source, rows
 
 # Where a capture or a file names processes, pods or hosts.
 OWNER = Column("client_owner", "Owner")
@@ -12,3 +13,10 @@ _OF_ROW = "nullif(concat_ws(', ', coalesce('pod ' || client_pod, 'host ' || clie
 OWNERS = (
     f"min({_OF_ROW}) || if(count(DISTINCT {_OF_ROW}) > 1, ' or ' || (count(DISTINCT {_OF_ROW}) - 1) || ' more', '')"
 )
+_NAMED = " OR ".join(f"client_{name} IS NOT NULL" for name in ("process", "pod", "host"))
+_ANYBODY = f"SELECT 1 FROM flows WHERE {_NAMED} LIMIT 1"
+
+
+def is_anybody_named(source: Source) -> bool:
+    """Does a capture or a file name any process, pod or host of clients?"""
+    return bool(rows(source, _ANYBODY))
