@@ -21,6 +21,7 @@ from analyser.live.copies import Copy
 from analyser.live.rates import Rates
 from analyser.live.rolling import Kept, RollingStore
 from analyser.options import ReadOptions
+from analyser.owners.seen import End
 from analyser.reading.address_names import named_addresses
 from analyser.reading.facts import file_label, flow_row
 from analyser.reading.pipeline import Pipeline
@@ -122,13 +123,19 @@ class LivePipeline(Pipeline):
         if now_ns is not None:
             self.rolling.forget(now_ns - self._kept.age_ns, self._kept.rows)
             self.result.flows.forget(now_ns - self._kept.age_ns, self._kept.flows)
-            for stats in self._captures():
-                if len(stats.owners) > _MOST_OWNERS:
-                    stats.owners.keep_newest(_MOST_OWNERS // 2)
+            self._forget_owners()
             known = pa.array([*self._protocols, *self.result.flows.first_packets], pa.int64())
             for table in self.rolling.rolling:
                 table.forget_flows(known)
         gc.collect()
+
+    def _forget_owners(self) -> None:
+        """A connection that stands keeps its owners, however long ago these were told."""
+        for stats in self._captures():
+            if len(stats.owners) > _MOST_OWNERS:
+                both = (self._endpoints[flow.pair] for flow in self._flows.open_flows())
+                kept = {end for one in both for end in _ends(one[:2], one[2:4], one.encapsulation)}
+                stats.owners.keep_newest(_MOST_OWNERS // 2, kept)
 
     def ask(self, question: Callable[[Analysis, int | None], Answer], asked: Kept, nice: int = 0) -> Copy[Answer]:
         """Ask about the capture so far: question(analysis, cut) gets the rows that `asked` says; cut: no row from
@@ -164,10 +171,12 @@ class LivePipeline(Pipeline):
         packets = sorted(filter(self._is_open, raw.column(FLOW).unique().to_pylist()))
         rows = [self._flow_row(packet) for packet in packets]
         flows = pa.Table.from_pylist(rows, arrow_schema("flows")).append_column(FLOW, pa.array(packets, pa.int64()))
-        if self._address_names is not None:
+        ends = {end for row in rows for end in _ends_of(row)}
+        seen = [found for stats in self._captures() if len(found := stats.owners.some(ends))]
+        if seen or self._address_names is not None:
             from analyser.tables.flow_owners import with_owners
 
-            flows, _ = with_owners(flows, [], self._address_names)
+            flows, _ = with_owners(flows, seen, self._address_names)
         clusters = pa.array([self.clusters.get(row["flow_id"]) for row in rows], pa.string())
         captures = self._captures()
         files = [file_label(stats.file) for stats in captures]
@@ -217,6 +226,16 @@ class LivePipeline(Pipeline):
         if flow.finished:
             self._ended.append(flow.first_packet)
         self._consuming = None
+
+
+def _ends_of(row: Row) -> tuple[End, End]:
+    """Of a row of `flows`."""
+    client, server = ((row[f"{side}_address"], row[f"{side}_port"]) for side in ("client", "server"))
+    return _ends(client, server, row["encapsulation"] or "")
+
+
+def _ends(one: tuple[str, int], other: tuple[str, int], around: str) -> tuple[End, End]:
+    return End(*one, *other, around), End(*other, *one, around)
 
 
 class LoggedFlows:

@@ -4,7 +4,7 @@ the kernel. Out: the same in rows, each owner once; a fixed amount of them is ke
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -48,16 +48,28 @@ class OwnersSeen:
     undirected: int = 0
     undescribed: int = 0
     _numbers: dict[Owner, int] = field(default_factory=dict)
-    _rows: dict[tuple[End, int], tuple[int, int]] = field(default_factory=dict)
+    _rows: dict[End, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    _count: int = 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._count
 
     def __iter__(self) -> Iterator[Seen]:
         """All that is kept."""
+        yield from self._at(self._rows)
+
+    def some(self, ends: Iterable[End]) -> OwnersSeen:
+        """What was seen at these ends."""
+        found = OwnersSeen()
+        for seen in self._at(ends):
+            found.add(*seen)
+        return found
+
+    def _at(self, ends: Iterable[End]) -> Iterator[Seen]:
         owners = list(self._numbers)
-        for (end, number), (first_ns, last_ns) in self._rows.items():
-            yield Seen(end, owners[number], first_ns, last_ns)
+        for end in ends:
+            for number, (first_ns, last_ns) in self._rows.get(end, {}).items():
+                yield Seen(end, owners[number], first_ns, last_ns)
 
     def add(self, end: End, owner: Owner, first_ns: int, last_ns: int) -> None:
         """The owner was at that end between these times."""
@@ -67,21 +79,26 @@ class OwnersSeen:
                 self.dropped += 1
                 return
             number = self._numbers[owner] = len(self._numbers)
-        known = self._rows.get((end, number))
+        rows = self._rows.get(end, {})
+        known = rows.get(number)
         if known is not None:
-            self._rows[end, number] = (min(known[0], first_ns), max(known[1], last_ns))
-        elif len(self._rows) < MAX_SEEN:
-            self._rows[end, number] = (first_ns, last_ns)
+            rows[number] = (min(known[0], first_ns), max(known[1], last_ns))
+        elif self._count < MAX_SEEN:
+            rows[number] = (first_ns, last_ns)
+            self._rows[end] = rows
+            self._count += 1
         else:
             self.dropped += 1
 
-    def keep_newest(self, most: int) -> None:
-        """Of more than so many sightings let go of those that were seen last longest ago, for runs without an end."""
-        if len(self._rows) <= most:
+    def keep_newest(self, most: int, kept: Collection[End] = ()) -> None:
+        """Of more than so many sightings let go of those that were seen last longest ago, for runs without an end; of
+        those at the `kept` ends of none."""
+        if len(self) <= most:
             return
-        newest = sorted(self, key=lambda one: one.last_ns)[-most:]
-        self._numbers, self._rows = {}, {}
-        for one in newest:
+        newest = sorted(self, key=lambda one: (one.end in kept, one.last_ns))
+        first = min(len(newest) - most, sum(one.end not in kept for one in newest))
+        self._numbers, self._rows, self._count = {}, {}, 0
+        for one in newest[first:]:
             self.add(*one)
 
     def merge(self, other: OwnersSeen) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -35,8 +36,8 @@ while held.recv(1 << 16):
 
 
 @contextmanager
-def live(folder: Path, *words: str) -> Iterator[Path]:
-    """A capture of loopback into a file, which is whole behind the block."""
+def live(folder: Path, *words: str, out: Path | None = None) -> Iterator[Path]:
+    """A capture of loopback into a file, which is whole behind the block. out: gets standard output."""
     if not may_capture():
         pytest.skip("no right to capture (CAP_NET_RAW)")
     written = folder / "written.pcapng"
@@ -49,7 +50,9 @@ def live(folder: Path, *words: str) -> Iterator[Path]:
         yield written
     finally:
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=120)
+        told, err = process.communicate(timeout=120)
+        if out is not None:
+            out.write_bytes(told)
     assert process.returncode == 0, err.decode()
     assert b"fault of wirewitness" not in err
 
@@ -168,3 +171,24 @@ def test_an_end_of_which_only_the_others_packets_are_captured(tmp_path: Path) ->
     assert any(f"PID: {os.getpid()}\\n" in text for text in told)
     with analyser.read(written, tables=["flows"]) as analysis:
         assert analysis.table("flows").shape[0] == 1
+
+
+def test_streamed_exchanges_name_the_process(tmp_path: Path) -> None:
+    """A client of MQTT connects and pings, slowly."""
+    connect, accepted = bytes.fromhex("100f00044d5154540402003c0003616263"), bytes.fromhex("20020000")
+    with listen() as listener:
+        port = listener.getsockname()[1]
+        told = tmp_path / "told.jsonl"
+        with (
+            live(tmp_path, "--ports", str(port), "--decode-as", f"{port}=mqtt", out=told),
+            socket.create_connection(("127.0.0.1", port)) as client,
+            listener.accept()[0] as server,
+        ):
+            for sent, answered in [(connect, accepted), *[(b"\xc0\x00", b"\xd0\x00")] * 60]:
+                client.sendall(sent)
+                time.sleep(0.05)
+                server.sendall(answered)
+            time.sleep(1)
+    rows = [json.loads(line) for line in told.read_text().splitlines()]
+    processes = {row["client_process"] for row in rows if row["type"] == "exchange"}
+    assert any(f"({os.getpid()})" in (one or "") for one in processes)
