@@ -6,7 +6,9 @@ In: captures and a subject. Out: links backwards in time, each with its packets 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +19,9 @@ from app.cli.output import check_output, colour_wanted, result_sink, terminal_wi
 from app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
+    from analyser.evidence.index import Index
     from reports.why.model import Chain
+    from reports.why.packets import Around
 
 
 @click.command()
@@ -30,10 +34,14 @@ if TYPE_CHECKING:
 def why(*, words: tuple[str, ...], at: int | None, rows: bool, form: str, output: str | None, **reading: Any) -> Status:
     """Tell why something is as it is: its causes, backwards in time.
 
-    SUBJECT is a partition of a consumer group (TOPIC PARTITION, with GROUP before it where several groups read it) or
-    the id of a finding. Each link is told with its time, its packets and the rows of tables that it rests on; what goes
-    beyond these is an assumption, with its words and how sure it is. Where a chain ends it is said why. A subject of
-    which nothing is wrong is answered so; an unknown one with what is near it, and exit status 2.
+    SUBJECT is a partition of a consumer group (TOPIC PARTITION, with GROUP before it where several groups read it), or
+    the id of a finding, an exchange or a message. Each link is told with its time, its packets and the rows of tables
+    that it rests on; what goes beyond these is an assumption, with its words and how sure it is. Where a chain ends it
+    is said why. A subject of which nothing is wrong is answered so; an unknown one with what is near it, and exit
+    status 2.
+
+    The time of an exchange is told in parts that add up to it: the network, the server, what the request asks the
+    server to wait, what was sent again, windows that were full.
 
     \b
     Examples:
@@ -55,15 +63,36 @@ def why(*, words: tuple[str, ...], at: int | None, rows: bool, form: str, output
     from reports.why.tables import WHY_TABLES
 
     import_pandas_later()
-    with open_analysis(captures, WHY_TABLES, reading) as analysis:
+    locating = _locating(reading)
+    with ExitStack() as opened:
+        analysis = opened.enter_context(open_analysis(captures, WHY_TABLES, reading))
+        packets = None if "-" in captures else partial(_packets, captures, locating, opened, [])
         try:
-            chains = answer(Asking(analysis, at), subject)
+            chains = answer(Asking(analysis, at, packets), subject)
         except NoSubject as error:
             raise CallerError(str(error)) from error
         with result_sink(output, text=form == "text") as write:
             for piece in _pieces(chains, form, output, rows=rows):
                 write(piece.encode("utf-8", "backslashreplace"))
         return status_of(analysis)
+
+
+def _packets(
+    captures: Sequence[str], locating: dict[str, Any], opened: ExitStack, kept: list[Index], exchange: Mapping[str, Any]
+) -> Around:
+    """The packets of an exchange, by an index of the captures that is opened when it is asked for first."""
+    from app.cli.locating import open_located
+    from reports.why.packets import around
+
+    if not kept:
+        kept.append(opened.enter_context(open_located(captures, locating))[0])
+    return around(kept[0], exchange)
+
+
+def _locating(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """What `open_located` wants of the reading options; what could not be read was said before."""
+    names = ("decode_as", "topic_ids", "keylogs", "log_zone_ns", "enable", "processes", "debug")
+    return {**{name: reading[name] for name in names}, "quiet": True, "no_index": False}
 
 
 def _split(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -7,9 +7,10 @@ from typing import Any
 
 from analyser.times import time_text
 from analyser.words import count
-from reports.formats.document import Block, Heading, Paragraph, Section
+from reports.formats.document import Block, Cells, Heading, Paragraph, Section
 from reports.formats.values import time_text as exact_time
-from reports.why.model import Chain, Link, Place, Step
+from reports.formats.words import share
+from reports.why.model import Chain, Link, Part, Place, Step
 
 _PLACES_SHOWN = 6
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -54,10 +55,26 @@ def _supported(step: Step, rows: bool) -> Iterator[Block]:
     """What a link rests on, and why its chain ends."""
     if step.link.assumption:
         yield Paragraph(f"assumed, {step.link.sure} confidence: {step.link.assumption}", nested=True, tone="quiet")
+    if step.link.parts:
+        yield _parts(step.link)
     support = _support(step.link, rows)
     if support:
         yield Paragraph(support, nested=True, tone="quiet")
     yield from _ended(step)
+
+
+def _parts(link: Link) -> Cells:
+    """Where the time of an exchange went."""
+    whole = sum(part.ns for part in link.parts)
+    table = tuple(
+        (part.name, f"{part.ns / 1e6:.3f}", share(part.ns, whole), _told(part)) for part in link.parts
+    )  # fmt: skip
+    total = ("all of it", f"{whole / 1e6:.3f}", "", "")
+    return Cells(("PART", "MS", "SHARE", "AS TOLD BY"), (*table, total), numbers=(1, 2), wrapped=(3,))
+
+
+def _told(part: Part) -> str:
+    return part.how if part.sure == "fact" else f"{part.how} ({part.sure} confidence)"
 
 
 def _causes(step: Step, number: int, branch: str, rows: bool) -> Iterator[Block]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analyser.registry.queries import literal
 from analyser.words import printable
 from reports.questions.source import Source, all_rows
 from reports.why.model import Place, Row
+
+if TYPE_CHECKING:
+    from reports.why.packets import Around
 
 # Names come from the wire, and a chain has many of them.
 _LONGEST_NAME = 120
@@ -19,11 +22,13 @@ _LONGEST_NAME = 120
 class Asking:
     """The tables, as they were up to a moment.
 
-    until_ns: later rows do not count, Unix ns; None for the end. Answers are kept: many links ask for the same rows.
+    until_ns: later rows do not count, Unix ns; None for the end. packets: reads those of an exchange (a row) again;
+    None where they are not at hand. Answers are kept: many links ask for the same rows.
     """
 
     source: Source
     until_ns: int | None = None
+    packets: Callable[[Mapping[str, Any]], Around] | None = None
     _kept: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def rows(self, query: str) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from reports.why import findings, kafka_commits, kafka_groups, kafka_partition, network
+from reports.why import exchange, findings, kafka_commits, kafka_groups, kafka_partition, mqtt, network
 from reports.why.ask import Asking
 from reports.why.model import Causes, Link
 
@@ -18,6 +18,9 @@ def _admin(_: Asking, __: Link) -> Causes:
 
 KINDS: Mapping[str, Callable[[Asking, Link], Causes]] = {
     findings.FINDING: findings.finding_causes,
+    exchange.EXCHANGE: exchange.exchange_causes,
+    exchange.TCP_WAIT: exchange.tcp_wait_causes,
+    "ended": exchange.ended_causes,
     kafka_partition.PARTITION: kafka_partition.partition_causes,
     kafka_partition.NO_COMMIT: kafka_partition.no_commit_causes,
     kafka_partition.READS_ON: kafka_partition.reads_on_causes,
@@ -36,6 +39,15 @@ KINDS: Mapping[str, Callable[[Asking, Link], Causes]] = {
     kafka_groups.STARTED: kafka_groups.started_causes,
     kafka_groups.WAITED: kafka_groups.waited_causes,
     kafka_groups.PAUSE: kafka_groups.pause_causes,
+    mqtt.DELIVERY: mqtt.delivery_causes,
+    mqtt.AWAY: mqtt.away_causes,
+    mqtt.TAKEN_OVER: mqtt.taken_over_causes,
+    mqtt.SILENT: mqtt.silent_causes,
+    mqtt.SESSION: mqtt.session_causes,
+    mqtt.HELD_UP: mqtt.held_up_causes,
+    mqtt.REFUSED: mqtt.refused_causes,
+    mqtt.TOO_LARGE: mqtt.too_large_causes,
+    mqtt.NOT_SUBSCRIBED: mqtt.not_subscribed_causes,
     network.AGAIN: network.again_causes,
     network.CLOSED: network.closed_causes,
     network.SERVER_STOOD: network.server_stood_causes,

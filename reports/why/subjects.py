@@ -14,10 +14,13 @@ from typing import Any
 from analyser.severity import severity_rank
 from analyser.words import count, printable
 from reports.questions.causes import Finding, findings
+from reports.why import mqtt
 from reports.why.ask import Asking, name
+from reports.why.exchange import exchange_link, find_exchange, usual
 from reports.why.findings import finding_link
 from reports.why.kafka_partition import is_healthy, partition_link, standing
 from reports.why.model import Chain, NoSubject
+from reports.why.mongo import command_words, no_command, others, slowest
 from reports.why.places import placed
 from reports.why.walk import walk
 
@@ -34,9 +37,16 @@ def answer(ask: Asking, words: Sequence[str]) -> list[Chain]:
     text = " ".join(said)
     if len(said) == 1 and _FINDING.fullmatch(text):
         return placed(ask, [_finding(ask, text)])
+    if len(said) == 1 and _MESSAGE.fullmatch(text):
+        return placed(ask, _message(ask, text))
+    if len(said) in (3, 4) and said[0] == "mongo":
+        return placed(ask, [_command(ask, said[1:])])
     stands = _partitions(ask, words, said)
     if stands:
         return placed(ask, _told(ask, stands))
+    delivered = _deliveries(ask, words, said)
+    if delivered:
+        return placed(ask, delivered)
     raise NoSubject(_nothing(ask, text))
 
 
@@ -48,6 +58,66 @@ def _finding(ask: Asking, finding_id: str) -> Chain:
     beside = tuple((f.code, f.finding_id) for f in every if f.story_id == found.story_id and f is not found)[:_NEAR]
     step = walk(ask, finding_link(found))
     return Chain(f"finding {found.finding_id}", found.sentence, (step,), beside=beside)
+
+
+def _message(ask: Asking, some_id: str) -> list[Chain]:
+    """A publish by whom it had to reach, anything else as an exchange."""
+    found = find_exchange(ask, some_id)
+    if found is None:
+        raise NoSubject(f"there is no exchange {some_id} here; `wirewitness table exchanges` lists them")
+    reached = mqtt.deliveries_of(ask, found["exchange_id"]) if found["protocol"] == "mqtt" else []
+    return [*(_delivery(ask, one) for one in reached), exchange_chain(ask, found)]
+
+
+def _delivery(ask: Asking, found: Mapping[str, Any], counts: str = "") -> Chain:
+    step = walk(ask, mqtt.delivery_link(found))
+    healthy = found["status"] == "delivered"
+    verdict = f"nothing is wrong: {step.link.what}" if healthy else step.link.what
+    subject = f"{name(found['topic'])} for {name(found['subscriber_client_id'] or found['subscriber'])}"
+    more = found["n"] - mqtt.MOST_DELIVERIES
+    remarks = [counts] if counts else []
+    if not counts and more > 0:
+        remarks.append(f"and {count(more, 'more subscriber')} of it: table mqtt_deliveries has all")
+    return Chain(subject, verdict, (step,), healthy, remarks=tuple(remarks))
+
+
+def _deliveries(ask: Asking, words: Sequence[str], said: Sequence[str]) -> list[Chain]:
+    """CLIENT TOPIC: the last message on it that did not reach the client, else the last that did."""
+    for parts in dict.fromkeys((tuple(words), tuple(said))):
+        if len(parts) != 2:
+            continue
+        client, topic = parts
+        found = mqtt.deliveries(ask, client, topic)
+        if found:
+            return [_delivery(ask, found[0], mqtt.delivery_counts(ask, client, topic))]
+        links = mqtt.no_delivery(ask, client, topic)
+        if links:
+            step = walk(ask, links[0])
+            return [Chain(f"{name(topic)} for {name(client)}", step.link.what, (step,))]
+    return []
+
+
+def _command(ask: Asking, said: Sequence[str]) -> Chain:
+    """CLIENT COMMAND [COLLECTION]: the slowest of these."""
+    found = slowest(ask, *said)
+    if found is None:
+        raise NoSubject(no_command(ask, said))
+    exchange = find_exchange(ask, found["exchange_id"])
+    if exchange is None:
+        raise NoSubject(no_command(ask, said))
+    chain = exchange_chain(ask, exchange)
+    return replace(chain, verdict=f"{chain.verdict}; {command_words(found)}", remarks=(*chain.remarks, others(found)))
+
+
+def exchange_chain(ask: Asking, found: Mapping[str, Any]) -> Chain:
+    """The chain of a row of exchanges, as `find_exchange` gives it."""
+    link, remark = exchange_link(ask, found)
+    told, like = usual(ask, found)
+    verdict = f"{link.what}; {told}" if told else link.what
+    if like:
+        verdict = f"nothing is wrong: {verdict}"
+    remarks = (remark,) if remark else ()
+    return Chain(f"exchange {found['exchange_id']}", verdict, (walk(ask, link),), like, remarks=remarks)
 
 
 def _partitions(ask: Asking, words: Sequence[str], said: Sequence[str]) -> list[dict[str, Any]]:
@@ -105,12 +175,16 @@ def _nothing(ask: Asking, text: str) -> str:
     known = {f"{row['topic']}-{row['partition']}": row["group_id"] for row in standing(ask)}
     near = get_close_matches(text.replace(" ", "-"), known, _NEAR, 0.6)
     shown = printable(text, _LONGEST_SUBJECT)
-    if near:
+    if not near:
+        pairs = get_close_matches(text, mqtt.names_near(ask), _NEAR, 0.6)
+        if pairs:
+            return f"nothing here is called '{shown}'; near it: {', '.join(map(name, pairs))}"
+    else:
         listed = ", ".join(f"{name(one)} (group {name(known[one])})" for one in near)
         return f"nothing here is called '{shown}'; near it: {listed}"
     some = list(known)[:_NEAR]
     hint = f"; partitions are such as {', '.join(map(name, some))}" if some else ""
     return (
-        f"nothing here is called '{shown}'{hint}. A subject is TOPIC PARTITION, GROUP TOPIC PARTITION, the id of a "
-        "finding, an exchange or a message"
+        f"nothing here is called '{shown}'{hint}. A subject is TOPIC PARTITION, GROUP TOPIC PARTITION, CLIENT TOPIC of "
+        "MQTT, mongo CLIENT COMMAND, or the id of a finding, an exchange or a message"
     )

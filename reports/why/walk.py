@@ -44,7 +44,8 @@ def _step(walking: _Walk, link: Link, effect: Link | None, depth: int) -> Step:
         if (one.kind, *one.key) not in walking.told:
             steps.append(_step(walking, one, link, depth + 1))
     left_out = found.more + len(fresh) - len(steps)
-    return Step(link, tuple(steps), found.end, left_out)
+    nothing = "" if steps or left_out else "nothing in this capture explains it"
+    return Step(link, tuple(steps), found.end or nothing, left_out)
 
 
 def _is_later(cause: Link, effect: Link) -> bool:
