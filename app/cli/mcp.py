@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def mcp(*, captures: tuple[str, ...], **reading: Any) -> Status:
     """Serve the analysis of CAPTURE... to an assistant: Model Context Protocol on standard input and output.
 
-    The captures are read first; then tools answer: overview, findings, finding, rule, tables, columns, query, groups
-    and message. Nothing can be changed and no other file be read; answers are bounded (1,000 rows, 60,000 characters),
-    a query ends after 30 s. What applications sent is shown with --payload only, credentials never.
+    The captures are read first; then tools answer: overview, findings, finding, rule, why, tables, columns, query,
+    groups and message. Nothing can be changed and no other file be read; answers are bounded (1,000 rows, 60,000
+    characters), a query ends after 30 s. What applications sent is shown with --payload only, credentials never.
 
     \b
     Examples:
@@ -56,9 +56,13 @@ def mcp(*, captures: tuple[str, ...], **reading: Any) -> Status:
 
         def index() -> Index:
             if not indexes:
+                from analyser.capture.errors import CaptureError
                 from app.cli.locating import open_located
 
-                indexes.append(opened.enter_context(open_located(captures, locating))[0])
+                try:
+                    indexes.append(opened.enter_context(open_located(captures, dict(locating)))[0])
+                except CallerError as error:  # captures of a dataset that are gone: who asks is told so
+                    raise CaptureError(str(error)) from error
             return indexes[0]
 
         server(Answers(analysis, index, unix_ns, payload)).run("stdio")

@@ -82,10 +82,13 @@ def _packets(
 ) -> Around:
     """The packets of an exchange, by an index of the captures that is opened when it is asked for first."""
     from app.cli.locating import open_located
-    from reports.why.packets import around
+    from reports.why.packets import Around, around
 
     if not kept:
-        kept.append(opened.enter_context(open_located(captures, locating))[0])
+        try:
+            kept.append(opened.enter_context(open_located(captures, dict(locating)))[0])
+        except CallerError as error:  # captures of a dataset that are gone: its tables tell what they can
+            return Around(None, f"its packets cannot be read again: {error}")
     return around(kept[0], exchange)
 
 

@@ -7,10 +7,10 @@ so many rows and characters and say so, a query is given up after a while, and n
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analyser.registry.queries import QueryError, literal
 from analyser.words import json_text
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from analyser.evidence.index import Index
     from analyser.tables.analysis import Analysis
+    from reports.why.packets import Around
 
 MOST_ROWS, MOST_CHARACTERS, MOST_SECONDS = 1000, 60_000, 30.0
 _MOST_HEX_BYTES = 256
@@ -124,6 +125,27 @@ class Answers:
         view = VIEWS["groups"][""]
         return self.query(view_sql(view, column="group_id", names=names, until_ns=until_ns, now_ns=until_ns), MOST_ROWS)
 
+    def why(self, subject: str, at: str = "") -> str:
+        """The chain of causes behind a subject, as text. Raises NoAnswer."""
+        from reports.formats.text import render
+        from reports.sections.why import chain_sections
+        from reports.why.ask import Asking
+        from reports.why.model import NoSubject
+        from reports.why.subjects import answer
+
+        watch = Timer(MOST_SECONDS, self.analysis.connection.interrupt)
+        watch.daemon = True
+        watch.start()
+        try:
+            until_ns = self.moment(at) if at else None
+            ask = Asking(self.analysis, until_ns, self._around)
+            text = render(chain_sections(answer(ask, [subject]), rows=True), 120)
+        except (NoSubject, QueryError, ValueError) as error:
+            raise NoAnswer(str(error)) from error
+        finally:
+            watch.cancel()
+        return _bounded(iter(text.splitlines()))
+
     def message(self, message_id: str) -> str:
         """One message with all its fields, and the beginning of its bytes. Raises NoAnswer."""
         from analyser.capture.errors import CaptureError
@@ -137,6 +159,15 @@ class Answers:
         except (UnknownId, BytesGone, CaptureError) as error:
             raise NoAnswer(str(error)) from error
         return _bounded(iter(text_lines(view, 120, _MOST_HEX_BYTES)))
+
+    def _around(self, exchange: Mapping[str, Any]) -> Around:
+        from analyser.capture.errors import CaptureError
+        from reports.why.packets import Around, around
+
+        try:
+            return around(self.open_index(), exchange)
+        except CaptureError as error:
+            return Around(None, f"its packets cannot be read again: {error}")
 
     def _lines(self, sql: str) -> Iterator[str]:
         from reports.formats.plain import plain_batch

@@ -30,6 +30,7 @@ from reports.sections.reviewed import folded_blocks
 from reports.sections.traffic import client_section, operation_section
 from reports.sections.trends import trend_section
 from reports.sections.unjudged import unjudged_blocks, unjudged_sentence
+from reports.why.first_cause import first_causes
 
 _CLIENTS_SHOWN = 30
 
@@ -53,7 +54,8 @@ def report(source: Source, *, of_dataset: bool = False, review: Review = NO_REVI
     if of_dataset:
         add("trends", lambda: trend_section(source))
     if by_cause:
-        add("the list of findings", lambda: [finding_section(source, by_cause, judged)])
+        lines = part("first causes", lambda: first_causes(source, by_cause), lambda _: {})
+        add("the list of findings", lambda: [finding_section(source, by_cause, judged, lines)])
     for title, protocol in PROTOCOL_REPORTS.items():
         add(f"the part about {title}", partial(protocol.sections, source, found))
     add("operations and clients", lambda: _traffic(source))

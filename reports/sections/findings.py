@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from analyser.addresses import client_endpoint_text, server_text
@@ -41,15 +42,21 @@ _PARTITIONS_MEASURED = 8
 _MEASURES_SHOWN = 4
 
 
-def finding_section(source: Source, causes: Sequence[Cause], judged: Judged | None = None) -> Section:
-    """All causes, worst first. judged: what was looked at before; of what has grown since, that is said."""
+def finding_section(
+    source: Source,
+    causes: Sequence[Cause],
+    judged: Judged | None = None,
+    first_causes: Mapping[str, str] = MappingProxyType({}),
+) -> Section:
+    """All causes, worst first. judged: what was looked at before; of what has grown since, that is said. first_causes:
+    what a story begins with, in a line, by its id."""
     wanted = {
         str(c["flow_id"]) for cause in causes[:_CAUSES_TOLD] for c in cause.fullest().committers if c.get("flow_id")
     }
     connections = _connections(source, wanted)
     blocks: list[Block] = []
     for cause in causes[:_CAUSES_TOLD]:
-        blocks.extend(_cause(cause, connections, judged))
+        blocks.extend(_cause(cause, connections, judged, first_causes.get(cause.first.story_id, "")))
     if len(causes) > _CAUSES_TOLD:
         blocks.append(
             Paragraph(f"and {count(len(causes) - _CAUSES_TOLD, 'more cause')}: wirewitness table findings CAPTURE...")
@@ -114,12 +121,14 @@ def _client_names(cause: Cause) -> list[str]:
     return distinct[:_COMMITTERS_SHOWN] + more
 
 
-def _cause(cause: Cause, connections: Mapping[str, Connection], judged: Judged | None) -> Iterable[Block]:
+def _cause(cause: Cause, connections: Mapping[str, Connection], judged: Judged | None, because: str) -> Iterable[Block]:
     yield Heading(_title(cause), severity_tone(cause.severity))
     if judged is not None:
         yield from grown_blocks(judged, cause.findings)
     yield from _told(cause.own)
     yield from _when(cause.own)
+    if because:
+        yield Paragraph(because, "because")
     yield from _followed(cause)
     who = cause.fullest()
     if who.committers:

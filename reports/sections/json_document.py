@@ -2,14 +2,14 @@
 
 Keys: schema_version, captures, quality, flows, operations, those of `reports/sections/protocols.py` (groups for Kafka,
 mongo), unjudged_errors (kinds of errors that no rule judged), findings; faults where a part failed: then what it had is
-null, or missing. `captures`, `flows` and `findings` are the rows
-of these tables (evidence and numbers as JSON); the others are the values of the text report. Times are ISO 8601 with 9
-digits and `Z`; unknown is null.
+null, or missing. `captures`, `flows` and `findings` are the rows of these tables (evidence and numbers as JSON, and of
+findings `first_cause`: what their story begins with, in a line); the others are the values of the text report. Times
+are ISO 8601 with 9 digits and `Z`; unknown is null.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -30,6 +30,7 @@ from reports.questions.unjudged import unjudged_errors
 from reports.sections.part import part
 from reports.sections.protocols import PROTOCOL_REPORTS
 from reports.sections.unjudged import unjudged_values
+from reports.why.first_cause import first_causes, of_findings
 
 
 def json_pieces(source: Source, review: Review | None = None) -> Iterator[bytes]:
@@ -54,7 +55,9 @@ def json_pieces(source: Source, review: Review | None = None) -> Iterator[bytes]
     unjudged = made("errors", lambda: unjudged_values(unjudged_errors(source, findings(source))))
     yield b',\n"unjudged_errors": ' + _dumped(unjudged)
     yield b',\n"findings": '
-    yield from _table(source, "findings") if review is None else _rows("findings", reviewed_rows(source, review))
+    lines = made("first causes", lambda: first_causes(source)) or {}
+    batches = source.batches("findings") if review is None else reviewed_rows(source, review)
+    yield from _rows("findings", _with_first_causes(batches, lines))
     if faults:
         yield b',\n"faults": ' + _dumped(faults)
     yield b"}\n"
@@ -77,6 +80,13 @@ def _rows(name: str, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
         yield opening + join_lines(json_rows(name, batch, batch.schema.names), ",\n")
         opening = b",\n"
     yield b"[]" if opening == b"[\n" else b"\n]"
+
+
+def _with_first_causes(batches: Iterable[pa.RecordBatch], lines: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    """Rows of findings with `first_cause`: what their story begins with, in a line; null where that is not sure."""
+    for batch in batches:
+        told = of_findings(lines, batch.column("story_id").to_pylist())
+        yield batch.append_column(pa.field("first_cause", pa.string()), pa.array(told, pa.string()))
 
 
 def _quality(value: Quality) -> dict[str, Any]:

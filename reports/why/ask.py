@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from analyser.registry.queries import literal
 from analyser.words import printable
+from reports.questions.causes import Finding, findings
 from reports.questions.source import Source, all_rows
 from reports.why.model import Place, Row
 
 if TYPE_CHECKING:
     from reports.why.packets import Around
 
+# Rows of commits with their times, to which a condition is added.
+COMMITS_OF = """
+    select * replace (coalesce(topic, topic_id) as topic), epoch_ns(ts) as sent_ns,
+           epoch_ns(coalesce(ts_response, ts)) as at_ns from kafka_offset_commits"""
 # Names come from the wire, and a chain has many of them.
 _LONGEST_NAME = 120
 
@@ -23,13 +28,17 @@ class Asking:
     """The tables, as they were up to a moment.
 
     until_ns: later rows do not count, Unix ns; None for the end. packets: reads those of an exchange (a row) again;
-    None where they are not at hand. Answers are kept: many links ask for the same rows.
+    None where they are not at hand. brief: for one line of a report, so nothing is counted in large tables. Answers are
+    kept: many links ask for the same rows.
     """
 
     source: Source
     until_ns: int | None = None
     packets: Callable[[Mapping[str, Any]], Around] | None = None
+    brief: bool = False
     _kept: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    _findings: list[Finding] | None = None
+    _commits: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """Rows of a SELECT, whatever the options select."""
@@ -40,6 +49,24 @@ class Asking:
     def one(self, query: str) -> dict[str, Any] | None:
         """The first row, or None."""
         return next(iter(self.rows(query)), None)
+
+    def findings(self) -> list[Finding]:
+        """All findings."""
+        if self._findings is None:
+            self._findings = findings(self.source)
+        return self._findings
+
+    def commits(self, ids: Iterable[str]) -> list[dict[str, Any]]:
+        """Rows of commits in these exchanges; asked for once, however often they are wanted."""
+        wanted = list(dict.fromkeys(ids))
+        missing = [one for one in wanted if one not in self._commits]
+        if missing:
+            self._commits |= {one: [] for one in missing}
+            for found in all_rows(
+                self.source, f"{COMMITS_OF} where exchange_id in ({', '.join(map(literal, missing))})"
+            ):
+                self._commits[found["exchange_id"]].append(found)
+        return [found for one in wanted for found in self._commits[one]]
 
     def until(self, moment: str) -> str:
         """An SQL condition: `moment`, in Unix ns, counts."""

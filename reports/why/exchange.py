@@ -12,8 +12,8 @@ from analyser.registry.queries import literal
 from analyser.times import ms_text
 from analyser.words import count
 from reports.why import latency
-from reports.why.ask import Asking, name, row, where, who
-from reports.why.kafka_commits import COMMITS_OF, refused_link
+from reports.why.ask import COMMITS_OF, Asking, name, row, where, who
+from reports.why.kafka_commits import refused_link
 from reports.why.kafka_groups import rebalance_between, rebalance_link
 from reports.why.latency import Asked, Wait, split
 from reports.why.model import Causes, Link, Part, Place

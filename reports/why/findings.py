@@ -11,8 +11,9 @@ from typing import Any
 from analyser.registry.queries import literal
 from reports.formats.words import first_sentence
 from reports.questions.causes import Finding
-from reports.why.ask import Asking, known, row, where
-from reports.why.kafka_commits import COMMITS_OF, commit_link, refused_link
+from reports.why import mqtt
+from reports.why.ask import Asking, row, where
+from reports.why.kafka_commits import commit_link, refused_link
 from reports.why.kafka_groups import membership_of, pause_link, rebalance_link
 from reports.why.kafka_partition import stopped_links
 from reports.why.model import Causes, Link, Place
@@ -21,17 +22,6 @@ from reports.why.network import ns_of_number
 FINDING = "finding"
 _LONGEST = 400
 
-_COMMITS = f"""{COMMITS_OF}
-    where {{group}} and {{place}} and exchange_id in ({{ids}})"""
-_BACK = f"""
-    with own as (
-        select *, max(committed_offset) over earlier as highest, arg_max(exchange_id, committed_offset) over earlier
-            as higher_id
-        from ({COMMITS_OF}) where {{group}} and {{place}} and error_code = 0
-        window earlier as (order by at_ns, sent_ns rows between unbounded preceding and 1 preceding))
-    select * from own where committed_offset < highest and exchange_id in ({{ids}})
-    order by highest - committed_offset desc, at_ns limit 1"""
-_ONE = f"{COMMITS_OF} where {{place}} and exchange_id = {{id}}"
 _MEMBER = """
     select *, epoch_ns(ts) as first_ns, epoch_ns(ts_last) as last_ns, epoch_ns(ts_ended) as ended_ns,
            epoch_ns(ts_silent) as silent_ns, epoch_ns(ts_closed) as closed_ns
@@ -55,6 +45,11 @@ def finding_link(found: Finding) -> Link:
                 (row("findings", finding_id=found.finding_id),), sure, words, {"finding": found})  # fmt: skip
 
 
+def leads_back(found: Finding) -> bool:
+    """Whether its rule's numbers can lead further back than its sentence, by small tables alone."""
+    return found.code in _BEHIND and _BEHIND[found.code] not in (_stopped, _pause, _changed)
+
+
 def finding_causes(ask: Asking, link: Link) -> Causes:
     """What its rule's numbers lead to; where they lead to nothing, what its story begins with."""
     found: Finding = link.facts["finding"]
@@ -76,30 +71,42 @@ def _followed(first: Finding) -> Link:
 
 
 def _finding(ask: Asking, finding_id: str) -> Finding | None:
-    from reports.questions.causes import findings
+    return next((one for one in ask.findings() if one.finding_id == finding_id), None)
 
-    return next((one for one in findings(ask.source) if one.finding_id == finding_id), None)
+
+def _evidence(ask: Asking, found: Finding) -> list[dict[str, Any]]:
+    """The accepted commits of its evidence about its partition, in the broker's order."""
+    if found.topic_partition is None:
+        return []
+    spot = (found.numbers.get("group"), *found.topic_partition)
+    rows = [
+        one for one in ask.commits(evidence_ids(found))
+        if (one["group_id"], one["topic"], one["partition"]) == spot and one["error_code"] == 0
+    ]  # fmt: skip
+    return sorted(rows, key=lambda one: (one["at_ns"], one["sent_ns"]))
+
+
+def evidence_ids(found: Finding) -> list[str]:
+    """Ids of its messages."""
+    return [str(one["message_id"]) for one in found.evidence if one.get("message_id")]
 
 
 def _stale_commit(ask: Asking, found: Finding) -> list[Link | None]:
-    """The commit of its evidence that went back furthest."""
-    if found.topic_partition is None:
-        return []
-    of = {"group": _group(found), "place": _place(found), "ids": _ids(found)}
-    back = ask.one(_BACK.format(**of))
-    if back is None:
-        return []
-    higher = ask.one(_ONE.format(place=_place(found), id=literal(back["higher_id"])))
-    return [commit_link(back, higher)]
+    """The commit of its evidence that went back furthest, and the one it went back from."""
+    worst: tuple[int, dict[str, Any], dict[str, Any]] | None = None
+    highest: dict[str, Any] | None = None
+    for commit in _evidence(ask, found):
+        if highest is None or commit["committed_offset"] >= highest["committed_offset"]:
+            highest = commit
+        elif worst is None or highest["committed_offset"] - commit["committed_offset"] > worst[0]:
+            worst = highest["committed_offset"] - commit["committed_offset"], commit, highest
+    return [] if worst is None else [commit_link(worst[1], worst[2])]
 
 
 def _foreign_commit(ask: Asking, found: Finding) -> list[Link | None]:
     """A commit of its evidence by somebody else than the owner, the last one."""
-    if found.topic_partition is None:
-        return []
-    query = _COMMITS.format(group=_group(found), place=_place(found), ids=_ids(found))
-    rows = ask.rows(f"{query} and owner_member_id <> member_id and error_code = 0 order by ts desc limit 1")
-    return [commit_link(rows[0], None)] if rows else []
+    foreign = [one for one in _evidence(ask, found) if one["owner_member_id"] not in (None, one["member_id"])]
+    return [commit_link(foreign[-1], None)] if foreign else []
 
 
 def _dual(ask: Asking, found: Finding) -> list[Link | None]:
@@ -108,10 +115,9 @@ def _dual(ask: Asking, found: Finding) -> list[Link | None]:
 
 def _refused(ask: Asking, found: Finding) -> list[Link | None]:
     """The first refused commit of its evidence."""
-    rows = ask.rows(
-        f"{COMMITS_OF} where {_group(found)} and error_code <> 0 and exchange_id in ({_ids(found)}) order by ts limit 1"
-    )
-    return [refused_link(rows[0], int(found.numbers.get("refused_requests") or 1))] if rows else []
+    rows = [one for one in ask.commits(evidence_ids(found)) if one["error_code"]]
+    first = min(rows, key=lambda one: one["sent_ns"], default=None)
+    return [refused_link(first, int(found.numbers.get("refused_requests") or 1))] if first else []
 
 
 def _member(ask: Asking, found: Finding) -> list[Link | None]:
@@ -166,21 +172,25 @@ def _changed(ask: Asking, found: Finding) -> list[Link | None]:
     return [reading_link(one)] if one else []
 
 
+def _ended(ask: Asking, found: Finding) -> list[Link | None]:
+    """How the connection of its first evidence that ended did so."""
+    flows = [str(found.numbers.get("flow_id"))] if found.numbers.get("flow_id") else []
+    flows += [str(one["message_id"]).partition("-")[0] for one in found.evidence if one.get("message_id")]
+    ended = (mqtt.end_of(ask, flow) for flow in dict.fromkeys(flows))
+    return [next((one for one in ended if one is not None), None)]
+
+
 # Code -> what looks behind it. Rules that tell the whole of what is known by themselves are not here.
 _BEHIND: Mapping[str, Callable[[Asking, Finding], list[Link | None]]] = {
     "KAF101": _dual, "KAF102": _dual, "KAF103": _stale_commit, "KAF104": _foreign_commit, "KAF105": _refused,
     "KAF106": _dual, "KAF111": _member, "KAF116": _pause, "KAF119": _pause, "KAF126": _rebalance, "KAF127": _member,
     "KAF107": _stopped, "KAF109": _stopped, "KAF122": _stopped, "KAF114": _changed, "KAF121": _changed,
+    "MQT102": _ended, "MQT103": _ended,
 }  # fmt: skip
 
 
 def _group(found: Finding) -> str:
     return where(cluster_id=found.numbers.get("cluster"), group_id=found.numbers.get("group"))
-
-
-def _place(found: Finding) -> str:
-    topic, partition = found.topic_partition or ("", -1)
-    return f"coalesce(topic, topic_id) {known(topic)} and {where(partition=partition)}"
 
 
 def _ids(found: Finding) -> str:

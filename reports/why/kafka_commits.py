@@ -10,7 +10,7 @@ from typing import Any
 from analyser.registry.queries import literal
 from analyser.times import moment_text, seconds_text
 from analyser.words import count
-from reports.why.ask import Asking, by_id, known, name, place, row, where, who
+from reports.why.ask import COMMITS_OF, Asking, by_id, known, name, place, row, where, who
 from reports.why.kafka_groups import assignment_link, membership_link, rebalance_between
 from reports.why.model import Causes, Link, Row
 
@@ -29,10 +29,6 @@ _MEANS = {
     113: "its member epoch is over",
 }
 
-# Rows of commits with their times, to which a condition is added.
-COMMITS_OF = """
-    select * replace (coalesce(topic, topic_id) as topic), epoch_ns(ts) as sent_ns,
-           epoch_ns(coalesce(ts_response, ts)) as at_ns from kafka_offset_commits"""
 _GIVEN = """
     select * replace (coalesce(topic, topic_id) as topic), epoch_ns(ts) as at_ns from kafka_assignments
     where {group} and member_id = {member} and {place} and epoch_ns(ts) <= {at_ns} order by ts desc limit 1"""
@@ -106,9 +102,10 @@ def commit_causes(ask: Asking, link: Link) -> Causes:
 
 
 def _lost(ask: Asking, commit: Mapping[str, Any], given: Mapping[str, Any], taken: Mapping[str, Any]) -> Link:
-    written = ask.rows(
-        _filled(_WRITTEN, commit, lost_ns=taken["at_ns"], of=of_partition(commit), offset=commit["committed_offset"])
-    )[0]
+    query = _filled(
+        _WRITTEN, commit, lost_ns=taken["at_ns"], of=of_partition(commit), offset=commit["committed_offset"]
+    )
+    written: dict[str, Any] = {"again": 0, "highest_before": None} if ask.brief else ask.rows(query)[0]
     client = who(commit["client_id"], commit["client_address"])
     other = _client_of(ask, taken)
     named = f"{name(commit['topic'])}-{commit['partition']}"
@@ -143,7 +140,11 @@ def _why_lower(ask: Asking, commit: Mapping[str, Any]) -> list[Link]:
     higher = commit.get("higher")
     if higher is None:
         return []
-    run = ask.one(
+    # The answer to the higher one came after the lower one was sent: both were on their way at once.
+    at_once = higher["member_id"] == commit["member_id"] and higher["at_ns"] >= commit["sent_ns"]
+    if ask.brief and not at_once:
+        return []
+    run = None if at_once else ask.one(
         _RUN.format(
             place=_place(commit), group=_group(commit), offset=commit["committed_offset"],
             client=where(client_id=commit["client_id"], client_address=commit["client_address"]),
@@ -161,8 +162,6 @@ def _why_lower(ask: Asking, commit: Mapping[str, Any]) -> list[Link]:
         f"{client} itself had sent {higher['committed_offset']} {apart} before: its commits of one partition overtake "
         "each other"
     )
-    # The answer to the higher one came after the lower one was sent: both were on their way at once.
-    at_once = higher["at_ns"] >= commit["sent_ns"]
     words = "" if at_once else "both are made of one position that several threads of the client keep"
     return [
         Link(OVERTAKEN, (higher["exchange_id"], commit["exchange_id"]), what,

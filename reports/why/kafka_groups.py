@@ -160,7 +160,7 @@ def _joined(ask: Asking, found: Mapping[str, Any], member: str) -> Link | None:
     by = who(joined["client_id"], joined["client_address"])
     if earlier is not None and earlier["ended"] != "there":
         return membership_of(earlier, came_back_ns=joined["first_ns"])
-    seen = ask.rows(_FIRST_SEEN.format(client=client))[0]
+    seen = {"at_ns": None} if ask.brief else ask.rows(_FIRST_SEEN.format(client=client))[0]
     what = f"{by} joined"
     places: tuple[Place, ...] = (by_id(joined["exchange_id"]),)
     rows = [_member_row(joined)]

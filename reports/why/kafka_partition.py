@@ -16,8 +16,8 @@ from analyser.words import count
 from reports.formats.words import rate
 from reports.questions.kafka_view import view_sql
 from reports.questions.kafka_views import VIEWS
-from reports.why.ask import Asking, known, name, place, row, where, who
-from reports.why.kafka_commits import COMMITS_OF, commit_link, of_partition, refused_link
+from reports.why.ask import COMMITS_OF, Asking, known, name, place, row, where, who
+from reports.why.kafka_commits import commit_link, of_partition, refused_link
 from reports.why.kafka_groups import membership_link, pause_link
 from reports.why.model import Causes, Link, Row
 

@@ -14,7 +14,7 @@ from reports.why.ask import Asking, name
 _OF_CLIENT = "{client} in (app_name, client_address, client_address || ':' || client_port)"
 _SLOWEST = """
     with own as (
-        select *, count(*) over () as n, median(latency_ms) over () as usual_ms,
+        select *, count(*) over () as commands, median(latency_ms) over () as usual_ms,
                count(*) over (partition by shape_id) as of_shape,
                median(latency_ms) over (partition by shape_id) as shape_ms
         from mongo_commands
@@ -27,7 +27,7 @@ _SHOWN = 6
 
 
 def slowest(ask: Asking, client: str, command: str, collection: str | None = None) -> dict[str, Any] | None:
-    """The slowest of these commands, with how many there are (`n`, `of_shape`) and their medians."""
+    """The slowest of these commands, with how many there are (`commands`, `of_shape`) and their medians."""
     place = "true" if collection is None else f"{literal(collection)} in (collection, database || '.' || collection)"
     query = _SLOWEST.format(of=_OF_CLIENT.format(client=literal(client)), command=literal(command), collection=place)
     return ask.one(query)
@@ -43,8 +43,8 @@ def command_words(found: Mapping[str, Any]) -> str:
 
 def others(found: Mapping[str, Any]) -> str:
     """How it is beside others."""
-    told = f"the slowest of {count(found['n'], 'command')}, whose median is {ms_text(found['usual_ms'])}"
-    if found["shape_id"] is not None and found["of_shape"] < found["n"]:
+    told = f"the slowest of {count(found['commands'], 'command')}, whose median is {ms_text(found['usual_ms'])}"
+    if found["shape_id"] is not None and found["of_shape"] < found["commands"]:
         told += f"; of its shape {count(found['of_shape'], 'command')}, median {ms_text(found['shape_ms'])}"
     return told
 

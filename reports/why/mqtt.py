@@ -211,6 +211,11 @@ def _away(ask: Asking, found: Mapping[str, Any]) -> Link | None:
                 (row("mqtt_connections", flow_id=gone["flow_id"]),), facts=dict(gone))  # fmt: skip
 
 
+def end_of(ask: Asking, flow_id: str) -> Link | None:
+    """How a client's connection ended."""
+    return _away(ask, {"subscriber_flow_id": flow_id})
+
+
 def away_causes(ask: Asking, link: Link) -> Causes:
     """A client id that somebody else took, a keep-alive that was missed, or the client itself."""
     gone = link.facts

@@ -26,10 +26,6 @@ _AGAIN = """
     from expert_infos where code = 'retransmission' and {flows} and epoch_ns(ts) between {from_ns} and {to_ns}
     group by all having count(*) >= {least} order by n desc, first_ns limit 1"""
 _OF_ADDRESS = "flow_id in (select flow_id from flows where client_address = {address})"
-_CLOSED = """
-    select *, epoch_ns(ts_closed) as closed_ns from flows
-    where flow_id in (select flow_id from exchanges where {client})
-        and epoch_ns(ts_closed) between {from_ns} and {to_ns} and closed_by = 'client' order by ts_closed limit 1"""
 
 
 def network_links(ask: Asking, member: Mapping[str, Any], from_ns: int, to_ns: int) -> Causes:
@@ -40,7 +36,7 @@ def network_links(ask: Asking, member: Mapping[str, Any], from_ns: int, to_ns: i
         if again is not None:
             return Causes((again,))
         return Causes(end="the network between it and the broker stood, as packets sent again and again tell")
-    closed = _closed(ask, member, from_ns, to_ns)
+    closed = _closed(member, from_ns, to_ns)
     if closed is not None:
         return Causes((closed,))
     if side == "process":
@@ -61,9 +57,7 @@ def network_links(ask: Asking, member: Mapping[str, Any], from_ns: int, to_ns: i
 
 def server_stood(ask: Asking, from_ns: int, to_ns: int, server: str | None = None) -> Link | None:
     """A finding that a server answered nobody in most of that time. server: that one, address and port."""
-    from reports.questions.causes import findings
-
-    for found in findings(ask.source):
+    for found in ask.findings():
         since, until = (ns_of_number(found.numbers.get(key)) for key in ("since", "until"))
         if found.code not in _STOOD_CODES or since is None or until is None or found.numbers.get("kind") == "slow":
             continue
@@ -116,16 +110,17 @@ def again_causes(_: Asking, __: Link) -> Causes:
     return Causes(end="where on the way they were lost, a capture at one point does not tell")
 
 
-def _closed(ask: Asking, member: Mapping[str, Any], from_ns: int, to_ns: int) -> Link | None:
-    client = where(client_id=member["client_id"], client_address=member["client_address"])
-    found = ask.one(_CLOSED.format(client=client, from_ns=int(from_ns), to_ns=int(to_ns)))
-    if found is None:
+def _closed(member: Mapping[str, Any], from_ns: int, to_ns: int) -> Link | None:
+    """The connection of its last request that its host closed in that time."""
+    at_ns = member["closed_ns"]
+    if at_ns is None or member["closed_by"] != "client" or not from_ns <= at_ns <= to_ns:
         return None
     by = who(member["client_id"], member["client_address"])
-    how = "reset" if found["reset_by"] == "client" else "closed"
-    what = f"the host of {by} {how} its connection without a LeaveGroup, at {moment_text(found['closed_ns'])}"
-    return Link(CLOSED, (found["flow_id"],), what, f"the host of {by} {how} its connection", found["closed_ns"], None,
-                (), (row("flows", flow_id=found["flow_id"]),), facts=dict(found))  # fmt: skip
+    how = "reset" if member["reset_by"] == "client" else "closed"
+    what = f"the host of {by} {how} its connection without a LeaveGroup, at {moment_text(at_ns)}"
+    return Link(CLOSED, (member["flow_id"],), what, f"the host of {by} {how} its connection", at_ns, None, (),
+                (row("kafka_members", member_id=member["member_id"], exchange_id=member["exchange_id"]),
+                 row("flows", flow_id=member["flow_id"])), facts=dict(member))  # fmt: skip
 
 
 def closed_causes(_: Asking, link: Link) -> Causes:

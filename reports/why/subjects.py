@@ -13,7 +13,7 @@ from typing import Any
 
 from analyser.severity import severity_rank
 from analyser.words import count, printable
-from reports.questions.causes import Finding, findings
+from reports.questions.causes import Finding
 from reports.why import mqtt
 from reports.why.ask import Asking, name
 from reports.why.exchange import exchange_link, find_exchange, usual
@@ -51,7 +51,7 @@ def answer(ask: Asking, words: Sequence[str]) -> list[Chain]:
 
 
 def _finding(ask: Asking, finding_id: str) -> Chain:
-    every = findings(ask.source)
+    every = ask.findings()
     found = next((one for one in every if one.finding_id == finding_id), None)
     if found is None:
         raise NoSubject(f"there is no finding {finding_id} here; `wirewitness findings` lists them")
@@ -146,7 +146,7 @@ def _is_partition(text: str) -> bool:
 
 
 def _told(ask: Asking, stands: Sequence[Mapping[str, Any]]) -> list[Chain]:
-    every = findings(ask.source)
+    every = ask.findings()
     chains = [_partition(ask, stand, every) for stand in stands[:MOST_CHAINS]]
     if len(stands) > MOST_CHAINS:
         left = f"and {count(len(stands) - MOST_CHAINS, 'more group')} of it: name one, as in GROUP TOPIC PARTITION"

@@ -55,7 +55,7 @@ def test_a_client_asks_over_standard_input() -> None:
             asked = {
                 "overview": {}, "rule": {"code": row["code"]}, "tables": {}, "columns": {"table": "flows"},
                 "query": {"sql": "select count(*) as n from exchanges"}, "groups": {"group": "payments-ledger"},
-                "message": {"message_id": message_id},
+                "message": {"message_id": message_id}, "why": {"subject": row["finding_id"]},
             }  # fmt: skip
             for name, given in asked.items():
                 found[name] = (await client.call_tool(name, given)).content[0].text
@@ -65,6 +65,7 @@ def test_a_client_asks_over_standard_input() -> None:
     found = asyncio.run(session())
     assert set(found["tools"]) == {
         "overview", "findings", "finding", "rule", "tables", "columns", "query", "groups", "message",
+        "why",
     }  # fmt: skip
     assert all(tool.annotations.read_only_hint and tool.description for tool in found["tools"].values())
     assert found["first"]["code"] == "KAF105"
@@ -73,6 +74,8 @@ def test_a_client_asks_over_standard_input() -> None:
     assert lines(found["query"]) == [{"n": 456}]
     assert {row["group_id"] for row in lines(found["groups"])} == {"payments-ledger"}
     assert "OffsetCommit" in found["message"]
+    assert "with ILLEGAL_GENERATION" in " ".join(found["why"].split())
+    assert "Further back: a consumer that starts" in found["why"]
     assert '"column": "flow_id"' in found["columns"]
     assert found["wrong"][0]
     assert "root:" not in found["wrong"][1]
@@ -135,3 +138,12 @@ def test_standard_input_is_no_capture() -> None:
     done = run("mcp", "-")
     assert done.returncode == 2
     assert "standard input has the questions here" in done.stderr.decode()
+
+
+def test_why_answers_with_rows_and_refuses_what_is_not_there(told: Answers) -> None:
+    found = " ".join(told.why("payments 4").split())
+    assert "kafka_offset_commits: exchange_id = " in found
+    with pytest.raises(NoAnswer, match="near it: payments-"):
+        told.why("paymnts 4")
+    with pytest.raises(NoAnswer):
+        told.why("payments 4", "no time")

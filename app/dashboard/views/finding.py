@@ -23,6 +23,7 @@ from app.dashboard.tables import paged_table
 from app.dashboard.text import card, facts, heading, html, line, show
 from app.dashboard.views.chart_doors import show_heat, show_rate, show_trouble
 from app.dashboard.views.finding_who import show_who
+from app.dashboard.views.finding_why import show_why
 from app.dashboard.views.message import show_exchange
 from reports.formats.pages import page_text
 from reports.formats.values import time_text
@@ -78,6 +79,7 @@ def show_finding(view: View, cause: Cause, finding: Finding) -> None:
     card("What to do next", finding.next_step, "good")
     _downloads(view, finding)
     whole = view.source.everything()
+    show_why(whole, finding)
     known = _group_committers(whole, finding)
     show_who(view, finding, known)
     _chart(whole, finding, known)
