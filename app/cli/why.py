@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 def why(*, words: tuple[str, ...], at: int | None, rows: bool, form: str, output: str | None, **reading: Any) -> Status:
     """Tell why something is as it is: its causes, backwards in time.
 
-    SUBJECT is a partition of a consumer group (TOPIC PARTITION, with GROUP before it where several groups read it), or
-    the id of a finding, an exchange or a message. Each link is told with its time, its packets and the rows of tables
+    SUBJECT is a partition of a consumer group (TOPIC PARTITION, with GROUP before it where several groups read it), the
+    id of a finding, an exchange or a message, an MQTT client and a topic (CLIENT TOPIC), or a slow command of MongoDB
+    (mongo CLIENT COMMAND). Each link is told with its time, its packets and the rows of tables
     that it rests on; what goes beyond these is an assumption, with its words and how sure it is. Where a chain ends it
     is said why. A subject of which nothing is wrong is answered so; an unknown one with what is near it, and exit
     status 2.
@@ -49,6 +50,9 @@ def why(*, words: tuple[str, ...], at: int | None, rows: bool, form: str, output
       wirewitness why incident.pcapng payments-ledger payments 4
       wirewitness why incident.pcapng payments 4 --at 2026-03-01T03:12:00
       wirewitness why incident.pcapng 6b923c4e469831c9 --format json
+      wirewitness why incident.pcapng b22ff77c36e3ff4b-c-43607
+      wirewitness why incident.pcapng pager page/doctor
+      wirewitness why incident.pcapng mongo shop find
     """
     captures, subject = _split(words)
     if reading["from_ns"] is not None or reading["to_ns"] is not None:

@@ -43,6 +43,8 @@ def command_words(found: Mapping[str, Any]) -> str:
 
 def others(found: Mapping[str, Any]) -> str:
     """How it is beside others."""
+    if found["commands"] == 1:
+        return "the only command of that name of this client"
     told = f"the slowest of {count(found['commands'], 'command')}, whose median is {ms_text(found['usual_ms'])}"
     if found["shape_id"] is not None and found["of_shape"] < found["commands"]:
         told += f"; of its shape {count(found['of_shape'], 'command')}, median {ms_text(found['shape_ms'])}"
