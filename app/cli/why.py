@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="CAPTURE... SUBJECT")
-@click.option("--at", type=TimeType(), help="As it was at this time (ISO 8601): later packets do not count.")
+@click.option(
+    "--at", type=TimeType(), help="Of a partition: as it was at this time (ISO 8601); later packets do not count."
+)
 @click.option("--rows", is_flag=True, help="Name the rows of each link too, as conditions for `table --where`.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @output_option
@@ -98,7 +100,7 @@ def _packets(
 
 def _locating(reading: Mapping[str, Any]) -> dict[str, Any]:
     """What `open_located` wants of the reading options; what could not be read was said before."""
-    names = ("decode_as", "topic_ids", "keylogs", "log_zone_ns", "enable", "processes", "debug")
+    names = ("decode_as", "topic_ids", "keylogs", "hosts", "log_zone_ns", "enable", "processes", "debug")
     return {**{name: reading[name] for name in names}, "quiet": True, "no_index": False}
 
 

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from analyser.registry.queries import literal
 from analyser.words import printable
 from reports.questions.causes import Finding, findings
-from reports.questions.source import Source, all_rows
+from reports.questions.source import Source
 from reports.why.model import Place, Row
 
 if TYPE_CHECKING:
@@ -41,9 +43,9 @@ class Asking:
     _commits: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def rows(self, query: str) -> list[dict[str, Any]]:
-        """Rows of a SELECT, whatever the options select."""
+        """Rows of a SELECT, whatever the options select; without its columns of times, which are asked for as ns."""
         if query not in self._kept:
-            self._kept[query] = all_rows(self.source, query)
+            self._kept[query] = _plain(self.source, query)
         return self._kept[query]
 
     def one(self, query: str) -> dict[str, Any] | None:
@@ -62,15 +64,22 @@ class Asking:
         missing = [one for one in wanted if one not in self._commits]
         if missing:
             self._commits |= {one: [] for one in missing}
-            for found in all_rows(
-                self.source, f"{COMMITS_OF} where exchange_id in ({', '.join(map(literal, missing))})"
-            ):
+            listed = ", ".join(map(literal, missing))
+            for found in _plain(self.source, f"{COMMITS_OF} where exchange_id in ({listed})"):
                 self._commits[found["exchange_id"]].append(found)
         return [found for one in wanted for found in self._commits[one]]
 
     def until(self, moment: str) -> str:
         """An SQL condition: `moment`, in Unix ns, counts."""
         return "true" if self.until_ns is None else f"{moment} <= {int(self.until_ns)}"
+
+
+def _plain(source: Source, query: str) -> list[dict[str, Any]]:
+    """Times of nanoseconds as Python values would import pandas, which no report needs."""
+    table = source.sql(query)
+    kept = [place for place, field_ in enumerate(table.schema) if not pa.types.is_timestamp(field_.type)]
+    found: list[dict[str, Any]] = table.select(kept).to_pylist()
+    return found
 
 
 def name(value: object) -> str:

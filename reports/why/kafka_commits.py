@@ -214,8 +214,8 @@ def refused_link(refused: Mapping[str, Any], times: int) -> Link:
     client = who(refused["client_id"], refused["client_address"])
     error = refused["error_name"] or refused["error_code"]
     means = f": {_MEANS[refused['error_code']]}" if refused["error_code"] in _MEANS else ""
-    again = "" if times == 1 else f", the first of {times:,}"
-    what = f"the broker refused {refused['committed_offset']} of {client} with {error}{means}{again}"
+    again = "" if times == 1 else f" (the first of {times:,})"
+    what = f"the broker refused offset {refused['committed_offset']} of {client} with {error}{again}{means}"
     return Link(REFUSED, (refused["exchange_id"], refused["topic"], refused["partition"]), what,
                 f"{error} to {client}", refused["sent_ns"], refused["at_ns"], (place(refused),),
                 (_commit_row(refused),), facts=dict(refused))  # fmt: skip

@@ -28,6 +28,8 @@ MOST_CHAINS = 5
 _FINDING = re.compile(r"[0-9a-f]{16}")
 _MESSAGE = re.compile(r"[0-9a-f]+-[cs]-[0-9]{1,18}")
 _NEAR = 5
+# Names that are compared with one that is not there.
+_COMPARED = 20_000
 _LONGEST_SUBJECT = 120
 
 
@@ -172,7 +174,7 @@ def _is_about(found: Finding, stand: Mapping[str, Any]) -> bool:
 
 def _nothing(ask: Asking, text: str) -> str:
     """What was asked is not there, and what is near."""
-    known = {f"{row['topic']}-{row['partition']}": row["group_id"] for row in standing(ask)}
+    known = {f"{row['topic']}-{row['partition']}": row["group_id"] for row in standing(ask)[:_COMPARED]}
     near = get_close_matches(text.replace(" ", "-"), known, _NEAR, 0.6)
     shown = printable(text, _LONGEST_SUBJECT)
     if not near:
