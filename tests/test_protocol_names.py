@@ -91,7 +91,6 @@ ABOUT_SOME = {
     "app/mcp/server.py": "kafka mongo mqtt",
     "app/dashboard/views/clients.py": "kafka",
     "app/dashboard/views/compare_doors.py": "kafka",
-    "app/cli/why.py": "kafka mongo mqtt",
     "reports/why/ask.py": "kafka",
     "reports/why/exchange.py": "kafka mongo",
     "reports/why/findings.py": "kafka mqtt",
