@@ -40,7 +40,8 @@ def why(*, words: tuple[str, ...], at: int | None, rows: bool, form: str, output
     id of a finding, an exchange or a message, an MQTT client and a topic (CLIENT TOPIC),
     or a slow command (mongo CLIENT COMMAND). Each link is told with its time, its packets and the rows of tables that
     it rests on; what goes beyond these is an assumption, with its words and how sure it is. Where a chain ends it is
-    said why. A subject of which nothing is wrong is answered so; an unknown one with what is near it, and exit status 2.
+    said why. A subject of which nothing is wrong is answered so; an unknown one with what is near it, and exit status
+    2.
 
     The time of an exchange is told in parts that add up to it: the network, the server, what the request asks the
     server to wait, what was sent again, windows that were full.
