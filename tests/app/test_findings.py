@@ -118,6 +118,9 @@ def test_programs_get_all_rows_with_columns_on_the_review(whole: Path, small: Pa
     lines = [json.loads(line) for line in findings(whole, small, "--format", "jsonl").splitlines()]
     document = json.loads(findings(whole, small, "--format", "json"))
     report = json.loads(findings(whole, small, "--format", "json", command="analyse"))
+    began = {one["code"]: one.pop("first_cause") for one in report["findings"]}
+    assert began["KAF103"]
+    assert began["KAF309"] is None
     assert lines == document["findings"] == report["findings"]
     assert [line["reviewed"] for line in lines] == [row["reviewed"] == "true" for row in rows]
 

@@ -100,4 +100,6 @@ def test_packets_are_counted(sample: dict[str, Any]) -> None:
 @EVERY_SAMPLE
 def test_the_findings_table_equals_the_report(sample: dict[str, Any]) -> None:
     rows = run("table", "findings", SAMPLES / sample["file"], "--format", "jsonl").stdout.decode().splitlines()
-    assert [json.loads(row) for row in rows] == json_report(sample["file"])["findings"]
+    told = [{**one} for one in json_report(sample["file"])["findings"]]
+    assert all("first_cause" in one for one in told)
+    assert [json.loads(row) for row in rows] == [{k: v for k, v in one.items() if k != "first_cause"} for one in told]

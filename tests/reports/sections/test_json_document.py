@@ -27,7 +27,7 @@ def test_keys_are_the_contract() -> None:
 def test_a_finding_is_as_in_the_table_with_json_inside() -> None:
     found = document(incident_rows())["findings"]
     assert len(found) == 5
-    assert tuple(found[0]) == TABLES["findings"].column_names()
+    assert tuple(found[0]) == (*TABLES["findings"].column_names(), "first_cause")
     kafka = next(f for f in found if f["code"] == "KAF103")
     assert kafka["evidence"][0] == {"file": "incident.pcapng", "packet": 812, "message_id": "m812"}
     assert kafka["numbers"]["committers"][1]["address"] == "10.11.0.22"
