@@ -70,8 +70,11 @@ def _tables(captures: tuple[str, ...]) -> tuple[str, ...]:
     from analyser.archive.dataset.place import is_dataset
     from reports.sections.protocols import REPORT_TABLES
     from reports.sections.trends import TABLES_READ
+    from reports.why.tables import FIRST_CAUSE_TABLES
 
-    return (*REPORT_TABLES, *TABLES_READ) if is_dataset(captures[0]) else REPORT_TABLES
+    # Rules keep what first causes read; a dataset's findings are there without them.
+    whole = tuple(dict.fromkeys((*REPORT_TABLES, *FIRST_CAUSE_TABLES, *TABLES_READ)))
+    return whole if is_dataset(captures[0]) else REPORT_TABLES
 
 
 def _sections(analysis: Analysis, review: Review | None) -> list[Section]:

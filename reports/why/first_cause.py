@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from analyser.registry.queries import QueryError
 from analyser.times import time_text
 from reports.questions.causes import Cause, causes, findings
 from reports.questions.source import Source
@@ -30,9 +31,12 @@ def first_causes(source: Source, stories: Sequence[Cause] | None = None) -> dict
     told = causes(findings(source)) if stories is None else stories
     ask = Asking(source, brief=True)
     wanted = [story for story in told[:_MOST] if leads_back(story.first)]
-    ask.commits(one for story in wanted for one in evidence_ids(story.first))
-    chains = [Chain("", "", (walk(ask, finding_link(story.first)),)) for story in wanted]
-    lines = (_line(chain.steps[0]) for chain in placed(ask, chains))
+    try:
+        ask.commits(one for story in wanted for one in evidence_ids(story.first))
+        chains = [Chain("", "", (walk(ask, finding_link(story.first)),)) for story in wanted]
+        lines = [_line(chain.steps[0]) for chain in placed(ask, chains)]
+    except QueryError:  # a source that lacks some of FIRST_CAUSE_TABLES tells none
+        return {}
     return {story.first.story_id: line for story, line in zip(wanted, lines, strict=True) if line}
 
 

@@ -1,9 +1,13 @@
-"""The tables that chains are made of. In: nothing. Out: WHY_TABLES."""
+"""The tables that chains are made of. In: nothing. Out: WHY_TABLES; of them what the line of a report reads."""
 
 from __future__ import annotations
 
 from reports.questions.group_owners import PARTITION_TABLES
 
+FIRST_CAUSE_TABLES = (
+    "expert_infos", "flows", "messages", "exchanges", "findings", "kafka_offset_commits", "kafka_group_events",
+    "kafka_assignments", "kafka_members", "kafka_rebalances", "mqtt_connections",
+)  # fmt: skip
 WHY_TABLES = tuple(dict.fromkeys((
     "captures", "flows", "messages", "exchanges", "expert_infos", "tcp_waits", "findings", *PARTITION_TABLES,
     "kafka_offset_commits", "kafka_offset_fetches", "kafka_fetch_partitions", "kafka_group_events",
