@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from analyser.archive.finish.owners_kept import OWNERS_FILE, keep_owners
 from analyser.archive.intake.options import SHARES, ArchiveOptions, options_as_before, settings_of
 from analyser.archive.intake.plan import Plan, plan_files
 from analyser.archive.kept_state import check_state, keep_state, keep_state_as_it_is
+from analyser.archive.spark.workers import OnSpark
 from analyser.capture import CaptureError, CaptureStats
 from analyser.reading.facts import capture_remarks, captures_table
 from analyser.registry.tables import TABLES
@@ -140,6 +142,7 @@ class _Run:
         self._wanted = needed_tables(TABLES if options.tables is None else options.tables)
         self._work = change.staging / "_work"
         self._work.mkdir()
+        self._workers = OnSpark(spark, self._work)
 
     def all(self) -> Summary:
         """Plan, packets, decode, finish, context, findings, aggregates, compaction, commit."""
@@ -157,14 +160,14 @@ class _Run:
         keep_state(self._change, decoded.folders)
         self._add_captures(captures)
         self._progress("context")
-        run_context(self._change)
+        run_context(self._change, self._workers)
         severities: Mapping[str, int] = {}
         failures: list[Failure] = []
         if "findings" in self._wanted:
             self._progress("findings")
             severities, failures = self._findings()
         self._progress("aggregates")
-        run_aggregates(self._change)
+        run_aggregates(self._change, self._workers)
         compact(self._spark, self._change)
         stamp_again(self._change)
         manifest = self._change.commit([*files, *self._plan.aside], settings_of(self._options), remarks)
@@ -204,9 +207,9 @@ class _Run:
         found = detect(self._spark, parts, sizes, folder)
         findings = found.findings
         if (change.state / OWNERS_FILE).exists():
-            from analyser.archive.derive.owners import named
+            from analyser.archive.derive.owners import STAGE, named
 
-            findings = named(findings, parts, folder)
+            (findings,) = self._workers.run(STAGE, partial(named, findings, parts), [folder])
         name = f"{change.run}-findings"
         change.add(*write_parts("findings", findings.to_batches(), change.staging, name, provisional=True))
         return dict(Counter(findings.column("severity").to_pylist())), found.failures

@@ -178,7 +178,8 @@ _CLIENTS = """
     LEFT JOIN context_clients AS clients
         ON clients.cluster = coalesce(fetches.cluster_id, '') AND clients.address = coalesce(fetches.client_address, '')
         AND clients.client_id = coalesce(fetches.client_id, '')"""
-_FETCHES = f"SELECT fetches.* REPLACE (clients.group_id AS group_id) FROM in_{FETCHES} AS fetches {_CLIENTS}"
+# Fetches with the group of their client; reads `context_clients` (CLIENTS_SQL).
+FETCHES_SQL = f"SELECT fetches.* REPLACE (clients.group_id AS group_id) FROM in_{FETCHES} AS fetches {_CLIENTS}"
 _GROUPS = f"SELECT clients.group_id FROM context_fetches AS fetches {_CLIENTS} ORDER BY fetches.row"
 
 
@@ -207,7 +208,7 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
         with numbered(con, "context_fetches", held[FETCHES]):
             made[FETCHES] = with_columns(con, held[FETCHES], [_GROUPS])
     elif FETCHES in there:
-        con.execute(f"CREATE TEMP VIEW {FETCHES} AS {_FETCHES}")
+        con.execute(f"CREATE TEMP VIEW {FETCHES} AS {FETCHES_SQL}")
     for table in made:  # else it would name what nobody holds any more
         con.execute(f"DROP VIEW in_{table}")
     return made

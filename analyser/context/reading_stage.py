@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from analyser.context.reading_causes import CAUSES, UNSEEN
 from analyser.context.reading_runs import RUNS
-from analyser.context.stage import NOTHING, READING, Held
+from analyser.context.stage import NOTHING, OF_PARTITIONS, READING, Held
 from analyser.context.steps import steps_made
 from analyser.context.topics import views
 from analyser.registry.coded import BATCH_ROWS, coded_columns
@@ -30,8 +30,7 @@ TABLE = "kafka_reading_runs"
 FEW_ROWS = 1 << 17
 # The steps for so many rows of fetches take some 100 MiB.
 STEP_ROWS = 1 << 17
-# Rows of one partition are looked at together: of these tables only those.
-_OF_PARTITIONS = ("kafka_fetch_partitions", "kafka_offset_commits", "kafka_offset_fetches", "kafka_produce_batches")
+_UNSEEN = pa.schema([("address", pa.string()), ("at_ns", pa.int64())])
 _PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition)"
 
 
@@ -86,22 +85,51 @@ def add_reading_runs(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> He
     held: where it has the table, its rows are given back, in memory or where they are many in the file that it names,
     and the view is left to the caller.
     """
+    _set_aside(con)
+    if TABLE in held:
+        rows = _kept(_pieces(con), held[TABLE])
+        return NOTHING if rows is None else {TABLE: rows}
+    _make_view(con, {**RUNS, **CAUSES})
+    return NOTHING
+
+
+def unseen_of_share(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> pa.Table:
+    """What one share of the partitions tells all others, for `add_share`: where connections began unseen."""
+    _set_aside(con)
+    _see_share(con, share, shares)
+    if con.execute(_MAY_BE_UNSEEN).fetchall()[0][0]:
+        with steps_made(con, {**RUNS, **UNSEEN}, "reading_unseen", only_if="reading_readers") as there_are_readers:
+            if there_are_readers:
+                return con.sql("FROM reading_unseen").to_arrow_table()
+    return _UNSEEN.empty_table()
+
+
+def add_share(con: duckdb.DuckDBPyConnection, share: int, shares: int, unseen: pa.Table) -> None:
+    """As `add_reading_runs`, for one of so many shares of the partitions alone. unseen: what all shares told."""
+    _set_aside(con)
+    _see_share(con, share, shares)
+    con.register("reading_all_unseen", unseen)
+    _make_view(con, {**RUNS, **CAUSES, "reading_unseen": "SELECT DISTINCT * FROM reading_all_unseen"})
+
+
+def _set_aside(con: duckdb.DuckDBPyConnection) -> None:
+    """Views of all tables that steps read; empty ones of those that are missing."""
     there = views(con)
     for table in (*READING.reads, *READING.uses, "flows"):
         source = f"FROM {table}" if table in there else f"SELECT {null_columns(table)} LIMIT 0"
         con.execute(f"CREATE OR REPLACE TEMP VIEW whole_{table} AS {source}")
         con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS FROM whole_{table}")
-    if TABLE in held:
-        rows = _kept(_pieces(con), held[TABLE])
-        return NOTHING if rows is None else {TABLE: rows}
+
+
+def _make_view(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> None:
+    """The view of the table, of what the views of the others have; it stays as it is where nobody reads."""
     columns = name_list(TABLES[TABLE].column_names())
-    with steps_made(con, {**RUNS, **CAUSES}, _ROWS, only_if="reading_readers") as there_are_readers:
+    with steps_made(con, steps, _ROWS, only_if="reading_readers") as there_are_readers:
         if not there_are_readers:
-            return NOTHING
+            return
         name = keep(con, TABLE, _ROWS)
     con.execute(f"DROP VIEW IF EXISTS {TABLE}")
     con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM {name}")
-    return NOTHING
 
 
 def _kept(pieces: Iterator[pa.Table], path: Path) -> pa.Table | Path | None:
@@ -144,10 +172,15 @@ def _pieces(con: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:
 def _shares(con: duckdb.DuckDBPyConnection, shares: int) -> Iterator[int]:
     """Let the views have the rows of one share of the partitions after the other."""
     for share in range(shares):
-        for table in _OF_PARTITIONS:
-            rows = f"FROM whole_{table} WHERE {_PARTITION} % {shares} = {share}"
-            con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS {rows}")
+        _see_share(con, share, shares)
         yield share
+
+
+def _see_share(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> None:
+    """Let the views have the rows of one share of the partitions."""
+    for table in OF_PARTITIONS:
+        rows = f"FROM whole_{table} WHERE {_PARTITION} % {shares} = {share}"
+        con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS {rows}")
 
 
 def _made(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> Iterator[pa.Table]:

@@ -1,4 +1,4 @@
-"""The tables of the stages of the context: which are made, or get columns, from which others.
+"""The tables of the stages of the context: which are made, or get columns, from which others, and by which keys.
 
 They are all that a process needs to know of stages until one has to run (`stages.py`).
 """
@@ -29,6 +29,20 @@ class StageTables(NamedTuple):
     reads: tuple[str, ...]
     uses: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
+
+
+class Keyed(NamedTuple):
+    """How some tables of a stage are made in shares of rows that belong together.
+
+    keys: table -> the columns of its key, as SQL; other tables are seen whole. everywhere: of tables with keys, rows
+    that all shares see. own: the key of the rows that are made, where some of them come out in other shares as well,
+    of such rows.
+    """
+
+    makes: tuple[str, ...]
+    keys: Mapping[str, str]
+    everywhere: Mapping[str, str] = {}  # not a proxy, which cannot be pickled
+    own: str | None = None
 
 
 OFFSETS = StageTables(
@@ -79,3 +93,36 @@ CURSORS = StageTables(
     reads=("mongo_commands",),
     new=("mongo_cursors", "mongo_transactions"),
 )
+
+# What people call each stage.
+TITLES = {
+    OFFSETS.makes: "owners, log ends and committers",
+    READING.makes: "where clients of groups read",
+    GROUPS.makes: "members and rebalances",
+    PRODUCERS.makes: "transactions and batches of producers",
+    CONNECTIONS.makes: "connections to Kafka",
+    DELIVERIES.makes: "MQTT deliveries",
+    CURSORS.makes: "MongoDB cursors and transactions",
+}
+
+# Of these tables the rows of one partition are looked at together; `reading_stage.py` itself deals them.
+OF_PARTITIONS = ("kafka_fetch_partitions", "kafka_offset_commits", "kafka_offset_fetches", "kafka_produce_batches")
+_GROUP, _CURSOR = "coalesce(cluster_id, ''), group_id", "server_address, server_port, cursor_id"
+# Stages that can be dealt, by the tables that they make.
+KEYED = {
+    READING.makes: [Keyed(READING.makes, dict.fromkeys(OF_PARTITIONS, ""))],
+    GROUPS.makes: [
+        Keyed(GROUPS.makes, dict.fromkeys(("kafka_group_events", "kafka_offset_commits", "kafka_assignments"), _GROUP))
+    ],
+    DELIVERIES.makes: [
+        Keyed(
+            DELIVERIES.makes,
+            dict.fromkeys(("mqtt_publishes", "mqtt_connections", "mqtt_subscriptions"), "server_address"),
+        )
+    ],
+    # A command that kills cursors names several of them.
+    CURSORS.makes: [
+        Keyed(("mongo_cursors",), {"mongo_commands": _CURSOR}, {"mongo_commands": "len(cursors_killed) > 0"}, _CURSOR),
+        Keyed(("mongo_transactions",), {"mongo_commands": "lsid"}),
+    ],
+}

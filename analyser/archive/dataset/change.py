@@ -20,6 +20,7 @@ from analyser.archive.dataset.leftovers import STATE
 from analyser.archive.dataset.manifest import InputFile, Manifest, Pinned, Run
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.place import DatasetError
+from analyser.archive.dataset.sight import Made, Sight
 from analyser.archive.dataset.store_home import StoreHome
 from analyser.storage.folders import FolderPath, StorePath, folder_at
 
@@ -97,6 +98,16 @@ class Change:
         for part in parts:
             if self._added.pop(part.path, None) is None:
                 self._removed.append(self._kept.pop(part.path))
+
+    def sight(self) -> Sight:
+        """The change as it is now, for tasks elsewhere."""
+        places = self.root, self.run, self.staging, self.state, self.previous_state
+        return Sight(*places, self.previous_parts, {part.path: part for part in self.parts()}, frozenset(self._added))
+
+    def take(self, made: Made) -> None:
+        """What a task made of `sight`."""
+        self.remove(*made.removed)
+        self.add(*made.added)
 
     def commit(
         self,

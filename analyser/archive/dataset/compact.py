@@ -25,6 +25,7 @@ from analyser.archive.dataset.part import Part, Place
 from analyser.archive.dataset.parts import time_column, write_parts
 from analyser.archive.dataset.stored import part_schema, stored_rows
 from analyser.archive.spark.tasks import dealt, tasks_for
+from analyser.archive.spark.workers import seen_as
 from analyser.registry.queries import name_list, open_connection, select
 from analyser.registry.tables import ALL_TABLES
 from analyser.rows.timeorder import FLOW
@@ -40,6 +41,8 @@ LARGE_BYTES = 256 << 20
 # Wide rows that are sorted at once within DuckDB's memory; ten million are too many.
 LARGE_ROWS = 2_000_000
 MERGED_DDL = "number int, parts binary"
+# As it is seen in Spark.
+STAGE = "putting small files together"
 # An older part is taken along while it is no larger than so often the newer ones.
 _GROWTH = 2
 _RECENT_HOURS = 2
@@ -124,7 +127,9 @@ def compact(spark: SparkSession, change: Change, *, whole: bool = False) -> int:
     rows = spark.createDataFrame([(task, *unit) for task, unit in dealt(sizes, tasks)], "task int, number int")
     done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(merge_numbers, str(job_path)), MERGED_DDL)
     fewer = 0
-    for row in done.collect():
+    with seen_as(spark, STAGE):
+        told = done.collect()
+    for row in told:
         old, new = merges[row.number].parts, pickle.loads(row.parts)
         change.remove(*old)
         change.add(*new)

@@ -29,6 +29,7 @@ from analyser.archive.intake.brought import head_stats
 from analyser.archive.intake.options import ArchiveOptions
 from analyser.archive.intake.plan import Plan, PlannedFile, tag_of
 from analyser.archive.intake.ranges import Range, RangeStats, find_ranges, is_exact, merged
+from analyser.archive.spark.workers import seen_as
 from analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
 from analyser.options import ReadOptions
 from analyser.storage.objects import ObjectPath
@@ -36,6 +37,8 @@ from analyser.storage.objects import ObjectPath
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# As it is seen in Spark.
+STAGE = "decoding"
 _LIMITS = CaptureLimits()
 
 
@@ -163,7 +166,8 @@ def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, Path
     packets = run.spark.read.format(FORMAT).option(JOBS, str(jobs_path)).load()
     shares: DataFrame = packets.repartitionById(options.shares + with_broker_share, col("share"))
     rows = shares.sortWithinPartitions("share", "file", "range", "number")
-    done = rows.mapInArrow(partial(decode_shares, str(job_path)), RESULTS_DDL).collect()
+    with seen_as(run.spark, STAGE):
+        done = rows.mapInArrow(partial(decode_shares, str(job_path)), RESULTS_DDL).collect()
     return {row.share: Path(row.folder) for row in sorted(done)}
 
 

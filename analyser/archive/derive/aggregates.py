@@ -1,6 +1,6 @@
 """What months of traffic come down to: tables that only datasets have.
 
-In: a change that has all tables of its captures, with context and findings. Out: the same change with
+In: a change that has all tables of its captures, with context and findings, and who works. Out: the same change with
 `latency_minutes`, `kafka_lag_minutes` and `findings_history`. Only hours that changed are written.
 """
 
@@ -9,14 +9,15 @@ from __future__ import annotations
 from analyser.archive.dataset.change import Change
 from analyser.archive.derive import history, lags, latencies
 from analyser.archive.derive.latencies import merge_rows
+from analyser.archive.spark.workers import HERE, Workers
 
 __all__ = ["merge_rows", "run_aggregates"]
 
 
-def run_aggregates(change: Change) -> dict[str, set[int | None]]:
+def run_aggregates(change: Change, workers: Workers = HERE) -> dict[str, set[int | None]]:
     """Bring all aggregates up to date; table -> hours written. Once for each change, last before its commit."""
     return {
-        latencies.TABLE: latencies.run_latencies(change),
-        lags.TABLE: lags.run_lags(change),
-        history.TABLE: history.run_history(change),
+        latencies.TABLE: latencies.run_latencies(change, workers),
+        lags.TABLE: lags.run_lags(change, workers),
+        history.TABLE: history.run_history(change, workers),
     }

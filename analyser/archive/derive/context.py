@@ -1,23 +1,28 @@
 """The context of a whole dataset: what rows know from other rows, over months.
 
-In: a change that has all base rows (from whatever connection and run). Out: the same change in which commits, fetches
-and publishes have their context columns, and with the tables that are made of others. It is done by the stages of
-`analyser/context`, as for captures; DuckDB keeps to its memory limit and spills. Of Kafka, only hours are read that can
-come out otherwise than in the last run (`kafka_context.py`).
+In: a change that has all base rows (from whatever connection and run), and who works. Out: the same change in which
+commits, fetches and publishes have their context columns, and with the tables that are made of others. It is done by
+the stages of `analyser/context`, as for captures, in tasks, by keys where there are many rows (`keyed.py`); DuckDB
+keeps to its memory limit and spills. Of Kafka's offsets, only hours are read that can come out otherwise than in the
+last run (`kafka_context.py`).
 """
 
 from __future__ import annotations
 
 from analyser.archive.dataset.change import Change
 from analyser.archive.derive import kafka_context
-from analyser.archive.derive.derived import Hour, change_connection, replace_changed_hours, rows_of, view_of
+from analyser.archive.derive.derived import Hour
 from analyser.archive.derive.hour_summaries import stamp_again
-from analyser.context.stage import OFFSETS
-from analyser.context.stages import STAGES, Stage
-from analyser.registry.queries import quoted
+from analyser.archive.derive.keyed import run_stage
+from analyser.archive.spark.workers import HERE, Workers
+from analyser.context.stage import OFFSETS, TITLES
+from analyser.context.stages import STAGES
+
+# As stages are seen in Spark, by the tables that they make.
+NAMES = {makes: f"context: {title}" for makes, title in TITLES.items()}
 
 
-def run_context(change: Change) -> dict[str, set[Hour]]:
+def run_context(change: Change, workers: Workers = HERE) -> dict[str, set[Hour]]:
     """Run all stages; table -> hours that were written anew. Once for each change, when all base rows are added.
 
     Context columns that rows have from an earlier run count for nothing: they are made anew where they can differ.
@@ -25,31 +30,9 @@ def run_context(change: Change) -> dict[str, set[Hour]]:
     written: dict[str, set[Hour]] = {}
     for stage in STAGES:
         if any(change.parts(table) for table in (*stage.makes, *stage.reads)):
-            written |= _run_hours(change, stage) if stage.makes == OFFSETS.makes else _run(change, stage)
-    return written
-
-
-def _run_hours(change: Change, stage: Stage) -> dict[str, set[Hour]]:
-    written: dict[str, set[Hour]] = {table: set() for table in stage.makes}
-    for made in kafka_context.hours_to_make(change):
-        with change_connection(change) as con:
-            kafka_context.make_views(con, change, made)
-            stage.run(con)
-            for table in stage.makes:
-                rows = kafka_context.whole_rows(table, made)
-                written[table] |= replace_changed_hours(con, change, table, rows, made, is_cheap=True)
-    stamp_again(change)  # no summary reads the context columns
-    return written
-
-
-def _run(change: Change, stage: Stage) -> dict[str, set[Hour]]:
-    with change_connection(change) as con:
-        for table in dict.fromkeys((*stage.reads, *stage.uses, "flows")):
-            view_of(con, change, table)
-        for table in stage.makes:
-            if table in stage.new:
-                con.execute(f"CREATE TEMP VIEW {quoted(table)} AS FROM ({rows_of(change, table)}) LIMIT 0")
+            if stage.makes == OFFSETS.makes:
+                written |= kafka_context.make_hours(change, workers, kafka_context.hours_to_make(change, workers))
+                stamp_again(change)  # no summary reads the context columns
             else:
-                view_of(con, change, table, hidden=True)
-        stage.run(con)
-        return {table: replace_changed_hours(con, change, table, f"FROM {quoted(table)}") for table in stage.makes}
+                written |= run_stage(change, workers, NAMES[stage.makes], stage)
+    return written

@@ -1,21 +1,24 @@
 """Tables of a dataset that are made from its other tables: only hours whose rows came out otherwise are written.
 
-In: a change, views in DuckDB. Out: parts added and removed. Comparing costs one pass over old and new rows, writing
-would cost months of files in every run.
+In: what a task sees of a change, views in DuckDB. Out: parts added and removed. Comparing costs one pass over old and
+new rows, writing would cost months of files in every run.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 import pyarrow as pa
 
-from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.part import Part, Place
 from analyser.archive.dataset.parts import HOUR_NS, time_column, write_parts
+from analyser.archive.dataset.sight import Sight
 from analyser.archive.dataset.stored import part_schema, stored_rows
 from analyser.registry.queries import literal, name_list, null_columns, open_connection, quoted, select
 from analyser.registry.tables import ALL_TABLES, arrow_schema
@@ -23,35 +26,45 @@ from analyser.rows.timeorder import FLOW
 from analyser.storage.files import let_reach
 
 PROVISIONAL = "_provisional"
+# Where a row lies.
+ARRIVAL = (FLOW, "filename", "file_row_number")
 # Hours of about so many rows are worked on together, from at most so many files.
 TOGETHER_ROWS = 1_000_000
 TOGETHER_PARTS = 2_000
 _BATCH_ROWS = 1 << 15
 # Sorting ten million wide rows at once takes more memory than there is, however much is spilled.
 SORTED_ROWS = 500_000
-_SCRATCH = "_scratch"
+# Of DuckDB in a task: beside it and Python's own there is to be room within a gigabyte.
+TASK_MEMORY = "512MB"
 
 # Hours since 1970 of a part; None for no time.
 Hour = int | None
 
 
 @contextmanager
-def change_connection(change: Change) -> Iterator[duckdb.DuckDBPyConnection]:
+def change_connection(change: Sight) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection within fixed memory that reads a change's parts and spills into its staging folder."""
-    scratch = change.staging / _SCRATCH
-    scratch.mkdir(exist_ok=True)
-    places = (change.root, change.staging, change.previous_state)
-    con = open_connection(scratch.resolve(), [place.resolve() for place in places if place is not None])
-    let_reach(con, [change.root])
-    try:
-        yield con
-    finally:
-        con.close()
+    with TemporaryDirectory(prefix="_derive-", dir=change.staging) as scratch:
+        places = (change.root, change.staging, change.previous_state)
+        readable = [place.resolve() for place in places if place is not None]
+        con = open_connection(Path(scratch).resolve(), readable, TASK_MEMORY)
+        let_reach(con, [change.root])
+        try:
+            yield con
+        finally:
+            con.close()
+
+
+def keep_rows(con: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
+    """Write the rows of a SELECT to a Parquet file, which is there at once: a task may be done twice at a time."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    con.execute(f"COPY ({query}) TO {literal(str(temporary.resolve()))} (FORMAT parquet, COMPRESSION zstd)")
+    temporary.replace(path)
 
 
 def view_of(
     con: duckdb.DuckDBPyConnection,
-    change: Change,
+    change: Sight,
     table: str,
     chosen: Iterable[Part] | None = None,
     *,
@@ -73,7 +86,7 @@ def parts_by_hour(parts: Iterable[Part], tables: Collection[str]) -> dict[Hour, 
     return found
 
 
-def rows_of(change: Change, table: str, chosen: Iterable[Part] | None = None, *, hidden: bool = False) -> str:
+def rows_of(change: Sight, table: str, chosen: Iterable[Part] | None = None, *, hidden: bool = False) -> str:
     """The rows of a table as a SELECT: of those of the chosen parts that are its own, or of all."""
     parts = change.parts(table) if chosen is None else [part for part in chosen if part.table == table]
     columns = name_list(arrow_schema(table).names)
@@ -126,7 +139,7 @@ def among(column: str, hours: Collection[Hour]) -> str:
 
 def replace_changed_hours(
     con: duckdb.DuckDBPyConnection,
-    change: Change,
+    change: Sight,
     table: str,
     new: str,
     only: Collection[Hour] | None = None,
@@ -162,9 +175,9 @@ def replace_changed_hours(
     return hours
 
 
-def _write(con: duckdb.DuckDBPyConnection, change: Change, table: str, hours: set[Hour], kept: set[str]) -> None:
+def _write(con: duckdb.DuckDBPyConnection, change: Sight, table: str, hours: set[Hour], kept: set[str]) -> None:
     hour = hour_of(quoted(time_column(table) or ""))
-    arrival = [name for name in (FLOW, "filename", "file_row_number") if name in kept]
+    arrival = [name for name in ARRIVAL if name in kept]
     columns = [name for name in part_schema(table).names if name in kept]
     order = f"{hour}, {name_list([*ALL_TABLES[table].order, *arrival])}"
     for provisional in (False, True) if PROVISIONAL in kept else (False,):
@@ -211,7 +224,7 @@ def _batches(con: duckdb.DuckDBPyConnection, query: str) -> Iterator[pa.RecordBa
     yield from select(con, query).to_arrow_reader(_BATCH_ROWS)
 
 
-def _files(change: Change, table: str, parts: Iterable[Part]) -> str:
+def _files(change: Sight, table: str, parts: Iterable[Part]) -> str:
     return stored_rows(table, [change.location(part).resolve() for part in parts])
 
 

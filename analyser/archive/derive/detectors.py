@@ -21,6 +21,7 @@ import duckdb
 import pyarrow as pa
 
 from analyser.archive.dataset.stored import stored_rows
+from analyser.archive.spark.workers import seen_as
 from analyser.detectors import DETECTORS
 from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Finding, findings_table, stories_table, table_rows
@@ -35,6 +36,8 @@ from analyser.storage.files import let_reach
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
+# As it is seen in Spark.
+STAGE = "findings"
 # One task looks at so many rows in some ten seconds; a detector with more of them is dealt to several.
 FEW_ROWS = 1_000_000
 # Every task reads all parts of its tables, which takes about a tenth of the time that it needs for so many rows.
@@ -134,7 +137,8 @@ def _run(spark: SparkSession, plan: _Plan, path: Path) -> list[Row]:
     tasks = len(plan.tasks)
     if not tasks:
         return []
-    return spark.range(0, tasks, 1, tasks).mapInArrow(_Looking(str(path)), _TOLD_DDL).collect()
+    with seen_as(spark, STAGE):
+        return spark.range(0, tasks, 1, tasks).mapInArrow(_Looking(str(path)), _TOLD_DDL).collect()
 
 
 @dataclass(frozen=True, slots=True)

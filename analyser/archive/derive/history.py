@@ -1,6 +1,6 @@
 """The table `findings_history`: what any run concluded, since when, and when later packets overturned it.
 
-In: a change that has the findings of this run. Out: the table with what is new and what stands no more.
+In: a change that has the findings of this run, and who works. Out: the table with what is new and what stands no more.
 """
 
 from __future__ import annotations
@@ -8,10 +8,15 @@ from __future__ import annotations
 import time
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.derive.derived import change_connection, replace_changed_hours, view_of
+from analyser.archive.dataset.sight import Sight
+from analyser.archive.derive.derived import Hour, change_connection, replace_changed_hours, view_of
+from analyser.archive.derive.tasks import each_of
+from analyser.archive.spark.workers import HERE, Workers
 from analyser.registry.queries import literal
 
 TABLE = "findings_history"
+# As it is seen in Spark.
+STAGE = "aggregates: history of findings"
 
 _ROWS = """
     SELECT coalesce(now.finding_id, past.finding_id) AS finding_id, coalesce(now.code, past.code) AS code,
@@ -27,12 +32,17 @@ _ROWS = """
     FULL JOIN findings_history AS past ON now.finding_id = past.finding_id"""
 
 
-def run_history(change: Change) -> set[int | None]:
+def run_history(change: Change, workers: Workers = HERE) -> set[Hour]:
     """Compare the findings with those of earlier runs; the hours of first evidence that were written."""
     if not change.parts("findings") and not change.parts(TABLE):
         return set()
-    with change_connection(change) as con:
-        view_of(con, change, "findings")
-        view_of(con, change, TABLE)
-        ended = f"make_timestamp_ns({time.time_ns()})::TIMESTAMPTZ_NS"
-        return replace_changed_hours(con, change, TABLE, _ROWS.format(run=literal(change.run), ended=ended))
+    (written,) = each_of(change, workers, STAGE, _compare, [time.time_ns()])
+    return written
+
+
+def _compare(sight: Sight, ended_ns: int) -> set[Hour]:
+    with change_connection(sight) as con:
+        view_of(con, sight, "findings")
+        view_of(con, sight, TABLE)
+        ended = f"make_timestamp_ns({ended_ns})::TIMESTAMPTZ_NS"
+        return replace_changed_hours(con, sight, TABLE, _ROWS.format(run=literal(sight.run), ended=ended))

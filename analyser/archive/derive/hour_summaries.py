@@ -1,30 +1,34 @@
 """What an hour's rows come down to for other hours, kept from run to run.
 
-In: a change, and a query that reduces rows hour by hour. Out: a temporary table of all hours, of which only those are
-read whose parts are others than at the last run; and which hours these are. The tables lie in the state of the dataset,
+In: a change, and queries that reduce rows hour by hour. Out: a file of all hours for each, for which only those are
+read whose parts are others than at the last run; and which hours these are. The files lie in the state of the dataset,
 so that a run over months reads what is new and some rows for each hour before.
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import duckdb
 
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.part import Part
-from analyser.archive.derive.derived import Hour, among, parts_by_hour, together, view_of
-from analyser.registry.queries import literal
+from analyser.archive.dataset.sight import Sight
+from analyser.archive.derive.derived import Hour, among, change_connection, keep_rows, parts_by_hour, together, view_of
+from analyser.archive.derive.tasks import each_of
+from analyser.archive.spark.workers import Workers
+from analyser.registry.queries import literal, name_list
 
 FOLDER = "hours"
 
 
 class HourSummary(NamedTuple):
-    """name: of the temporary table. tables: whose rows are reduced.
+    """name: of the view. tables: whose rows are reduced.
 
     query: a SELECT over views of `tables` that gives a column `hour`, that of the part (see `derived.hour_of`). A row
     of it depends on rows of its own hour only.
@@ -36,39 +40,63 @@ class HourSummary(NamedTuple):
 
     @property
     def before(self) -> str:
-        """The temporary table with the last run's rows of the hours that were made anew."""
+        """The view with the last run's rows of the hours that were made anew."""
         return f"{self.name}_before"
 
 
-def summarise(con: duckdb.DuckDBPyConnection, change: Change, summary: HourSummary) -> set[Hour]:
-    """Make the tables `summary.name` and `summary.before`; the hours that were made anew."""
-    parts = parts_by_hour(change.parts(), summary.tables)
+# Summaries that are up to date, and the hours of each that were made anew.
+Anew: TypeAlias = Mapping[HourSummary, set[Hour]]
+
+
+def summarised(change: Change, workers: Workers, stage: str, summaries: Sequence[HourSummary]) -> Anew:
+    """Bring the kept rows of summaries up to date, each in a task; the hours of each that were made anew.
+
+    stage: of which this is the beginning.
+    """
+    hours = each_of(change, workers, f"{stage}, hour by hour", _summarise, summaries)
+    return dict(zip(summaries, hours, strict=True))
+
+
+def _summarise(sight: Sight, summary: HourSummary) -> set[Hour]:
+    """The hours that were made anew in this run."""
+    parts = parts_by_hour(sight.parts(), summary.tables)
     now = _stamps(parts)
-    last, then = _last(change, summary)
+    done = _done(sight, summary)
+    if done is not None and done[0] == now:
+        return done[1]
+    last, then = _last(sight, summary)
     anew = {_hour(text) for text in now.keys() | then.keys() if now.get(text) != then.get(text)}
-    for table in summary.tables:
-        view_of(con, change, table, ())
-    con.execute(f"CREATE TEMP TABLE {summary.name} AS FROM ({summary.query}) LIMIT 0")
-    con.execute(f"CREATE TEMP TABLE {summary.before} AS FROM {summary.name}")
-    if last is not None:
-        rows = f"FROM read_parquet({literal(str(last))})"
-        con.execute(f"INSERT INTO {summary.name} BY NAME {rows} WHERE NOT {among('hour', anew)}")
-        con.execute(f"INSERT INTO {summary.before} BY NAME {rows} WHERE {among('hour', anew)}")
-    for _, chosen in together({hour: parts[hour] for hour in anew if hour in parts}):
+    with change_connection(sight) as con:
         for table in summary.tables:
-            view_of(con, change, table, chosen)
-        con.execute(f"INSERT INTO {summary.name} BY NAME {summary.query}")
-    (change.state / FOLDER).mkdir(exist_ok=True)
-    con.execute(f"COPY {summary.name} TO {literal(kept(change, summary.name))} (FORMAT parquet, COMPRESSION zstd)")
-    stamp(change, summary)
+            view_of(con, sight, table, ())
+        con.execute(f"CREATE TEMP TABLE {summary.name} AS FROM ({summary.query}) LIMIT 0")
+        if last is not None:
+            rows = f"FROM read_parquet({literal(str(last))})"
+            con.execute(f"INSERT INTO {summary.name} BY NAME {rows} WHERE NOT {among('hour', anew)}")
+        for _, chosen in together({hour: parts[hour] for hour in anew if hour in parts}):
+            for table in summary.tables:
+                view_of(con, sight, table, chosen)
+            con.execute(f"INSERT INTO {summary.name} BY NAME {summary.query}")
+        (sight.state / FOLDER).mkdir(exist_ok=True)
+        keep_rows(con, f"FROM {summary.name}", _files(sight.state, summary)[0])
+    known = {"query": _digest(summary.query), "tables": summary.tables, "parts": now, "anew": [*map(_text, anew)]}
+    told = _files(sight.state, summary)[1]
+    temporary = told.with_name(f".{told.name}.{uuid.uuid4().hex[:8]}")
+    temporary.write_text(json.dumps(known))
+    temporary.replace(told)
     return anew
 
 
-def stamp(change: Change, summary: HourSummary) -> None:
-    """Say of which parts the kept rows are."""
-    stamps = _stamps(parts_by_hour(change.parts(), summary.tables))
-    known = {"query": _digest(summary.query), "tables": summary.tables, "parts": stamps}
-    _files(change.state, summary)[1].write_text(json.dumps(known))
+def make_summaries(con: duckdb.DuckDBPyConnection, sight: Sight, anew: Anew) -> None:
+    """The views `summary.name`, and `summary.before`, of summaries that are up to date."""
+    for summary, hours in anew.items():
+        con.execute(f"CREATE TEMP VIEW {summary.name} AS FROM read_parquet({literal(kept(sight, summary.name))})")
+        last, _ = _last(sight, summary)
+        before = f"{summary.name} WHERE false"
+        if last is not None:
+            before = f"read_parquet({literal(str(last))}) WHERE {among('hour', hours)}"
+        names = name_list([name for (name, *_) in con.execute(f"DESCRIBE {summary.name}").fetchall()])
+        con.execute(f"CREATE TEMP VIEW {summary.before} AS SELECT {names} FROM {before}")
 
 
 def stamp_again(change: Change) -> None:
@@ -85,7 +113,7 @@ def differing(summary: HourSummary, anew: set[Hour]) -> str:
     return f"(({now}) EXCEPT ALL (FROM {summary.before})) UNION ALL ((FROM {summary.before}) EXCEPT ALL ({now}))"
 
 
-def remember(con: duckdb.DuckDBPyConnection, change: Change, name: str) -> bool:
+def remember(con: duckdb.DuckDBPyConnection, change: Sight, name: str) -> bool:
     """Keep the temporary table `name` for the next run, and make `name`_before, what the last run kept.
 
     False where it kept nothing.
@@ -94,16 +122,16 @@ def remember(con: duckdb.DuckDBPyConnection, change: Change, name: str) -> bool:
     source = f"read_parquet({literal(str(last.resolve()))})" if last is not None and last.is_file() else None
     con.execute(f"CREATE TEMP TABLE {name}_before AS FROM {source or f'(FROM {name} LIMIT 0)'}")
     (change.state / FOLDER).mkdir(exist_ok=True)
-    con.execute(f"COPY {name} TO {literal(kept(change, name))} (FORMAT parquet, COMPRESSION zstd)")
+    keep_rows(con, f"FROM {name}", change.state / FOLDER / f"{name}.parquet")
     return source is not None
 
 
-def kept(change: Change, name: str) -> str:
+def kept(change: Sight, name: str) -> str:
     """The file in which this run keeps a table."""
     return str((change.state / FOLDER / f"{name}.parquet").resolve())
 
 
-def _last(change: Change, summary: HourSummary) -> tuple[Path | None, Mapping[str, str]]:
+def _last(change: Sight, summary: HourSummary) -> tuple[Path | None, Mapping[str, str]]:
     """The file of the last run's rows, and digests of the parts that each of its hours was made of."""
     if change.previous_state is None:
         return None, {}
@@ -115,6 +143,15 @@ def _last(change: Change, summary: HourSummary) -> tuple[Path | None, Mapping[st
     if not isinstance(parts, dict) or not all(isinstance(one, str) for one in parts.values()):
         return None, {}
     return rows.resolve(), parts
+
+
+def _done(sight: Sight, summary: HourSummary) -> tuple[dict[str, str], set[Hour]] | None:
+    """Digests of the parts that this run's rows of the summary are of, and the hours that were made anew for them."""
+    told = _files(sight.state, summary)[1]
+    if not told.is_file():
+        return None
+    known = json.loads(told.read_text())
+    return known["parts"], {_hour(text) for text in known["anew"]}
 
 
 def _stamps(parts: Mapping[Hour, Sequence[Part]]) -> dict[str, str]:

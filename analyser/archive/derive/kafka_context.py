@@ -1,6 +1,7 @@
 """The context of commits and fetches over months: only hours are read whose rows can come out otherwise.
 
-In: a change that has all base rows. Out: hours, and for some of them the views that `analyser/context/enrich.py` reads.
+In: a change that has all base rows, and who works. Out: hours, and the commits and fetches of such hours made anew by
+`analyser/context/enrich.py`, some hours of one of both tables in each task.
 
 What a row takes from far away is little, and each hour tells it in few rows (SUMMARIES): which generations were heard
 of and when, last heartbeats, assignments, log ends, lost bytes, who committed and fetched under which name. A row comes
@@ -14,11 +15,13 @@ So owners, clients and lost bytes of the whole dataset are kept and compared wit
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 import duckdb
 
 from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.part import Part
+from analyser.archive.dataset.sight import Sight
 from analyser.archive.derive.derived import (
     Hour,
     among,
@@ -26,17 +29,31 @@ from analyser.archive.derive.derived import (
     hour_of,
     hour_of_ns,
     parts_by_hour,
+    replace_changed_hours,
     rows_of,
     together,
     view_of,
 )
-from analyser.archive.derive.hour_summaries import HourSummary, differing, kept, remember, summarise
+from analyser.archive.derive.hour_summaries import (
+    Anew,
+    HourSummary,
+    differing,
+    kept,
+    make_summaries,
+    remember,
+    summarised,
+)
 from analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
-from analyser.context.enrich import CLIENTS_SQL, GAPS_SQL
+from analyser.archive.derive.tasks import each_of
+from analyser.archive.spark.workers import HERE, Workers
+from analyser.context.enrich import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL, enrich
 from analyser.context.losses import is_lost
 from analyser.context.ownership import OWNERSHIP_SQL
+from analyser.context.stage import OFFSETS, TITLES
 from analyser.registry.queries import literal
 
+# As it is seen in Spark.
+STAGE = f"context: {TITLES[OFFSETS.makes]}"
 COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
 _EVER = 2**63 - 1
 _HOUR = hour_of("ts")
@@ -135,17 +152,32 @@ _OTHER_OWNERS = f"""
                    FROM (FROM context_known_owners EXCEPT FROM context_known_owners_before)) AS now USING ({_OWNED}))"""
 
 
-def hours_to_make(change: Change) -> list[set[Hour]]:
+def hours_to_make(change: Change, workers: Workers = HERE) -> list[set[Hour]]:
     """Hours whose commits or fetches can come out otherwise than they lie there, as many at a time as is good."""
-    parts = parts_by_hour(change.parts(), (COMMITS, FETCHES))
-    with change_connection(change) as con:
-        anew = {summary: summarise(con, change, summary) for summary in SUMMARIES}
-        con.execute(f"CREATE TEMP VIEW in_flows AS {rows_of(change, 'flows')}")
+    anew = summarised(change, workers, STAGE, SUMMARIES)
+    (hours,) = each_of(change, workers, f"{STAGE}, what all hours tell", _hours_to_make, [anew])
+    return hours
+
+
+def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> dict[str, set[Hour]]:
+    """Make commits and fetches of these hours anew; table -> hours that were written."""
+    units = [(table, hours) for hours in made for table in OFFSETS.makes]
+    written: dict[str, set[Hour]] = {table: set() for table in OFFSETS.makes}
+    for (table, _), hours in zip(units, each_of(change, workers, STAGE, _make_hours, units), strict=True):
+        written[table] |= hours
+    return written
+
+
+def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:
+    parts = parts_by_hour(sight.parts(), (COMMITS, FETCHES))
+    with change_connection(sight) as con:
+        make_summaries(con, sight, anew)
+        con.execute(f"CREATE TEMP VIEW in_flows AS {rows_of(sight, 'flows')}")
         _knowledge(con, "in_")
         con.execute(f"CREATE TEMP VIEW context_base AS FROM in_{COMMITS}")
         for name, query in _KNOWN.items():
             con.execute(f"CREATE TEMP TABLE {name} AS {query.replace('context_gaps', 'context_known_gaps')}")
-        known = [remember(con, change, name) for name in _KNOWN]
+        known = [remember(con, sight, name) for name in _KNOWN]
         if not all(known):
             hours = set(parts)
         else:
@@ -154,26 +186,40 @@ def hours_to_make(change: Change) -> list[set[Hour]]:
     return [made for made, _ in together({hour: parts[hour] for hour in hours if hour in parts})]
 
 
-def make_views(con: duckdb.DuckDBPyConnection, change: Change, made: set[Hour]) -> None:
+def _make_hours(sight: Sight, unit: tuple[str, set[Hour]]) -> set[Hour]:
+    """One of both tables. A fetch gets the group of its client, a commit what the stage joins to it."""
+    table, made = unit
+    parts = parts_by_hour(sight.parts(), (*TABLES, "flows"))
+    own = [part for hour in made for part in parts.get(hour, ()) if part.table == table]
+    with change_connection(sight) as con:
+        if table == FETCHES:
+            clients = f"read_parquet({literal(kept(sight, 'context_known_clients'))})"
+            con.execute(f"CREATE TEMP VIEW context_clients AS FROM {clients}")
+            con.execute(f"CREATE TEMP VIEW in_{FETCHES} AS {rows_of(sight, FETCHES, own, hidden=True)}")
+            return replace_changed_hours(con, sight, table, f"FROM ({FETCHES_SQL})", made, is_cheap=True)
+        _make_views(con, sight, parts, made)
+        enrich(con)
+        rows = f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
+        return replace_changed_hours(con, sight, table, rows, made, is_cheap=True)
+
+
+def _make_views(
+    con: duckdb.DuckDBPyConnection, sight: Sight, parts: Mapping[Hour, Sequence[Part]], made: set[Hour]
+) -> None:
     """The views that `enrich` reads, with whole rows of these hours. Whole rows have a `filename`."""
     for summary in SUMMARIES:
-        source = f"FROM read_parquet({literal(kept(change, summary.name))})"
+        source = f"FROM read_parquet({literal(kept(sight, summary.name))})"
         con.execute(f"CREATE TEMP VIEW {summary.name} AS {source}")
-    parts, near = parts_by_hour(change.parts(), (*TABLES, "flows")), _beside(made)
+    near = _beside(made)
     commits, around = ([part for hour in some for part in parts.get(hour, ())] for some in (made, near))
-    _knowledge(con, whole=rows_of(change, COMMITS, commits, hidden=True), without=made)
+    _knowledge(con, whole=rows_of(sight, COMMITS, commits, hidden=True), without=made)
     con.execute(
-        f"CREATE TEMP VIEW {FETCHES} AS FROM ({rows_of(change, FETCHES, around, hidden=True)}) UNION ALL BY NAME "
+        f"CREATE TEMP VIEW {FETCHES} AS FROM ({rows_of(sight, FETCHES, around)}) UNION ALL BY NAME "
         f"SELECT * EXCLUDE hour FROM ({_ENDS_AS_FETCHES}) WHERE NOT {among('hour', near)}"
     )
     for table in ("kafka_list_offsets", "kafka_produce_batches", "kafka_transactions"):
-        view_of(con, change, table, around)
-    view_of(con, change, "flows")
-
-
-def whole_rows(table: str, made: set[Hour]) -> str:
-    """A SELECT of the rows of these hours."""
-    return f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
+        view_of(con, sight, table, around)
+    view_of(con, sight, "flows")
 
 
 def _knowledge(
@@ -197,7 +243,7 @@ def _beside(hours: set[Hour]) -> set[Hour]:
     return hours | {hour + by for hour in hours if hour is not None for by in (-1, 1)}
 
 
-def _behind(con: duckdb.DuckDBPyConnection, anew: dict[HourSummary, set[Hour]], there: set[Hour]) -> set[Hour]:
+def _behind(con: duckdb.DuckDBPyConnection, anew: Anew, there: set[Hour]) -> set[Hour]:
     """Hours from the first log end or lost bytes on that the last run did not know."""
     gaps = " UNION ALL ".join(
         f"(SELECT {hour_of_ns('at_ns')} AS at_hour FROM (FROM {one} EXCEPT FROM {other}))"

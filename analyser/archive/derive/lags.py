@@ -1,8 +1,8 @@
 """The table `kafka_lag_minutes`: how far each group was behind on each partition, minute by minute, and who committed.
 
-In: a change whose commits have their context. Out: the table's parts of the hours that came out otherwise. A minute has
-a row where the group committed, was told its offset, or the log's end was seen, so a group that stopped committing
-shows as growing lag.
+In: a change whose commits have their context, and who works. Out: the table's parts of the hours that came out
+otherwise. A minute has a row where the group committed, was told its offset, or the log's end was seen, so a group that
+stopped committing shows as growing lag.
 
 What an hour needs of those before it are the last commits, told offsets and log ends, and what was deleted. They are
 kept for each hour, so that a run reads the hours that changed and those behind the first change that matters to them.
@@ -10,9 +10,12 @@ kept for each hour, so that a run reads the hours that changed and those behind 
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import duckdb
 
 from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.sight import Sight
 from analyser.archive.derive.derived import (
     Hour,
     among,
@@ -24,12 +27,16 @@ from analyser.archive.derive.derived import (
     together,
     view_of,
 )
-from analyser.archive.derive.hour_summaries import HourSummary, differing, summarise
+from analyser.archive.derive.hour_summaries import Anew, HourSummary, differing, make_summaries, summarised
+from analyser.archive.derive.tasks import each_of
+from analyser.archive.spark.workers import HERE, Workers
 from analyser.context.kafka_lag import LAG_ROWS, LAG_STEPS, gone_steps
 from analyser.context.log_ends import KEPT_S, LOG_ENDS, PARTITION, SECOND, TOPIC_LIVES, with_life
 from analyser.context.stored_offsets import COMMITS, GROUP, LAST_READ, READS, STORED, STORED_TABLES
 
 TABLE = "kafka_lag_minutes"
+# As it is seen in Spark.
+STAGE = "aggregates: lag of groups, minute by minute"
 MINUTE_NS = 60_000_000_000
 _MINUTE = f"(at_ns - at_ns % {MINUTE_NS})"
 # What the context adds to a commit can be taken back by later packets; nothing here shows it.
@@ -115,36 +122,51 @@ _ROWS = f"""
     FROM ({LAG_ROWS}) WHERE committed_offset IS NOT NULL"""
 
 
-def run_lags(change: Change) -> set[Hour]:
+def run_lags(change: Change, workers: Workers = HERE) -> set[Hour]:
     """Make the rows of all hours anew that can have changed; the hours that were written."""
     if not any(change.parts(table) for table in (*STORED_TABLES, TABLE)):
         return set()
-    tables = tuple(table for summary in _SUMMARIES for table in summary.tables)
-    written: set[Hour] = set()
-    with change_connection(change) as con:
-        anew = {summary: summarise(con, change, summary) for summary in _SUMMARIES}
-        hours = _touched(con, change, anew)
-        whole = f"""
-            WITH kafka_partitions AS (FROM {TOPICS_OF_HOURS.name}),
-            kafka_admin_changes AS (FROM {DELETED_OF_HOURS.name})"""
+    anew = summarised(change, workers, STAGE, _SUMMARIES)
+    (units,) = each_of(change, workers, f"{STAGE}, what all hours tell", _hours_to_make, [anew])
+    return set().union(*each_of(change, workers, STAGE, _make_hours, units))
+
+
+# Hours to make, with the hours of the parts that hold what they are made of.
+_Unit: TypeAlias = tuple[set[Hour], set[Hour]]
+_TABLES = tuple(table for summary in _SUMMARIES for table in summary.tables)
+
+
+def _hours_to_make(sight: Sight, anew: Anew) -> list[_Unit]:
+    with change_connection(sight) as con:
+        make_summaries(con, sight, anew)
+        hours, lie_in = _touched(con, sight, anew), _lie_in(con)
+    sources = parts_by_hour(sight.parts(), _TABLES)
+    needed = {hour: [part for one in lie_in.get(hour, ()) for part in sources[one]] for hour in hours}
+    made = [some for some, _ in together(needed)]
+    return [(some, set().union(*(lie_in.get(hour, ()) for hour in some))) for some in made]
+
+
+def _make_hours(sight: Sight, unit: _Unit) -> set[Hour]:
+    made, lie_in = unit
+    whole = f"""
+        WITH kafka_partitions AS (FROM {TOPICS_OF_HOURS.name}),
+        kafka_admin_changes AS (FROM {DELETED_OF_HOURS.name})"""
+    sources = parts_by_hour(sight.parts(), _TABLES)
+    parts = [part for hour in lie_in for part in sources[hour]]
+    with change_connection(sight) as con:
+        make_summaries(con, sight, {one: set() for one in _SUMMARIES})
         for name, query in {"lag_lives": TOPIC_LIVES, **gone_steps(_MINUTE)}.items():
             con.execute(f"CREATE TEMP TABLE {name} AS {whole} {query}")
-        sources = parts_by_hour(change.parts(), tables)
-        lie_in = _lie_in(con)
-        needed = {hour: [part for one in lie_in.get(hour, ()) for part in sources[one]] for hour in hours}
-        for made, several in together(needed):
-            parts = dict.fromkeys(several)
-            for table in tables:
-                view_of(con, change, table, parts)
-            for name, query in _ROWS_READ.items():
-                con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query.format_map(_conditions(made))}")
-            for name, query in LAG_STEPS.items():
-                con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}")
-            written |= replace_changed_hours(con, change, TABLE, _ROWS, made)
-    return written
+        for table in _TABLES:
+            view_of(con, sight, table, parts)
+        for name, query in _ROWS_READ.items():
+            con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query.format_map(_conditions(made))}")
+        for name, query in LAG_STEPS.items():
+            con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}")
+        return replace_changed_hours(con, sight, TABLE, _ROWS, made)
 
 
-def _touched(con: duckdb.DuckDBPyConnection, change: Change, anew: dict[HourSummary, set[Hour]]) -> set[Hour]:
+def _touched(con: duckdb.DuckDBPyConnection, change: Sight, anew: Anew) -> set[Hour]:
     """Hours whose rows can have changed: those of answers of changed hours, and all behind another last row."""
     found: set[Hour] = set()
     for summary, hours in anew.items():

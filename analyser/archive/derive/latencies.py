@@ -1,7 +1,7 @@
 """The table `latency_minutes`: exchanges by minute, operation, client and topic, with mergeable latency sketches.
 
-In: a change whose exchanges are complete. Out: the table's parts of the hours whose exchanges changed. Rows of it can
-be merged to longer times or fewer keys by `merge_rows`.
+In: a change whose exchanges are complete, and who works. Out: the table's parts of the hours whose exchanges changed.
+Rows of it can be merged to longer times or fewer keys by `merge_rows`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,17 @@ import pyarrow.compute as pc
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.part import Part, Place
 from analyser.archive.dataset.parts import HOUR_NS, write_parts
+from analyser.archive.dataset.sight import Sight
 from analyser.archive.derive.derived import Hour, change_connection, parts_by_hour, rows_of, together, view_of
 from analyser.archive.derive.sketches import PERCENTILES, merged, percentiles, sketch_of
+from analyser.archive.derive.tasks import each_of
+from analyser.archive.spark.workers import HERE, Workers
 from analyser.registry.queries import UNAWAITED_MS, select
 from analyser.registry.tables import TABLES, arrow_schema
 
 TABLE = "latency_minutes"
+# As it is seen in Spark.
+STAGE = "aggregates: latencies, minute by minute"
 MINUTE_NS = 60_000_000_000
 KEYS = ("protocol", "cluster_id", "operation", "topic", "client_id", "client_address")
 _COUNTS = ("exchanges", "errors", "unanswered", "latencies")
@@ -55,15 +60,19 @@ _GROUPS = f"""
     GROUP BY ALL ORDER BY ts, {", ".join(KEYS)}"""
 
 
-def run_latencies(change: Change) -> set[Hour]:
+def run_latencies(change: Change, workers: Workers = HERE) -> set[Hour]:
     """Make the rows of all hours whose exchanges or topics changed anew; those hours."""
     sources = parts_by_hour(change.parts(), _SOURCES)
     hours = _changed_hours(change, sources)
     change.remove(*(part for part in change.parts(TABLE) if Place.of(part).hour in hours))
-    with change_connection(change) as con:
-        for _, parts in together({hour: sources[hour] for hour in hours if hour is not None and hour in sources}):
-            change.add(*write_parts(TABLE, _rows(con, change, parts), change.staging, f"{change.run}-made"))
+    made = together({hour: sources[hour] for hour in hours if hour is not None and hour in sources})
+    each_of(change, workers, STAGE, _make, [parts for _, parts in made])
     return hours
+
+
+def _make(sight: Sight, parts: Sequence[Part]) -> None:
+    with change_connection(sight) as con:
+        sight.add(*write_parts(TABLE, _rows(con, sight, parts), sight.staging, f"{sight.run}-made"))
 
 
 def merge_rows(rows: pa.Table, keys: Sequence[str] = KEYS, width_ns: int = MINUTE_NS) -> pa.Table:
@@ -102,7 +111,7 @@ def _changed_hours(change: Change, sources: Mapping[Hour, Sequence[Part]]) -> se
     return changed | (missing - made.keys())
 
 
-def _rows(con: duckdb.DuckDBPyConnection, change: Change, parts: Sequence[Part]) -> Iterator[pa.RecordBatch]:
+def _rows(con: duckdb.DuckDBPyConnection, change: Sight, parts: Sequence[Part]) -> Iterator[pa.RecordBatch]:
     """The rows of the table for the exchanges of these parts, in its order."""
     view_of(con, change, "exchanges", parts)
     topics = [f"SELECT {name} AS exchange_id, epoch_ns(ts) // {HOUR_NS} AS hour, topic "

@@ -15,6 +15,9 @@ from analyser.registry.tables import TABLES
 from analyser.storage.files import let_reach
 from analyser.tables.named_clients import NEEDED, named_findings
 
+# As it is seen in Spark.
+STAGE = "findings: owners of clients"
+
 
 def named(findings: pa.Table, parts: Mapping[str, Sequence[str]], folder: Path) -> pa.Table:
     """The findings table with owners. parts: addresses of the files of each table. folder: for temporary files."""

@@ -33,6 +33,7 @@ from analyser.archive.finish.finish_stage import (
 )
 from analyser.archive.finish.joining import Joins, find_joins
 from analyser.archive.spark.tasks import dealt, tasks_for
+from analyser.archive.spark.workers import seen_as
 from analyser.context.stages import STAGES
 from analyser.rows.fields import row_fields
 from analyser.rows.timeorder import FLOW
@@ -41,6 +42,9 @@ from dissectors.registry import dissectors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# As they are seen in Spark.
+STAGE, AMENDING = "writing tables", "amending rows of earlier runs"
 
 
 class FinishRun(NamedTuple):
@@ -77,7 +81,8 @@ def _made(run: FinishRun) -> list[Part]:
         [(task, *unit) for task, unit in dealt(units, tasks)], "task int, share int, name string"
     )
     done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(finish_units, str(job_path)), DONE_DDL)
-    return [part for row in done.collect() for part in pickle.loads(row.parts)]
+    with seen_as(run.spark, STAGE):
+        return [part for row in done.collect() for part in pickle.loads(row.parts)]
 
 
 def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part]:
@@ -108,7 +113,9 @@ def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part
     )
     done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(amend_parts, str(job_path)), AMENDED_DDL)
     counting = dict.fromkeys(made)
-    for row in done.collect():
+    with seen_as(run.spark, AMENDING):
+        answers = done.collect()
+    for row in answers:
         amended: Amended = pickle.loads(row.made)
         if amended.old in counting:
             del counting[amended.old]

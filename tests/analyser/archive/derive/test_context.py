@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from analyser.registry.tables import TABLES
 from analyser.tables.analysis import Analysis
 from tests.conftest import SAMPLES
 from tests.support.datasets import flow_keys, inputs_of, with_flow
+from tests.support.shares import pairs, turns
 
 MADE = {table for stage in STAGES for table in stage.new}
 # Context columns that are there before the stages run.
@@ -58,11 +60,13 @@ def _add_run(analysis: Analysis, root: Path, first: float, last: float) -> dict[
     return written
 
 
-@pytest.mark.parametrize(
-    "name", ["kafka_fenced_commit", "kafka_admin", "mqtt_qos2_stuck", "mqtt_takeover_loop", "mongo_shapes_and_errors"]
-)
-def test_in_three_runs_as_in_one(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+NAMES = ["kafka_fenced_commit", "kafka_admin", "mqtt_qos2_stuck", "mqtt_takeover_loop", "mongo_shapes_and_errors"]
+
+
+@pytest.mark.parametrize(("name", "shares"), pairs(product(NAMES, [1, 3]), turns(NAMES, [1, 3])))
+def test_in_three_runs_as_in_one(name: str, shares: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("analyser.archive.derive.derived.SORTED_ROWS", 40)
+    monkeypatch.setattr("analyser.archive.derive.keyed.shares_for", lambda rows: min(rows, shares))
     capture = SAMPLES / f"{name}.pcapng"
     protocol = name.split("_", maxsplit=1)[0]
     stage_tables = [table for table in STAGE_OF if TABLES[table].protocol == protocol]

@@ -1,0 +1,164 @@
+"""Stages of the context in shares: rows that belong together by a key are looked at by one task.
+
+In: a change, a stage, who works. Out: the hours of its tables that came out otherwise, written. A stage with few rows
+is one task. One with many is dealt by a hash of its keys: each task sees its share of the rows, with other tables
+whole, and leaves what it makes of them in files; other tasks put these into hours, and write the hours that are others.
+A key with most of the rows makes one task do most of the work, within the same memory: DuckDB spills.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.part import Part
+from analyser.archive.dataset.parts import time_column
+from analyser.archive.dataset.sight import Sight
+from analyser.archive.derive.derived import (
+    ARRIVAL,
+    PROVISIONAL,
+    Hour,
+    among,
+    change_connection,
+    hour_of,
+    keep_rows,
+    parts_by_hour,
+    replace_changed_hours,
+    rows_of,
+    together,
+)
+from analyser.archive.derive.tasks import each_of
+from analyser.archive.spark.workers import Workers
+from analyser.context.reading_stage import add_share, unseen_of_share
+from analyser.context.stage import KEYED, READING, Keyed
+from analyser.context.stages import Stage
+from analyser.registry.queries import literal, name_list, quoted
+from analyser.registry.tables import arrow_schema
+
+# One task looks at about so many rows.
+SHARE_ROWS = 2_000_000
+_SHARES = "_shares"
+
+
+def shares_for(rows: int) -> int:
+    """Into how many shares so many rows are dealt."""
+    return -(-rows // SHARE_ROWS)
+
+
+def run_stage(change: Change, workers: Workers, name: str, stage: Stage) -> dict[str, set[Hour]]:
+    """Make the tables of a stage; table -> hours that were written. name: as it is seen in Spark."""
+    ways = KEYED.get(stage.makes, [])
+    rows = sum(part.rows for way in ways for table in way.keys for part in change.parts(table))
+    shares = shares_for(rows // len(ways)) if ways else 1
+    if shares <= 1:
+        (written,) = each_of(change, workers, name, _whole, [stage])
+        return written
+    (change.staging / _SHARES).mkdir(exist_ok=True)
+    hours: dict[str, Counter[Hour]] = {table: Counter() for table in stage.makes}
+    for way in ways:
+        units = _told_first(change, workers, name, stage, shares)
+        for made in each_of(change, workers, name, partial(_share, stage, way, shares), units):
+            for table, counts in made.items():
+                hours[table].update(counts)
+    written = {table: set[Hour]() for table in stage.makes}
+    targets = [(table, some) for table in stage.makes for some in _some_at_a_time(change, table, hours[table])]
+    told = each_of(change, workers, f"{name}, into hours", partial(_into_hours, stage, shares), targets)
+    for (table, _), found in zip(targets, told, strict=True):
+        written[table] |= found
+    for path in (change.staging / _SHARES).iterdir():
+        path.unlink()
+    return written
+
+
+# A share by its number, with what all shares told first.
+_Unit = tuple[int, pa.Table | None]
+
+
+def _told_first(change: Change, workers: Workers, name: str, stage: Stage, shares: int) -> Sequence[_Unit]:
+    if stage.makes != READING.makes:
+        return [(number, None) for number in range(shares)]
+    work = partial(_tell, stage, shares)
+    unseen = pa.concat_tables(each_of(change, workers, f"{name}, connections unseen", work, range(shares)))
+    return [(number, unseen) for number in range(shares)]
+
+
+def _some_at_a_time(change: Change, table: str, made: Mapping[Hour, int]) -> list[set[Hour]]:
+    """All hours of a table, those that have no rows any more too, as many together as one task writes."""
+    parts = parts_by_hour(change.parts(), [table])
+    for hour, rows in made.items():
+        parts.setdefault(hour, []).append(Part(table, "", rows, 0, provisional=False))
+    return [some for some, _ in together(parts)]
+
+
+def _whole(sight: Sight, stage: Stage) -> dict[str, set[Hour]]:
+    """The stage in one task."""
+    with change_connection(sight) as con:
+        _make_views(con, sight, stage)
+        stage.run(con)
+        return {table: replace_changed_hours(con, sight, table, f"FROM {quoted(table)}") for table in stage.makes}
+
+
+def _tell(stage: Stage, shares: int, sight: Sight, number: int) -> pa.Table:
+    with change_connection(sight) as con:
+        _make_views(con, sight, stage)
+        return unseen_of_share(con, number, shares)
+
+
+def _share(stage: Stage, way: Keyed, shares: int, sight: Sight, unit: _Unit) -> dict[str, Counter[Hour]]:
+    """Make the rows of one share, in files; table -> hour -> how many."""
+    number, told = unit
+    made: dict[str, Counter[Hour]] = {}
+    with change_connection(sight) as con:
+        if told is not None:
+            _make_views(con, sight, stage)
+            add_share(con, number, shares, told)
+        else:
+            _make_views(con, sight, stage, way, f"% {shares} = {number}")
+            stage.run(con)
+        for table in way.makes:
+            own = "true" if way.own is None else f"hash({way.own}) % {shares} = {number}"
+            keep_rows(con, f"FROM {quoted(table)} WHERE {own}", _file(sight, table, number))
+            target = literal(str(_file(sight, table, number).resolve()))
+            hour = hour_of(quoted(time_column(table) or ""))
+            counts = con.execute(f"SELECT {hour}, count(*) FROM read_parquet({target}) GROUP BY ALL").fetchall()
+            made[table] = Counter({None if one is None else int(one): rows for one, rows in counts})
+    return made
+
+
+def _into_hours(stage: Stage, shares: int, sight: Sight, unit: tuple[str, set[Hour]]) -> set[Hour]:
+    """Write the hours among these that came out otherwise, of what all shares made."""
+    table, hours = unit
+    names = [*arrow_schema(table).names]
+    if table not in stage.new:
+        names += [*ARRIVAL, PROVISIONAL]
+    files = literal([str(_file(sight, table, number).resolve()) for number in range(shares)])
+    rows = f"SELECT {name_list(names)} FROM read_parquet({files}, hive_partitioning = false)"
+    with change_connection(sight) as con:
+        chosen = among(hour_of(quoted(time_column(table) or "")), hours)
+        return replace_changed_hours(con, sight, table, f"{rows} WHERE {chosen}", hours, is_cheap=True)
+
+
+def _make_views(
+    con: duckdb.DuckDBPyConnection, sight: Sight, stage: Stage, way: Keyed | None = None, share: str = ""
+) -> None:
+    """The views that a stage reads. way, share: of tables with keys only the rows whose hash is of that share."""
+    for table in dict.fromkeys((*stage.reads, *stage.uses, "flows", *stage.makes)):
+        if way is not None and table in stage.makes and table not in way.makes:
+            continue
+        rows = rows_of(sight, table, hidden=table in stage.makes and table not in stage.new)
+        if table in stage.new:
+            rows = f"FROM ({rows_of(sight, table)}) LIMIT 0"
+        elif way is not None and table in way.keys:
+            also = f" OR {way.everywhere[table]}" if table in way.everywhere else ""
+            rows = f"FROM ({rows}) WHERE hash({way.keys[table]}) {share}{also}"
+        con.execute(f"CREATE TEMP VIEW {quoted(table)} AS {rows}")
+
+
+def _file(sight: Sight, table: str, number: int) -> Path:
+    return sight.staging / _SHARES / f"{table}-{number}.parquet"

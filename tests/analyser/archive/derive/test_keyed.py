@@ -1,0 +1,115 @@
+"""Stages that are dealt by keys make what one task makes, also when one group has nearly all of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from analyser.archive.dataset.dataset import Change, Dataset
+from analyser.archive.derive.context import run_context
+from analyser.archive.derive.keyed import SHARE_ROWS, shares_for
+from analyser.archive.spark.workers import HERE
+from analyser.context.stage import KEYED
+from analyser.context.stages import STAGES
+from analyser.registry.tables import TABLES, arrow_schema
+from tests.analyser.detectors.scenarios.build import Row, assigned, commit, fetch, flow, group_event
+from tests.support.archived import parts_of
+from tests.support.datasets import take_in
+
+MADE = ("kafka_offset_commits", "kafka_members", "kafka_rebalances", "kafka_reading_runs")
+HOURS, GIANT, OTHERS = 3, 4_000, 400
+_FLOWS = [flow(f"flow{one}{of}", client_address=f"10.1.0.{one}") for one in (1, 2, 3) for of in ("", "data")]
+
+
+@cache
+def _rows() -> dict[str, tuple[Row, ...]]:
+    """One group with nine of ten rows, over three hours; ten others beside it. A member of the giant vanishes."""
+    commits, fetches, events, plans = [], [], [], []
+    for number in range(GIANT + OTHERS):
+        seconds = number * HOURS * 3600 / (GIANT + OTHERS)
+        small = number % 11 == 10
+        group, member = (f"small-{number // 11 % 10}", "m3") if small else ("billing", ("m1", "m2")[number % 2])
+        if member == "m2" and seconds > 5_000:
+            continue
+        generation = 5 if seconds < 5_040 else 6
+        told = {"group_id": group, "partition": number % 4, "topic": "small" if small else "payments"}
+        commits.append(commit(seconds, number, member, generation=generation, **told))
+        told.pop("group_id")
+        fetches.append(fetch(seconds + 0.1, number, member, next_offset=number + 1, **told))
+        if number % 50 == 0 or (small and number // 11 < 10):
+            events.append(group_event(seconds, "heartbeat", member, generation=generation, group_id=group))
+    for seconds, generation, members in ((-30, 5, ("m1", "m2")), (5_040, 6, ("m1",))):
+        for member in members:
+            join = {"generation": generation, "session_timeout_ms": 30_000, "protocol_name": "range"}
+            events.append(group_event(seconds, "join", member, **join))
+        plans += assigned(seconds + 0.5, generation, {member: [0, 1] for member in members})
+    rows = {"kafka_offset_commits": commits, "kafka_fetch_partitions": fetches, "kafka_group_events": events,
+            "kafka_assignments": plans, "flows": _FLOWS}  # fmt: skip
+    return {name: tuple(held) for name, held in rows.items()}
+
+
+class _Counting:
+    """Who works here, and how many units each stage had."""
+
+    def __init__(self) -> None:
+        self.units: dict[str, int] = {}
+
+    def run(self, stage: str, work: object, units: Sequence[object]) -> list[object]:
+        self.units[stage] = len(units)
+        return HERE.run(stage, work, units)  # type: ignore[arg-type]
+
+
+def _made(root: Path, workers: _Counting) -> dict[str, pa.Table]:
+    take_in(root, _rows(), [lambda change: run_context(change, workers)])  # type: ignore[arg-type]
+    keys = {table: [(name, "ascending") for name in TABLES[table].order] for table in MADE}
+    return {table: parts_of(root, table).sort_by(keys[table]) for table in MADE}
+
+
+def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, dealt = _Counting(), _Counting()
+    expected = _made(tmp_path / "whole", whole)
+    monkeypatch.setattr("analyser.archive.derive.keyed.shares_for", lambda rows: 4)
+    monkeypatch.setattr("analyser.archive.derive.derived.TASK_MEMORY", "64MB")
+    monkeypatch.setattr("analyser.archive.derive.derived.TOGETHER_ROWS", 1_000)
+    found = _made(tmp_path / "dealt", dealt)
+    assert max(whole.units.values()) < 20
+    stages = ("context: members and rebalances", "context: where clients of groups read")
+    assert [(whole.units[name], dealt.units[name]) for name in stages] == [(1, 4), (1, 4)]
+    # Commits and fetches of each hour by themselves, with what is carried over from those before.
+    assert dealt.units["context: owners, log ends and committers"] == 2 * (HOURS + 1)
+    for table in MADE:
+        assert found[table].num_rows == expected[table].num_rows, table
+        assert found[table].equals(expected[table]), table
+    assert found["kafka_members"].num_rows > 10
+    assert found["kafka_rebalances"].num_rows > 0
+    assert found["kafka_reading_runs"].num_rows > 4
+    assert found["kafka_offset_commits"]["owner_member_id"].null_count < GIANT
+
+
+def test_nothing_of_the_shares_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("analyser.archive.derive.keyed.shares_for", lambda rows: 2)
+    rows = {"kafka_group_events": [group_event(1, "join", "m1", generation=1)], "flows": _FLOWS}
+    left: list[Path] = []
+
+    def look(change: Change) -> None:
+        run_context(change)
+        left.extend(path for path in (change.staging / "_shares").rglob("*"))
+
+    take_in(tmp_path / "d", rows, [look])
+    assert left == []
+    assert sum(part.rows for part in Dataset.open(tmp_path / "d").parts("kafka_members")) == 1
+
+
+def test_keys_are_columns_of_tables_that_their_stage_reads() -> None:
+    stages = {stage.makes: stage for stage in STAGES}
+    for makes, ways in KEYED.items():
+        assert sorted(table for way in ways for table in way.makes) == sorted(makes)
+        for way in ways:
+            assert {*way.keys} <= {*stages[makes].reads, *stages[makes].makes}
+            for table in {*way.keys, *way.makes}:
+                assert arrow_schema(table).names
+    assert [shares_for(rows) for rows in (0, 1, SHARE_ROWS, SHARE_ROWS + 1)] == [0, 1, 1, 2]
