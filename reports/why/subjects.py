@@ -21,6 +21,7 @@ from reports.why.findings import finding_link
 from reports.why.kafka_partition import is_healthy, partition_link, standing
 from reports.why.model import Chain, NoSubject
 from reports.why.mongo import command_words, no_command, others, slowest
+from reports.why.named import named
 from reports.why.places import placed
 from reports.why.walk import walk
 
@@ -35,20 +36,24 @@ _LONGEST_SUBJECT = 120
 
 def answer(ask: Asking, words: Sequence[str]) -> list[Chain]:
     """Chains for the subject; more than one where it names several things. Raises NoSubject."""
+    return named(ask, placed(ask, _chains(ask, words)))
+
+
+def _chains(ask: Asking, words: Sequence[str]) -> Sequence[Chain]:
     said = [part for word in words for part in word.split()]
     text = " ".join(said)
     if len(said) == 1 and _FINDING.fullmatch(text):
-        return placed(ask, [_finding(ask, text)])
+        return [_finding(ask, text)]
     if len(said) == 1 and _MESSAGE.fullmatch(text):
-        return placed(ask, _message(ask, text))
+        return _message(ask, text)
     if len(said) in (3, 4) and said[0] == "mongo":
-        return placed(ask, [_command(ask, said[1:])])
+        return [_command(ask, said[1:])]
     stands = _partitions(ask, words, said)
     if stands:
-        return placed(ask, _told(ask, stands))
+        return _told(ask, stands)
     delivered = _deliveries(ask, words, said)
     if delivered:
-        return placed(ask, delivered)
+        return delivered
     raise NoSubject(_nothing(ask, text))
 
 

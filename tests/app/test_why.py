@@ -110,3 +110,13 @@ def test_cut_captures_are_answered_or_refused(tmp_path: Path, kept: float) -> No
         done = run("why", cut, *words)
         assert done.returncode in (0, 2), done.stderr
         assert (b"nothing here is called" in done.stderr) == (done.returncode == 2)
+
+
+def test_a_client_is_told_with_its_host_where_it_stands_first(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("10.77.0.12 node-12.shop\n10.77.0.1 node-1.shop\n")
+    done = run("why", STALE, "payments", "4", "--hosts", hosts)
+    text = " ".join(done.stdout.decode().split())
+    assert text.count("ledger-a@10.77.0.12") > text.count("(host node-12.shop)") == 1
+    assert "ledger-a@10.77.0.12 (host node-12.shop) stored 49 over 126" in text
+    assert "node-1.shop" not in text
