@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from reports.questions.group_owners import OWNER_TABLES, PARTS
 from reports.questions.groups import MEMBERS
+from reports.questions.owners import OWNERS
 
 MEMBER_TABLES = ("kafka_offset_commits", "kafka_group_events", "kafka_members", *OWNER_TABLES)
 
@@ -46,9 +47,15 @@ _ENDED = """
               select *, epoch_ns(ts_ended) as at_ns from kafka_members))
     qualify row_number() over (partition by cluster_id, group_id, member_id order by ts desc) = 1"""
 
+# Who a member was until then.
+_OWNED = f"""
+    select coalesce(cluster_id, '') as cluster, group_id, member_id, {OWNERS} as client_owner
+    from (select *, epoch_ns(ts) as at_ns from kafka_group_events) where {{until}} group by all"""
+
 MEMBERS_AT = f"""
-    select cluster_id, group_id, member_id, group_instance_id, client_id, client_address, type, first_generation,
-           last_generation, topics, case when ts_ended is null then coalesce(assigned, tasks_count) end as assigned,
+    select cluster_id, group_id, member_id, group_instance_id, client_id, client_address, client_owner, type,
+           first_generation, last_generation, topics,
+           case when ts_ended is null then coalesce(assigned, tasks_count) end as assigned,
            case when ts_ended is null then coalesce(assignment, tasks) end as assignment, committed_partitions,
            make_timestamp_ns(first_ns)::timestamptz_ns as ts_first,
            make_timestamp_ns(last_ns)::timestamptz_ns as ts_last, ts_joined, ended, ts_ended, reason
@@ -56,4 +63,5 @@ MEMBERS_AT = f"""
     left join ({_ENDED}) using (cluster, group_id, member_id)
     left join ({_TOPICS}) using (cluster, group_id, member_id)
     left join ({PARTS}) using (cluster, group_id, member_id)
-    left join ({_TASKS}) using (cluster, group_id, member_id)"""
+    left join ({_TASKS}) using (cluster, group_id, member_id)
+    left join ({_OWNED}) using (cluster, group_id, member_id)"""

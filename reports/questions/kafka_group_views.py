@@ -11,6 +11,7 @@ from reports.questions.group_restart import RESTART, RESTART_TABLES
 from reports.questions.group_states import CHANGES, STATE_TABLES, STATES
 from reports.questions.kafka_share_starts import SHARE_STARTS, SHARE_TABLES
 from reports.questions.kafka_view import CLIENT, OVER_TIME, PART, TIME, TOPIC_COLUMN, KafkaView
+from reports.questions.owners import OWNER
 
 _OFFSETS = (
     Column("committed_offset", "Committed", "offset", heading="CURRENT-OFFSET"),
@@ -82,7 +83,7 @@ GROUPS = {
     "members": KafkaView(
         MEMBER_TABLES, MEMBERS_AT, "cluster_id, group_id, ts_ended is not null, ts_first, member_id",
         (
-            Column("member_id", "Member", "text", "large", "MEMBER ID"), *CLIENT,
+            Column("member_id", "Member", "text", "large", "MEMBER ID"), *CLIENT, OWNER,
             Column("group_instance_id", "Static id", heading="STATIC NAME"),
             Column("first_generation", "First generation", "plain", heading="FIRST GEN", spare=2),
             Column("last_generation", "Last generation", "plain", heading="LAST GEN", spare=1),

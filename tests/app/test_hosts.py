@@ -43,6 +43,9 @@ def test_report_names_pods(pods: Path) -> None:
     owners = {row["client_id"]: row["client_owner"] for row in map(json.loads, clients)}
     assert owners["ledger-a"] == "pod ledger-a-0"
     assert owners["ledger-b"] is None
+    members = invoke("groups", SAMPLE, "--members", "--hosts", pods, "--format", "jsonl").stdout.splitlines()
+    owners = {row["client_id"]: row["client_owner"] for row in map(json.loads, members)}
+    assert (owners["ledger-a"], owners["ledger-b"]) == ("pod ledger-a-0", None)
 
 
 def test_report_without_names_has_no_column_for_them() -> None:

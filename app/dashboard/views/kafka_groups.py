@@ -16,6 +16,7 @@ from app.dashboard.charts.theme import pressed_in_chart
 from app.dashboard.few_rows import grid
 from app.dashboard.known import known
 from app.dashboard.opened import Selected
+from app.dashboard.owner_column import with_owners
 from app.dashboard.sidebar_times import moment_words
 from app.dashboard.state import View
 from app.dashboard.text import dot, empty, facts, heading, html, line
@@ -286,7 +287,7 @@ def _tables(
             row | {"foreign": foreign.get(row["member_id"], 0)}
             for row in of_group(at_end, group.cluster_id, group.group_id, MEMBERS)
         ]
-        member = grid("members", rows, _MEMBERS, "member", select=True)
+        member = grid("members", rows, with_owners(view.source, _MEMBERS), "member", select=True)
         if member is not None:
             view.go("clients", who=client_text(rows[member]))
         line("A row of partitions opens the group's requests about it, one of members all about the member.", "quiet")

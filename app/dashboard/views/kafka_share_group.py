@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.dashboard.few_rows import grid
 from app.dashboard.opened import Selected
+from app.dashboard.owner_column import with_owners
 from app.dashboard.state import View
 from app.dashboard.tables import paged_table
 from app.dashboard.text import empty, facts
@@ -75,7 +76,7 @@ def _table(
     if not found:
         empty("The capture does not tell.")
         return
-    kept = [column for column in columns if column.name in found[0]]
+    kept = [column for column in with_owners(view.source, columns) if column.name in found[0]]
     place = grid(f"share-{title}", found, kept, "member" if title == "members" else "partition", select=True)
     if place is not None and title == "members":
         view.go("clients", who=client_text(found[place]))
