@@ -4,14 +4,15 @@ In: a connection with views of the Kafka tables, `cluster_id` and `topic` filled
 `kafka_offset_commits` and `kafka_fetch_partitions` replaced by ones whose context columns are filled in. Rows that the
 caller holds are never joined for that: they get other columns (`added.py`).
 
-Everything is a join in DuckDB, as of the time of the row, so memory is DuckDB's limit and it may spill. Times are
-compared as Unix ns. An unknown cluster is a cluster of its own (''), never a wildcard.
+Everything is a join in DuckDB, as of the time of the row, for some partitions at a time where there are many rows: what
+cannot spill would grow with them. Times are compared as Unix ns. An unknown cluster is a cluster of its own (''), never
+a wildcard.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import duckdb
@@ -24,7 +25,7 @@ from analyser.context.ownership import OWNERSHIP_SQL
 from analyser.context.stage import NOTHING, Held
 from analyser.context.steps import steps_made
 from analyser.context.topics import has_rows, views
-from analyser.registry.queries import keep, null_columns
+from analyser.registry.queries import keep, name_list, null_columns
 
 # A member that fetched a partition this long before a commit counts as reading it then: an idle Fetch waits at the
 # broker for half a second (fetch.max.wait.ms), and processing takes its time. The committer itself counts as reading if
@@ -41,6 +42,13 @@ _READS = (
     "kafka_offset_commits",
     *END_TABLES,
 )
+
+# Of these views the steps read rows of the partitions alone that are looked at.
+_OF_PARTITIONS = {
+    "context_base": "context_commits",
+    f"some_{FETCHES}": f"in_{FETCHES}",
+    "some_kafka_produce_batches": "in_kafka_produce_batches",
+}
 
 # Where bytes of clients are missing.
 GAPS_SQL = f"""
@@ -61,31 +69,42 @@ CLIENTS_SQL = """
     WHERE group_id IS NOT NULL
     GROUP BY 1, 2, 3 HAVING count(DISTINCT group_id) = 1"""
 
+
+def _of(table: str) -> str:
+    """The view that the steps read."""
+    return f"some_{table}" if f"some_{table}" in _OF_PARTITIONS else f"in_{table}"
+
+
 _KEYS_SQL = with_life(
     """
-    SELECT base.row, part, log, cluster, parts.topic, base.topic_id, epoch_ns(ts) AS at_ns
+    SELECT base.row, part, log, cluster, parts.topic, base.topic_id, epoch_ns(ts) AS at_ns,
+           nullif(member_id, '') AS member_id, client_address AS address
     FROM context_base AS base JOIN context_parts AS parts
         ON coalesce(base.cluster_id, '') = parts.cluster AND coalesce(base.group_id, '') = parts.group_id
         AND coalesce(base.topic, base.topic_id, '') = parts.topic AND base.partition = parts.partition""",
     "context_lives",
 )
 
-# Every step makes one temporary table; `in_<table>` is the view of a table before this stage. Keys become numbers
-# (`part` for a partition of a group, `log` for a partition) and rows are joined by number, so that what must be sorted
-# is narrow: whole rows through five joins would not fit into a small memory limit.
+# Every step makes one temporary table; `in_<table>` is the view of a table before this stage, `some_<table>` has those
+# of its rows that are looked at. Keys become numbers (`part` for a partition of a group, `log` for a partition) and
+# rows are joined by number, so that what must be sorted is narrow: whole rows through five joins would not fit into a
+# small memory limit.
+_ONCE = {
+    "context_lives": f"""
+        WITH kafka_partitions AS (FROM in_kafka_partitions),
+        kafka_admin_changes AS (FROM in_kafka_admin_changes) {TOPIC_LIVES}""",
+    "context_gaps": GAPS_SQL,
+    "context_owned": OWNERSHIP_SQL,
+}
 _STEPS = {
     "context_parts": """
         SELECT row_number() OVER () AS part, dense_rank() OVER (ORDER BY cluster, topic, partition) AS log, *
         FROM (SELECT DISTINCT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
                      coalesce(topic, topic_id, '') AS topic, partition FROM context_base)""",
-    "context_lives": f"""
-        WITH kafka_partitions AS (FROM in_kafka_partitions),
-        kafka_admin_changes AS (FROM in_kafka_admin_changes) {TOPIC_LIVES}""",
-    "context_keys": f"SELECT row, part, log, life, at_ns FROM ({_KEYS_SQL})",
-    "context_gaps": GAPS_SQL,
+    "context_keys": f"SELECT row, part, log, life, at_ns, member_id, address FROM ({_KEYS_SQL})",
     "context_ownership": f"""
         SELECT part, began, min(member_id) AS member_id, arg_min(coalesce(ended, {2**63 - 1}), member_id) AS ended
-        FROM ({OWNERSHIP_SQL}) JOIN context_parts USING (cluster, group_id, topic, partition) GROUP BY part, began""",
+        FROM context_owned JOIN context_parts USING (cluster, group_id, topic, partition) GROUP BY part, began""",
     "context_owners": """
         SELECT keys.row, owners.member_id
         FROM context_keys AS keys ASOF JOIN context_ownership AS owners
@@ -94,12 +113,11 @@ _STEPS = {
     # Only for commits whose owner no assignment tells: consumers that are one member of the group, and what they fetch.
     # The committer's own fetches decide, so nothing is concluded where some of them may be missing.
     "context_unowned": """
-        SELECT keys.*, nullif(base.member_id, '') AS member_id
-        FROM context_keys AS keys JOIN context_base AS base ON keys.row = base.row
-        ANTI JOIN context_owners AS owners ON keys.row = owners.row""",
+        SELECT keys.row, keys.part, keys.at_ns, keys.member_id
+        FROM context_keys AS keys ANTI JOIN context_owners AS owners ON keys.row = owners.row""",
     "context_fetchers": """
         SELECT DISTINCT part, clients.member_id, epoch_ns(ts) AS at_ns
-        FROM in_kafka_fetch_partitions AS fetches
+        FROM some_kafka_fetch_partitions AS fetches
         JOIN context_clients AS clients
             ON coalesce(fetches.cluster_id, '') = clients.cluster AND clients.member_id IS NOT NULL
             AND coalesce(fetches.client_address, '') = clients.address
@@ -110,9 +128,7 @@ _STEPS = {
         WHERE coalesce(replica_id, -1) < 0""",
     "context_client_gaps": """
         SELECT keys.row, gaps.ts
-        FROM (SELECT keys.row, keys.at_ns, base.client_address AS address
-              FROM context_keys AS keys JOIN context_base AS base ON keys.row = base.row
-              WHERE EXISTS (FROM context_gaps)) AS keys
+        FROM (SELECT row, at_ns, address FROM context_keys WHERE EXISTS (FROM context_gaps)) AS keys
         ASOF JOIN context_gaps AS gaps ON keys.address = gaps.address AND keys.at_ns >= gaps.at_ns""",
     "context_others": f"""
         SELECT keys.row, keys.part, keys.at_ns, keys.member_id, others.member_id AS other_id
@@ -136,7 +152,7 @@ _STEPS = {
             ON keys.part = next.part AND keys.member_id = next.member_id AND keys.at_ns < next.at_ns""",
     # An answer that repeats an end of its second changes nothing.
     "context_told_ends": f"""
-        WITH {", ".join(f"{table} AS (FROM in_{table})" for table in END_TABLES)}
+        WITH {", ".join(f"{table} AS (FROM {_of(table)})" for table in END_TABLES)}
         SELECT log, life, {SECOND} AS second, log_end, min(at_ns) AS at_ns
         FROM ({with_life(LOG_ENDS, "context_lives")})
             JOIN (SELECT DISTINCT log, cluster, topic, partition FROM context_parts) USING (cluster, topic, partition)
@@ -153,25 +169,28 @@ _STEPS = {
         FROM context_keys AS keys ASOF JOIN context_known_ends AS ends
             ON keys.log = ends.log AND keys.life = ends.life AND keys.at_ns >= ends.at_ns""",
 }
-# So many rows of commits get their columns at a time: what is joined for them takes some 50 MiB.
+# The steps for so many rows of commits and fetches take some 100 MiB.
+STEP_ROWS = 1 << 18
+# So many rows get their columns at a time: to join to all of them at once takes more memory than DuckDB can spill.
 ROWS_AT_A_TIME = 1 << 18
-# What each row of `context_base` gets, in its order, of those rows that `some` says.
-_COLUMNS = """
-    SELECT coalesce(owners.member_id, readers.member_id) AS owner_member_id,
+_PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition)"
+# What rows of `context_base` get, those that may get anything.
+_ADDED = """
+    SELECT keys.row, coalesce(owners.member_id, readers.member_id) AS owner_member_id,
            CASE WHEN owners.row IS NOT NULL THEN 'high' WHEN readers.row IS NOT NULL THEN 'low' END
                AS ownership_confidence,
            ends.log_end AS log_end_offset,
            gaps.ts::TIMESTAMPTZ_NS AS client_gap_ts
-    FROM (SELECT row FROM context_base WHERE {some}) AS base
-    LEFT JOIN (FROM context_owners WHERE {some}) AS owners ON base.row = owners.row
-    LEFT JOIN (FROM context_readers WHERE {some}) AS readers ON base.row = readers.row
-    LEFT JOIN (FROM context_log_ends WHERE {some}) AS ends ON base.row = ends.row
-    LEFT JOIN (FROM context_client_gaps WHERE {some}) AS gaps ON base.row = gaps.row
-    ORDER BY base.row"""
-_ALL_COLUMNS = _COLUMNS.format(some="true")
+    FROM context_keys AS keys
+    LEFT JOIN context_owners AS owners ON keys.row = owners.row
+    LEFT JOIN context_readers AS readers ON keys.row = readers.row
+    LEFT JOIN context_log_ends AS ends ON keys.row = ends.row
+    LEFT JOIN context_client_gaps AS gaps ON keys.row = gaps.row"""
 _CONTEXT = ("owner_member_id", "ownership_confidence", "log_end_offset", "client_gap_ts")
 # Planning takes longer than running on a small capture: without assignments nobody owns anything.
-_NO_OWNERS = "SELECT part, 0::BIGINT AS began, '' AS member_id, 0::BIGINT AS ended FROM context_parts LIMIT 0"
+_NO_OWNERS = """
+    SELECT cluster_id AS cluster, group_id, topic, partition, member_id, 0::BIGINT AS began, 0::BIGINT AS ended
+    FROM in_kafka_assignments LIMIT 0"""
 
 _MAKE_CLIENTS = f"CREATE TEMP TABLE context_clients AS {CLIENTS_SQL}"
 _CLIENTS = """
@@ -180,7 +199,8 @@ _CLIENTS = """
         AND clients.client_id = coalesce(fetches.client_id, '')"""
 # Fetches with the group of their client; reads `context_clients` (CLIENTS_SQL).
 FETCHES_SQL = f"SELECT fetches.* REPLACE (clients.group_id AS group_id) FROM in_{FETCHES} AS fetches {_CLIENTS}"
-_GROUPS = f"SELECT clients.group_id FROM context_fetches AS fetches {_CLIENTS} ORDER BY fetches.row"
+_GROUPS = f"""
+    SELECT clients.group_id FROM (FROM context_fetches WHERE {{some}}) AS fetches {_CLIENTS} ORDER BY fetches.row"""
 
 
 def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
@@ -198,15 +218,17 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
         con.execute(_MAKE_CLIENTS)
         commits = "FROM context_base"
     elif COMMITS in held:
-        with numbered(con, "context_base", held[COMMITS]), _steps_made(con):
-            made[COMMITS] = with_columns(con, held[COMMITS], _some_at_a_time(con))
+        with numbered(con, "context_commits", held[COMMITS]), _added(con) as added:
+            queries = [_in_order(added, some) for some in _some_at_a_time(con, "context_commits")]
+            made[COMMITS] = with_columns(con, held[COMMITS], queries)
     else:
         commits = _of_commits(con)
     if COMMITS in there and COMMITS not in made:
         con.execute(f"CREATE TEMP VIEW {COMMITS} AS {commits}")
     if FETCHES in held:
         with numbered(con, "context_fetches", held[FETCHES]):
-            made[FETCHES] = with_columns(con, held[FETCHES], [_GROUPS])
+            queries = [_GROUPS.format(some=some) for some in _some_at_a_time(con, "context_fetches")]
+            made[FETCHES] = with_columns(con, held[FETCHES], queries)
     elif FETCHES in there:
         con.execute(f"CREATE TEMP VIEW {FETCHES} AS {FETCHES_SQL}")
     for table in made:  # else it would name what nobody holds any more
@@ -215,19 +237,59 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
 
 
 @contextmanager
-def _steps_made(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """What the columns of commits are made of. `context_clients` stays: fetches are told by it, too."""
+def _added(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """A SELECT of what rows of `context_commits` get, with their `row`, until the block ends.
+
+    `context_clients` stays: fetches are told by it, too.
+    """
+    _look_at(con)
     con.execute(_MAKE_CLIENTS)
-    steps = _STEPS if has_rows(con, "in_kafka_assignments") else {**_STEPS, "context_ownership": _NO_OWNERS}
-    with steps_made(con, steps, _ALL_COLUMNS):
-        yield
+    once = _ONCE if has_rows(con, "in_kafka_assignments") else {**_ONCE, "context_owned": _NO_OWNERS}
+    shares = _shares(con)
+    with ExitStack() as tables:
+        tables.enter_context(steps_made(con, once, " ".join(once)))
+        if shares == 1:
+            tables.enter_context(steps_made(con, _STEPS, _ADDED))
+            yield _ADDED
+        else:
+            names = [_of_share(con, f"{_PARTITION} % {shares} = {share}") for share in range(shares)]
+            yield " UNION ALL ".join(f"FROM {name}" for name in names)
+            con.execute("".join(f"DROP TABLE {name};" for name in names))
+    con.execute("".join(f"DROP VIEW {name};" for name in _OF_PARTITIONS))
 
 
-def _some_at_a_time(con: duckdb.DuckDBPyConnection) -> list[str]:
-    """The columns of all rows: to join everything to all of them at once takes more memory than DuckDB can spill."""
-    (rows,) = con.execute("SELECT count(*) FROM context_base").fetchall()[0]
-    starts = range(0, max(rows, 1), ROWS_AT_A_TIME)
-    return [_COLUMNS.format(some=f"row >= {start} AND row < {start + ROWS_AT_A_TIME}") for start in starts]
+def _of_share(con: duckdb.DuckDBPyConnection, partitions: str) -> str:
+    """The name of a table with what rows of these partitions get."""
+    _look_at(con, f" WHERE {partitions}")
+    with steps_made(con, _STEPS, _ADDED):
+        return keep(con, "commits_context", _ADDED)
+
+
+def _look_at(con: duckdb.DuckDBPyConnection, where: str = "") -> None:
+    """Let the steps see these rows."""
+    for name, whole in _OF_PARTITIONS.items():
+        con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM {whole}{where}")
+
+
+def _shares(con: duckdb.DuckDBPyConnection) -> int:
+    """So many times the rows are too many to be looked at together."""
+    query = f"SELECT (SELECT count(*) FROM context_commits) + (SELECT count(*) FROM in_{FETCHES})"
+    rows: int = con.execute(query).fetchall()[0][0]
+    return max(1, -(-rows // STEP_ROWS))
+
+
+def _some_at_a_time(con: duckdb.DuckDBPyConnection, rows: str) -> list[str]:
+    """Conditions for the rows of a view, together all of them."""
+    (count,) = con.execute(f"SELECT count(*) FROM {rows}").fetchall()[0]
+    starts = range(0, max(count, 1), ROWS_AT_A_TIME)
+    return [f"row >= {start} AND row < {start + ROWS_AT_A_TIME}" for start in starts]
+
+
+def _in_order(added: str, some: str) -> str:
+    """What rows of `context_commits` get, a row for each in their order. added: of `_added`. some: a condition."""
+    return f"""
+        SELECT {name_list(_CONTEXT)} FROM (SELECT row FROM context_commits WHERE {some}) AS base
+        LEFT JOIN (FROM ({added}) WHERE {some}) AS added USING (row) ORDER BY row"""
 
 
 def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
@@ -236,14 +298,14 @@ def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
     Whole rows are compressed before what the context adds is put beside them: two plain copies take much memory.
     """
     rows = keep(con, "commits_as_decoded", f"FROM in_{COMMITS}")
-    con.execute(f"CREATE TEMP VIEW context_base AS SELECT rowid AS row, * FROM {rows}")
-    with _steps_made(con):
-        added = keep(con, "commits_context", _ALL_COLUMNS)
+    con.execute(f"CREATE TEMP VIEW context_commits AS SELECT rowid AS row, * FROM {rows}")
+    with _added(con) as columns:
+        added = keep(con, "commits_context", _in_order(columns, "true"))
     columns = ", ".join(f"added.{name} AS {name}" for name in _CONTEXT)
     both = keep(
         con, "commits", f"SELECT base.* REPLACE ({columns}) FROM {rows} AS base POSITIONAL JOIN {added} AS added"
     )
-    con.execute(f"DROP VIEW context_base; DROP TABLE {rows}; DROP TABLE {added}")
+    con.execute(f"DROP VIEW context_commits; DROP TABLE {rows}; DROP TABLE {added}")
     return f"FROM {both}"
 
 

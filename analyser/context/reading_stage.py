@@ -2,7 +2,7 @@
 
 In: a connection with views of the Kafka tables, fetches with their group (`enrich.py`). Out: the view of that table.
 Steps are done by DuckDB within its memory limit, for some partitions at a time where there are many rows; what comes
-out is put together FEW_ROWS at a time.
+out is put together PIECE_ROWS at a time.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from analyser.registry.tables import TABLES
 TABLE = "kafka_reading_runs"
 # So many rows take some 30 MiB as codes.
 FEW_ROWS = 1 << 17
+# They are put together so many at a time, of which one copy is in DuckDB's columns and one in those that are coded.
+PIECE_ROWS = 1 << 15
 # The steps for so many rows of fetches take some 100 MiB.
 STEP_ROWS = 1 << 17
 _UNSEEN = pa.schema([("address", pa.string()), ("at_ns", pa.int64())])
@@ -151,7 +153,7 @@ def _kept(pieces: Iterator[pa.Table], path: Path) -> pa.Table | Path | None:
 
 
 def _pieces(con: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:
-    """All rows, in pieces of FEW_ROWS at most."""
+    """All rows, in pieces of PIECE_ROWS at most."""
     (fetches,) = con.execute("SELECT count(group_id) FROM whole_kafka_fetch_partitions").fetchall()[0]
     shares = -(-fetches // STEP_ROWS)
     if shares <= 1:
@@ -188,7 +190,7 @@ def _made(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> Iterator[
     with steps_made(con, steps, _ROWS, only_if="reading_readers") as there_are_readers:
         if there_are_readers:
             query = "SELECT row FROM (SELECT row, row_number() OVER (ORDER BY row) AS place FROM reading_begun)"
-            found = con.execute(f"{query} WHERE (place - 1) % {FEW_ROWS} = 0 ORDER BY row").fetchall()
+            found = con.execute(f"{query} WHERE (place - 1) % {PIECE_ROWS} = 0 ORDER BY row").fetchall()
             for start, end in pairwise([*([row for (row,) in found] or [0]), None]):
                 pa.default_memory_pool().release_unused()  # what the steps, or the rows before, left behind
                 yield _in_memory(con, start or 0, end)

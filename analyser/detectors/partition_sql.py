@@ -20,6 +20,8 @@ TABLE_TAG = "@table"
 # The column with the number of a row where a table was loaded, the one with what stands for its topic as a key, and the
 # one with its bucket.
 ROW, TOPIC, BUCKET = "@row", "@topic", "@bucket"
+# How many rows a partition has.
+ROWS = "@rows"
 # Partitions are dealt by a hash of their key into so many buckets, so that some of them can be looked at apart.
 BUCKETS = 1024
 ALL_BUCKETS = range(BUCKETS)
@@ -63,6 +65,17 @@ def wanted_rows_sql(detector: Detector, table: str, buckets: Sequence[int], susp
     own = [quoted(name) for name in detector.own_columns(table)]
     bucket = f", {_bucket_column(detector)}" if detector.partition_by else ""
     return f"SELECT r.*{bucket} FROM ({_rows_sql(detector, table, own, buckets)}) AS r{_semi_join(detector, suspects)}"
+
+
+def sizes_sql(detector: Detector, buckets: Sequence[int], suspects: str | None) -> str:
+    """The keys of all partitions that a rule wants, with their ROWS in all its tables. Of detectors with a key."""
+    keys = name_list(detector.partition_by)
+    parts = (
+        f"SELECT {keys}, count(*) AS rows FROM ({_rows_sql(detector, table, (), buckets)}) AS r"
+        f"{_semi_join(detector, suspects)} GROUP BY {keys}"
+        for table in detector.reads
+    )
+    return f"SELECT {keys}, sum(rows) AS {quoted(ROWS)} FROM ({' UNION ALL '.join(parts)}) GROUP BY {keys}"
 
 
 def wanted_numbers_sql(
@@ -152,7 +165,7 @@ def selection_sql(
     steps = [_step(detector, table, detector.own_columns(table), buckets) for table in detector.reads]
     if detector.suspects is not None and suspects is None:
         steps.append(f"suspects AS MATERIALIZED (SELECT DISTINCT {', '.join(keys)} FROM ({detector.suspects}))")
-    semi_join = _semi_join(detector, None if detector.suspects is None else suspects or "suspects")
+    semi_join = _semi_join(detector, suspects or (None if detector.suspects is None else "suspects"))
     parts: list[str] = []
     for table in detector.reads if tables is None else tables:
         own = (f"{quoted(c)} AS {quoted(column_of(table, c))}" for c in detector.own_columns(table))

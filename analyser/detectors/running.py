@@ -10,7 +10,8 @@ the key changes (`cut.py`), so that memory holds one partition and one batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -26,6 +27,7 @@ from analyser.detectors.findings import Finding
 from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, filled_sql, partitions_sql, suspected_from
 from analyser.detectors.places import located
 from analyser.detectors.shared_rows import SharedRows
+from analyser.detectors.sizes import small_enough
 from analyser.detectors.suspected import NOBODY, suspected
 
 BATCH_ROWS = 16_384
@@ -139,14 +141,18 @@ def _looked_at(
     told_by = suspected_from(detector)
     if shared is not None and told_by and shared.are_empty(told_by):
         return []
-    with suspected(con, detector, buckets) as suspects:
+    with ExitStack() as there:
+        suspects = there.enter_context(suspected(con, detector, buckets))
         if suspects == NOBODY:
             return []
+        too_large = partial(_too_large, detector, failures, most_rows)
+        if shared is not None and shared.may_exceed(detector, most_rows):
+            suspects = there.enter_context(small_enough(con, detector, buckets, suspects, most_rows, too_large))
         portions = [(buckets, None)] if shared is None else shared.portions(detector, buckets, suspects)
         partitions = chain.from_iterable(
-            _sorted(con, detector, some, suspects, failures, most_rows)
+            _sorted(con, detector, some, suspects, too_large, most_rows)
             if taken is None
-            else _of_bounded_size(taken, detector, failures, most_rows)
+            else _of_bounded_size(taken, most_rows, too_large)
             for some, taken in portions
         )
         return [*located(con, list(_found(partitions, detector, failures)))]
@@ -157,7 +163,7 @@ def _sorted(
     detector: Detector,
     buckets: Sequence[int],
     suspects: str | None,
-    failures: list[Failure] | None,
+    too_large: Callable[[Key], None],
     most_rows: int,
 ) -> Partitions:
     """Partitions of the rows that one statement gives."""
@@ -167,17 +173,17 @@ def _sorted(
         if not filled:
             return iter(())
     batches = con.sql(partitions_sql(detector, buckets, suspects, filled)).to_arrow_reader(BATCH_ROWS)
-    return cut(batches, detector, most_rows, partial(_too_large, detector, failures, most_rows))
+    return cut(batches, detector, most_rows, too_large)
 
 
 def _of_bounded_size(
-    partitions: Partitions, detector: Detector, failures: list[Failure] | None, most_rows: int
+    partitions: Partitions, most_rows: int, too_large: Callable[[Key], None]
 ) -> Iterator[tuple[Key, Frames]]:
     for key, frames in partitions:
         if sum(map(len, frames.values())) <= most_rows:
             yield key, frames
         else:
-            _too_large(detector, failures, most_rows, key)
+            too_large(key)
 
 
 def _too_large(detector: Detector, failures: list[Failure] | None, most_rows: int, key: Key) -> None:

@@ -44,8 +44,9 @@ FEW_ROWS = 1 << 13
 # What the columns of one table may take that is loaded whole, those of all such tables together, and what a rule takes
 # at a time of others. Where its partitions are larger, up to three times the first.
 MOST_BYTES, MOST_TOGETHER, PORTION_BYTES = 48 << 20, 96 << 20, 16 << 20
-# Each portion is asked for by itself. A power of 2, as all numbers of portions and of files.
-_MOST_PORTIONS = 32
+# Each portion is asked for by itself, and of each file something waits to be written. Powers of 2, as all numbers of
+# portions and of files.
+_MOST_PORTIONS, _MOST_FILES = 128, 32
 # Where there are fewer, they are looked for in all rows: to deal these takes about as long.
 _PORTIONS_TO_DEAL = 4
 # Of a portion so many times larger than it should be, what loading left behind is given back before rules look at it.
@@ -111,6 +112,10 @@ class SharedRows:
     def are_empty(self, tables: Iterable[str]) -> bool:
         """Have none of these tables any row?"""
         return not any(map(self._count, tables))
+
+    def may_exceed(self, detector: Detector, most_rows: int) -> bool:
+        """May any partition of the rule have more rows?"""
+        return bool(detector.partition_by) and sum(map(self._count, detector.reads)) > most_rows
 
     def portions(
         self, detector: Detector, buckets: Sequence[int], suspects: str | None
@@ -223,7 +228,7 @@ class SharedRows:
         if key not in self._dealt:
             same = [one for one in self._waiting if table in one.reads and _key_of(one, table) == key]
             columns = loaded_columns([detector, *same], table)
-            number = self._times_too_large(self._count(table) * _row_bytes(len(columns)))
+            number = min(self._times_too_large(self._count(table) * _row_bytes(len(columns))), _MOST_FILES)
             stem = f"dealt-{next(self._numbered)}-{table}"
             targets = [self._folder / f"{stem}-{part}.parquet" for part in range(number)]
             try:

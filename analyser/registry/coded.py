@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 BATCH_ROWS = 1 << 14
+# What was read for so many bytes that are held leaves as much behind, in pieces between those that stay.
+_RELEASED_BYTES = 8 << 20
 # Fewer rows take next to nothing either way.
 _FEW_ROWS = 1 << 10
 
@@ -47,14 +49,19 @@ def coded_columns(
 ) -> dict[str, pa.Array]:
     """The columns by name, those of texts as dictionary arrays. most_bytes: raises TooManyBytes for more."""
     held: list[list[pa.Array]] = []
-    size = 0
+    size = released = 0
     for batch in batches:
         held.append([_coded(column) for column in batch.columns])
         size += sum(column.nbytes for column in held[-1])
         if most_bytes is not None and size > most_bytes:
             raise TooManyBytes
+        if size - released > _RELEASED_BYTES:
+            pa.default_memory_pool().release_unused()
+            released = size
     # From the last column to the first, so that the parts of each go when it is put together.
     found = [(field.name, _joined([batch.pop() for batch in held], field.type)) for field in reversed([*schema])]
+    if size > _RELEASED_BYTES:
+        pa.default_memory_pool().release_unused()
     return dict(reversed(found))
 
 

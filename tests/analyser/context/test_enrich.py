@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from analyser.context import enrich as stage
 from analyser.context.enrich import COMMITS, FETCHES, enrich
 from analyser.context.stage import Held
 from analyser.registry.tables import TABLES
@@ -39,6 +40,13 @@ def context(**rows: list[Row]) -> duckdb.DuckDBPyConnection:
     enrich(con)
     given = {name: arrow_from_rows(name, rows[name]) for name in (COMMITS, FETCHES) if name in rows}
     in_memory = enriched(rows, given)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stage, "STEP_ROWS", 2)
+        patch.setattr(stage, "ROWS_AT_A_TIME", 3)
+        some_at_a_time = enriched(rows, given)
+    for name, table in in_memory.items():
+        assert isinstance(table, pa.Table)
+        assert table.equals(some_at_a_time[name].cast(table.schema)), name  # type: ignore[union-attr]
     assert all(isinstance(found, pa.Table) for found in in_memory.values())
     with TemporaryDirectory() as folder:
         files = {name: Path(folder) / f"{name}.parquet" for name in given}

@@ -181,7 +181,8 @@ def test_many_runs_lie_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     expected = made(given, tmp_path / "few.parquet")
     assert isinstance(expected, pa.Table)
     assert expected.num_rows > 4
-    monkeypatch.setattr(reading_stage, "FEW_ROWS", most)
+    for limit in ("FEW_ROWS", "PIECE_ROWS"):
+        monkeypatch.setattr(reading_stage, limit, most)
     path = made(given, tmp_path / "many.parquet")
     assert path == tmp_path / "many.parquet"
     found = pq.read_table(path)

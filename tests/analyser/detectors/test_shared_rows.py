@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from analyser.context.topics import views
 from analyser.detectors import DETECTORS, dealt_rows, running, shared_rows
 from analyser.detectors.cut import Key
 from analyser.detectors.detector import Detector
@@ -128,11 +132,39 @@ def test_rows_that_take_too_much_memory_come_as_a_stream(monkeypatch: pytest.Mon
     assert expected
 
 
-def test_a_partition_that_is_too_large_is_left_out() -> None:
-    con = connection_from_rows({"kafka_offset_commits": commits(["a", "a", "b", "b", "b", "b"])})
-    failures: list[running.Failure] = []
-    run(con, [DETECTORS["KAF101"]], failures, most_rows=3)
-    assert [(one.key, type(one.error)) for one in failures] == [(("c", "g", "b", 0), running.PartitionTooLarge)]
+@pytest.mark.parametrize("with_suspects", [True, False])
+def test_partitions_that_are_too_large_are_left_out_before_they_are_loaded(
+    monkeypatch: pytest.MonkeyPatch, with_suspects: bool
+) -> None:
+    groups = ["a", "a", *"bbbb", "c", "c", *"dddddd"]
+    con = connection_from_rows({"kafka_offset_commits": commits(groups)})
+    seen: list[str] = []
+
+    def detect(frames: Any) -> Iterable[Any]:
+        seen.extend(frame["topic"].first() for frame in frames.values() if len(frame))
+        return ()
+
+    rule = DETECTORS["KAF101"]
+    rule = replace(rule, detect=detect, suspects="SELECT * FROM r_kafka_offset_commits" if with_suspects else None)
+    sizes: list[int] = []
+    right = shared_rows.part_of
+
+    def counted(detector: Detector, rows: LoadedRows, numbers: Any, names: Any) -> Any:
+        sizes.append(len(numbers))
+        return right(detector, rows, numbers, names)
+
+    monkeypatch.setattr(shared_rows, "part_of", counted)
+    for few_rows, portion_bytes in ((1 << 13, 1 << 24), (1, 1), (100, 1)):
+        seen.clear()
+        sizes.clear()
+        monkeypatch.setattr(running, "SharedRows", partial(SharedRows, few_rows=few_rows, portion_bytes=portion_bytes))
+        failures: list[running.Failure] = []
+        run(con, [rule], failures, most_rows=3)
+        keys = [("c", "g", topic, 0) for topic in ("b", "d")]
+        assert [(one.key, type(one.error)) for one in failures] == [(key, running.PartitionTooLarge) for key in keys]
+        assert sorted(seen) == ["a", "c"]
+        assert sum(sizes) == 4
+        assert not [name for name in views(con) if name.startswith("wirewitness_s")]
 
 
 @EACH_SCENARIO
@@ -253,3 +285,14 @@ def test_ranks_sort_as_values_do() -> None:
         values = column.to_pylist()
         expected = sorted(range(4), key=lambda row: (values[row] is not None, values[row]))
         assert np.argsort(rows.ranks(name), kind="stable").tolist() == expected, name
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([None, 1, 2]), st.sampled_from([None, "a", "ä", "b"])] * 2), max_size=6))
+def test_rows_are_put_in_order_where_they_are_not(rows: list[tuple[Any, ...]]) -> None:
+    """By number, by text in codes, by number, by plain text; null first."""
+    names, kinds = "nctp", [pa.int64(), pa.string(), pa.timestamp("ns", "UTC"), pa.string()]
+    columns = {name: pa.array([row[n] for row in rows], kinds[n]) for n, name in enumerate(names)}
+    columns["c"] = columns["c"].dictionary_encode()
+    columns["place"] = pa.array(range(len(rows)), pa.int64())
+    expected = sorted(range(len(rows)), key=lambda at: [(value is not None, value) for value in rows[at]])
+    assert LoadedRows(columns, names).columns["place"].to_pylist() == expected
