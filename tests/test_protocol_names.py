@@ -95,6 +95,7 @@ ABOUT_SOME = {
     "reports/why/exchange.py": "kafka mongo",
     "reports/why/findings.py": "kafka mqtt",
     "reports/why/kinds.py": "kafka mqtt",
+    "reports/why/named.py": "mongo",
     "reports/why/network.py": "kafka mongo",
     "reports/why/subjects.py": "kafka mongo mqtt",
     "reports/why/tables.py": "kafka mongo mqtt",

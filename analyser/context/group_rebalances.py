@@ -36,6 +36,16 @@ _TOLD_TO = "^(rejoining from normal rebalance|group is (already )?rebalancing)"
 _TOPICS = "^cached metadata has changed|topics have new partitions|is consuming have changed"
 
 
+def _first(column: str) -> str:
+    """SQL: its value of the first cause; of those at one time of one member, so that it is the same in every run."""
+    return f"arg_min({column}, (at_ns, member_id, how))"
+
+
+def _last(column: str) -> str:
+    """SQL: its value of the last join; likewise."""
+    return f"arg_max({column}, (join_ns, joins.member_id))"
+
+
 def _after(column: str) -> str:
     """Milliseconds since the episode began."""
     return f"({column} - from_ns) // 1000000"
@@ -108,9 +118,9 @@ REBALANCE_STEPS = {
         FROM (SELECT *, lag(topics) OVER (PARTITION BY {MEMBER} ORDER BY episode) AS topics_before FROM gr_joins)
         JOIN gr_before USING (episode, {MEMBER}) LEFT JOIN gr_told USING (episode, {MEMBER})
         WHERE (told_ns IS NULL OR told_ns > join_ns) AND NOT regexp_matches(coalesce(reason, ''), '{_TOLD_TO}')""",
-    "gr_cause": """
-        SELECT episode, min(at_ns) AS at_ns, arg_min(member_id, at_ns) AS member_id, arg_min(how, at_ns) AS how,
-               arg_min(coalesce(reason, ''), at_ns) AS reason
+    "gr_cause": f"""
+        SELECT episode, min(at_ns) AS at_ns, {_first("member_id")} AS member_id, {_first("how")} AS how,
+               {_first("coalesce(reason, '')")} AS reason
         FROM gr_causes LEFT JOIN (SELECT episode, min(told_ns) AS told_ns FROM gr_told GROUP BY episode) USING (episode)
         WHERE at_ns <= coalesce(told_ns, at_ns) GROUP BY episode""",
     "gr_expired": """
@@ -119,9 +129,10 @@ REBALANCE_STEPS = {
         FROM gr_lost WHERE ended IN ('vanished', 'removed') AND left_ns IS NULL GROUP BY episode""",
     "gr_waits": f"""
         SELECT episode, min(join_ns) AS first_join_ns, max(join_ns) AS last_join_ns, min(joins.joined_ns) AS joined_ns,
-               arg_max(joins.member_id, join_ns) AS last_id, arg_max(told_ns, join_ns) AS told_ns,
+               {_last("joins.member_id")} AS last_id, {_last("told_ns")} AS told_ns,
                any_value(leader_id) AS leader_id, any_value(assignor) AS assignor,
-               arg_min(exchange_id, join_ns) AS exchange_id, arg_max(exchange_id, join_ns) AS last_exchange_id
+               arg_min(exchange_id, (join_ns, joins.member_id)) AS exchange_id,
+               {_last("exchange_id")} AS last_exchange_id
         FROM gr_joins AS joins LEFT JOIN gr_told USING (episode, {MEMBER}) GROUP BY episode""",
     "gr_moved": f"""
         SELECT episode, count(*) AS moved,
