@@ -19,6 +19,7 @@ import analyser
 from analyser.live.capturer import may_capture
 from tests.app.program import COMMAND, environment
 from tests.conftest import require_program
+from tests.support.shares import share
 
 NOBODY = 65534
 CLIENT = """
@@ -82,7 +83,7 @@ def listen() -> socket.socket:
     return socket.create_server(("127.0.0.1", 0))
 
 
-@pytest.mark.parametrize("user", [None, NOBODY])
+@pytest.mark.parametrize("user", share([None, NOBODY], [NOBODY]))
 def test_both_processes_stand_in_the_file(tmp_path: Path, user: int | None) -> None:
     if user is not None and os.geteuid() != 0:
         pytest.skip("only root can start a process of another user")
@@ -101,6 +102,7 @@ def test_both_processes_stand_in_the_file(tmp_path: Path, user: int | None) -> N
     assert told[port].startswith(f"PID: {os.getpid()}\\nCmd: python")
 
 
+@pytest.mark.exhaustive
 def test_connections_that_stood_before_are_named_as_well(tmp_path: Path) -> None:
     with listen() as listener:
         port = listener.getsockname()[1]
@@ -116,6 +118,7 @@ def test_connections_that_stood_before_are_named_as_well(tmp_path: Path) -> None
     assert told[own].startswith(f"PID: {pid}\\n")
 
 
+@pytest.mark.exhaustive
 def test_every_file_of_a_ring_has_them(tmp_path: Path) -> None:
     """The file in which a connection began is removed some time."""
     if not may_capture():
@@ -144,6 +147,7 @@ def test_every_file_of_a_ring_has_them(tmp_path: Path) -> None:
     assert f"PID: {pid}\\n" in dict(comments(files[0]) + comments(files[1]))[own]
 
 
+@pytest.mark.exhaustive
 def test_it_can_be_switched_off(tmp_path: Path) -> None:
     with listen() as listener:
         port = listener.getsockname()[1]
@@ -156,6 +160,7 @@ def test_it_can_be_switched_off(tmp_path: Path) -> None:
     assert not comments(written)
 
 
+@pytest.mark.exhaustive
 def test_an_end_of_which_only_the_others_packets_are_captured(tmp_path: Path) -> None:
     """It is told on what it receives."""
     with listen() as listener:

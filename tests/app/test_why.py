@@ -9,6 +9,7 @@ import pytest
 
 from tests.app.program import run
 from tests.conftest import SAMPLES
+from tests.support.shares import share
 
 STALE = SAMPLES / "kafka_stale_commit.pcapng"
 LOG = SAMPLES / "request_logs" / "kafka_stale_commit.log.gz"
@@ -24,7 +25,7 @@ def test_each_link_has_its_time_its_packets_and_its_rows() -> None:
     assert "Further back: a consumer that starts" in text
 
 
-@pytest.mark.parametrize("width", [40, 60, 200])
+@pytest.mark.parametrize("width", share([40, 60, 200], [40]))
 def test_lines_fit_the_terminal(width: int) -> None:
     done = run("why", STALE, "payments", "4", COLUMNS=str(width))
     longest = max(map(len, done.stdout.decode().splitlines()))
@@ -101,7 +102,7 @@ def test_a_request_log_tells_the_same_with_lines() -> None:
     assert "packets " not in text
 
 
-@pytest.mark.parametrize("kept", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("kept", share([0.2, 0.5, 0.9], [0.5]))
 def test_cut_captures_are_answered_or_refused(tmp_path: Path, kept: float) -> None:
     data = STALE.read_bytes()
     cut = tmp_path / "cut.pcapng"

@@ -236,7 +236,7 @@ with open_session(SessionSettings(master="local[2]", app_name="killed"), find_ja
 """
 
 
-@pytest.mark.cases
+@pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_kill_loses_and_doubles_nothing(spark: SparkSession, folder: Path, batch: int) -> None:
