@@ -123,10 +123,7 @@ class Ring:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM if name == ANY else socket.SOCK_RAW, 0)
         try:
             self._memory = self._prepare(program, flags, ring_bytes)
-            if name == ANY:
-                bind_to_all(self._socket)
-            else:
-                self._socket.bind((name, _ALL_PROTOCOLS))
+            bind_to(self._socket, name)
         except BaseException:
             self._socket.close()
             raise
@@ -195,8 +192,11 @@ def ignore_outgoing(packets: socket.socket, flags: int) -> None:
         packets.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
 
 
-def bind_to_all(packets: socket.socket) -> None:
-    """To all interfaces; Python binds to named ones only."""
+def bind_to(packets: socket.socket, name: str) -> None:
+    """To an interface, ANY for all of them; Python binds to named ones only."""
+    if name != ANY:
+        packets.bind((name, _ALL_PROTOCOLS))
+        return
     address = struct.pack("=HHiHBB8x", socket.AF_PACKET, socket.htons(_ALL_PROTOCOLS), 0, 0, 0, 0)
     library = ctypes.CDLL(None, use_errno=True)
     if library.bind(packets.fileno(), address, len(address)):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from analyser.capture.ring import ANY, FilterProgram, attach, bind_to_all, ignore_outgoing, interface_facts
+from analyser.capture.ring import FilterProgram, attach, bind_to, ignore_outgoing, interface_facts
 from analyser.owners.kernel.sock_diag import End
 
 # What the program of the filter lets through, beside which packets are wanted: SYN without ACK, no extension headers.
@@ -22,7 +22,6 @@ SYN_PROGRAM: FilterProgram = (
     (48, 0, 0, 6), (21, 0, 4, 6), (48, 0, 0, 53), (84, 0, 0, 18), (21, 0, 1, 2), (6, 0, 0, 262144), (6, 0, 0, 0),
 )  # fmt: skip
 _MOST_AT_ONCE, _HEAD_BYTES = 500, 96
-_ALL_PROTOCOLS = 3
 _TCP, _IPV6_BYTES = 6, 40
 _OUTGOING = 4
 
@@ -40,15 +39,11 @@ class SynWatch:
 
     def __init__(self, name: str, program: FilterProgram) -> None:
         _, flags = interface_facts(name)
-        self._is_any = name == ANY
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, 0)
         try:
             attach(self._socket, program)
             ignore_outgoing(self._socket, flags)
-            if self._is_any:
-                bind_to_all(self._socket)
-            else:
-                self._socket.bind((name, _ALL_PROTOCOLS))
+            bind_to(self._socket, name)
         except BaseException:
             self._socket.close()
             raise

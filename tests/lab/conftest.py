@@ -9,6 +9,7 @@ import pytest
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+    from pyspark.sql import SparkSession
 
     from tests.lab.s3_server import S3Server
     from tests.support.browser import Person
@@ -62,3 +63,13 @@ def in_store(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     stores._opened.cache_clear()
     yield
     stores._opened.cache_clear()
+
+
+@pytest.fixture
+def workers(spark: SparkSession, s3: S3Server) -> Iterator[SparkSession]:
+    """Workers that know the store, as their machines would."""
+    before = dict(spark.sparkContext.environment)
+    spark.sparkContext.environment.update(s3.environment())
+    yield spark
+    spark.sparkContext.environment.clear()
+    spark.sparkContext.environment.update(before)

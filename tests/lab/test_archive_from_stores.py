@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,16 +35,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(900), pytest.mark.usefixtures
 
 STALE = SAMPLES / "kafka_stale_commit.pcapng"
 NAMES = ["kafka_fenced_commit", "mongo_shapes_and_errors", "mqtt_faults"]
-
-
-@pytest.fixture
-def workers(spark: SparkSession, s3: S3Server) -> Iterator[SparkSession]:
-    """Workers that know the store, as their machines would."""
-    before = dict(spark.sparkContext.environment)
-    spark.sparkContext.environment.update(s3.environment())
-    yield spark
-    spark.sparkContext.environment.clear()
-    spark.sparkContext.environment.update(before)
 
 
 def stored(below: str, captures: Sequence[Path]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ import analyser
 from analyser.archive.decode.source import FORMAT, register
 from tests.analyser.archive.decode.test_source import in_microseconds, sorted_rows
 from tests.conftest import SAMPLES
-from tests.lab.s3_server import S3Server
 from tests.lab.stored import put
 
 if TYPE_CHECKING:
@@ -22,16 +20,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.cases, pytest.mark.timeout(900), pyte
 
 NAMES = ("kafka_fenced_commit", "mongo_healthy", "mqtt_websocket")
 BELOW = "s3://captures/arriving/of%20today/"
-
-
-@pytest.fixture
-def workers(spark: SparkSession, s3: S3Server) -> Iterator[SparkSession]:
-    """Workers that know the store, as their machines would."""
-    before = dict(spark.sparkContext.environment)
-    spark.sparkContext.environment.update(s3.environment())
-    yield spark
-    spark.sparkContext.environment.clear()
-    spark.sparkContext.environment.update(before)
 
 
 def stored(name: str, number: int) -> str:
