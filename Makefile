@@ -10,7 +10,7 @@ SHARE ?=
 # Tests start hundreds of programs; without bytecode on disk each would compile all files again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-exhaustive test-all test-again quick lint lab lab-test lab-test-exhaustive bench bench-rules bench-dashboard soak fuzz clean help
+.PHONY: demo test test-exhaustive test-all test-again quick lint lab lab-test lab-test-exhaustive bench bench-rules bench-dashboard bench-scaling soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
@@ -27,6 +27,7 @@ help:
 	@echo "make bench-rules  measure context and rules beside decoding, on a million messages"
 	@echo "make soak      live decoding for ten minutes: flat memory (root); SOAK_SECONDS (600)"
 	@echo "make bench-dashboard  measure the dashboard in a browser, on a million messages and on three days"
+	@echo "make bench-scaling  measure archives on 1, 2, 4 and 8 workers with a part of a processor each (root)"
 	@echo "make fuzz      feed broken input to every level, from blocks of captures to commands; FUZZ_SECONDS (600)"
 
 demo: $(VENV)/.installed
@@ -103,6 +104,9 @@ soak: $(VENV)/.installed-test
 bench-dashboard: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs browser
 	$(BIN)/python -m tests.bench.dashboard
+
+bench-scaling: $(VENV)/.installed-test
+	$(BIN)/python -m tests.bench.scaling
 
 fuzz: $(VENV)/.installed-fuzz
 	$(BIN)/python -m tests.fuzz $(or $(FUZZ_SECONDS),600) --jobs 2 --slack $(or $(FUZZ_SLACK),1)

@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from analyser.archive.dataset.dataset import Dataset
 from tests.bench.measure import warm
 from tests.bench.process_tree import TreeRun, measure_tree
 from tests.bench.programs import WIREWITNESS
+from tests.bench.spark_events import shuffled_bytes
 from tests.support.replay import Replayed
 from tests.support.replay_rotated import replay_rotated
 
@@ -88,18 +89,6 @@ def _archive(folder: Path, captures: Path, made: Replayed, master: str) -> Archi
     return Archived(
         f"archive on {master}", made, run, float(begun[1]) if begun else 0.0, shuffled_bytes(events.iterdir())
     )
-
-
-def shuffled_bytes(logs: Iterable[Path]) -> int:
-    """Bytes that all tasks wrote for other tasks, by Spark's own log of events."""
-    total = 0
-    for path in logs:
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                if line.startswith('{"Event":"SparkListenerTaskEnd"'):
-                    metrics = json.loads(line).get("Task Metrics") or {}
-                    total += metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0)
-    return total
 
 
 def archive_lines(found: Sequence[Archived]) -> list[str]:

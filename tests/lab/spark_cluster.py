@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,8 +29,8 @@ class Cluster(NamedTuple):
 
 
 @contextlib.contextmanager
-def spark_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    """Hold a master and so many workers."""
+def spark_cluster(folder: Path, workers: int = 2, starts: Sequence[Sequence[str]] = ()) -> Iterator[Cluster]:
+    """Hold a master and so many workers. starts: for each worker the words before its command."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -43,8 +43,8 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
     url = f"spark://{ADDRESS}:{port}"
     running: list[Process] = []
 
-    def start(name: str, *words: str) -> Process:
-        command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{words[0]}", *words[1:]]
+    def start(name: str, *words: str, before: Sequence[str] = ()) -> Process:
+        command = [*before, str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{words[0]}", *words[1:]]
         running.append(Process(name, command, folder, environment))
         return running[-1]
 
@@ -53,7 +53,8 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
         wait_until(lambda: _answers(port, master), "the master answers", _START_S)
         started = tuple(
             start(f"worker-{number}", "worker.Worker", "--host", ADDRESS, "--webui-port", "0", "--cores", "1",
-                  "--memory", WORKER_MEMORY, "--work-dir", str(folder / f"work-{number}"), url)
+                  "--memory", WORKER_MEMORY, "--work-dir", str(folder / f"work-{number}"), url,
+                  before=starts[number] if starts else ())
             for number in range(workers)
         )  # fmt: skip
         yield Cluster(url, master, started)

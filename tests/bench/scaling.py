@@ -1,0 +1,161 @@
+"""Archives on clusters of several sizes, and what that says of larger ones.
+
+    python -m tests.bench.scaling                       1, 2, 4 and 8 workers, two sizes; half an hour (root)
+    python -m tests.bench.scaling --mb 25 --mb 75 --part 0.25
+
+Each worker of a standalone cluster has one core, of which it may take a part (`processor_share.py`), so that two
+processors stand for eight slow machines; the driver is not slowed down. Each run reads all of the same captures into a
+new dataset. Standard output gets Markdown: time of each run and of each stage, the model fitted to them
+(`time_model.py`), and what it says of 100 TB on 500 whole cores. Exit status 1 where messages are missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from analyser.archive.dataset.dataset import Dataset
+from tests.bench.measure import warm
+from tests.bench.processor_share import processor_share, why_not
+from tests.bench.programs import WIREWITNESS
+from tests.bench.spark_events import jobs_of, together_s
+from tests.bench.time_model import Measured, TimeModel, fitted
+from tests.lab.processes import Process
+from tests.lab.spark_cluster import spark_cluster
+from tests.support.replay_rotated import replay_rotated
+
+OUT = Path(__file__).resolve().parents[2] / "bench-out"
+CORES, MB, PART = (1, 2, 4, 8), (40.0, 120.0), 0.2
+FILES, RUN_S = 2, 3600
+FAR_CORES, FAR_MB = 500, 100e6
+# What is no stage: Spark's start and that of the first Python worker; what the driver does between jobs.
+START, DRIVER = "start", "driver alone"
+
+
+class Ran(NamedTuple):
+    """A run: seconds of each stage, in their order, with START and DRIVER."""
+
+    cores: int
+    mb: float
+    stages_s: dict[str, float]
+
+    @property
+    def seconds(self) -> float:
+        """The whole run."""
+        return sum(self.stages_s.values())
+
+
+class MessagesMissing(Exception):
+    """A dataset has another number of exchanges than the captures hold."""
+
+
+def measured(folder: Path, cores: int, captures: Path, exchanges: int, part: float) -> Ran:
+    """One archive on so many workers. Raises MessagesMissing, LabError."""
+    work, dataset, events = folder / "cluster", folder / "dataset", folder / "events"
+    for path in (work, dataset, events):
+        shutil.rmtree(path, ignore_errors=True)
+    work.mkdir()
+    events.mkdir()
+    with contextlib.ExitStack() as there:
+        starts = [there.enter_context(processor_share(f"wirewitness-{n}", part)) for n in range(cores)]
+        cluster = there.enter_context(spark_cluster(work, cores, starts))
+        command = [*WIREWITNESS, "archive", str(captures), "--output", str(dataset), "--master", cluster.url,
+                   "--executor-memory", "600m", "--conf", "spark.eventLog.enabled=true",
+                   "--conf", f"spark.eventLog.dir=file:{events}", "--conf", "spark.eventLog.rolling.enabled=false",
+                   "--conf", "spark.eventLog.compress=false"]  # fmt: skip
+        begun_s = time.time()
+        Process("archive", command, folder).finish(RUN_S)
+        ended_s = time.time()
+    if Dataset.open(dataset).manifest.rows("exchanges") != exchanges:
+        raise MessagesMissing(f"{cores} workers: the dataset has not the {exchanges} exchanges of the captures")
+    jobs = jobs_of(events.iterdir())
+    stages_s = {START: jobs[0].begun_s - begun_s}
+    for name in dict.fromkeys(job.name.partition(":")[0] for job in jobs):
+        stages_s[name] = together_s([job for job in jobs if job.name.partition(":")[0] == name])
+    stages_s[DRIVER] = ended_s - jobs[0].begun_s - together_s(jobs)
+    mb = sum(path.stat().st_size for path in captures.iterdir()) / 1e6
+    ran = Ran(cores, mb, stages_s)
+    print(f"{cores} workers, {mb:.0f} MB: {ran.seconds:.1f} s", file=sys.stderr, flush=True)
+    return ran
+
+
+def lines_of(runs: Sequence[Ran], part: float) -> list[str]:
+    """The tables and what follows from them, as Markdown."""
+    names = list(dict.fromkeys(name for run in runs for name in run.stages_s))
+    models = {name: fitted([Measured(run.cores, run.mb, max(run.stages_s.get(name, 0), 1e-3)) for run in runs])
+              for name in names}  # fmt: skip
+    whole = fitted([Measured(run.cores, run.mb, run.seconds) for run in runs])
+    lines = [
+        f"Each worker takes {part:g} of a processor at most. Seconds:",
+        "",
+        "| stage | " + " | ".join(f"{run.cores} x, {run.mb:.0f} MB" for run in runs) + " |",
+        "|---|" + "--:|" * len(runs),
+        *(_row(name, [run.stages_s.get(name, 0) for run in runs]) for name in names),
+        _row("all", [run.seconds for run in runs]),
+        "",
+        "Fitted, cores as fast as a whole processor: `fixed + per GB * GB + (work + work per GB * GB) / cores`.",
+        "",
+        f"| stage | fixed s | s per GB | work s | work s per GB | worst run off by | {FAR_MB / 1e6:.0f} TB on "
+        f"{FAR_CORES} cores, h |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+        *(_model_row(name, model.faster(1 / part)) for name, model in models.items()),
+        _model_row("all", whole.faster(1 / part)),
+    ]
+    by_cores = {run.cores: run.seconds - run.stages_s[START] for run in runs if run.mb == max(one.mb for one in runs)}
+    if {1, 2} <= by_cores.keys():
+        lines += ["", f"From one core to two, start not counted: {by_cores[1] / by_cores[2]:.2f} x."]
+    return lines
+
+
+def _row(name: str, seconds: Sequence[float]) -> str:
+    return f"| {name} | " + " | ".join(f"{one:.1f}" for one in seconds) + " |"
+
+
+def _model_row(name: str, model: TimeModel) -> str:
+    per_gb = [model.fixed, model.per_mb * 1e3, model.work, model.work_per_mb * 1e3]
+    far_h = model.seconds(FAR_CORES, FAR_MB) / 3600
+    return f"| {name} | " + " | ".join(f"{one:.2f}" for one in per_gb) + f" | {model.worst:.0%} | {far_h:.1f} |"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="archives on 1, 2, 4 and 8 workers")
+    parser.add_argument("--mb", type=float, action="append", help="size of captures; repeatable (40, 120)")
+    parser.add_argument("--cores", type=int, action="append", help="workers; repeatable (1, 2, 4, 8)")
+    parser.add_argument("--part", type=float, default=PART, help=f"of a processor, for each worker ({PART:g})")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder for captures and datasets")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """See the module's docstring."""
+    args = _arguments()
+    if reason := why_not():
+        print(f"scaling: {reason}", file=sys.stderr)
+        return 1
+    folder: Path = args.out / "scaling"
+    runs = []
+    try:
+        for mb in args.mb or MB:
+            captures = folder / "captures"
+            made = replay_rotated(captures, round(mb * 1e6), FILES)
+            for path in captures.iterdir():
+                warm(path)
+            runs += [measured(folder, cores, captures, made.exchanges, args.part) for cores in args.cores or CORES]
+            shutil.rmtree(captures)
+    except MessagesMissing as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print("\n".join(lines_of(runs, args.part)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

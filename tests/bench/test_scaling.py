@@ -1,0 +1,83 @@
+"""The model of time finds the figures behind runs; jobs come out of Spark's events; shares of processors hold."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bench.processor_share import processor_share, why_not
+from tests.bench.scaling import DRIVER, START, Ran, lines_of
+from tests.bench.spark_events import Job, jobs_of, together_s
+from tests.bench.time_model import Measured, TimeModel, fitted
+
+RUNS = [(cores, mb) for cores in (1, 2, 4, 8) for mb in (40.0, 120.0)]
+
+
+def test_the_figures_that_made_the_runs_are_found() -> None:
+    made = TimeModel(3.0, 0.02, 40.0, 0.9, 0.0)
+    found = fitted([Measured(cores, mb, made.seconds(cores, mb)) for cores, mb in RUNS])
+    assert found == pytest.approx(made, abs=1e-6)
+    assert found.faster(5).seconds(2, 100) == pytest.approx(3 + 2 + (8 + 18) / 2)
+
+
+def test_no_figure_is_below_zero_and_the_worst_run_is_told() -> None:
+    """Half of the time of what cannot be less: more cores made it slower."""
+    found = fitted([Measured(1, 10, 10.0), Measured(2, 10, 11.0), Measured(1, 20, 10.0), Measured(2, 20, 11.0)])
+    assert min(found[:4]) >= 0
+    assert 0.04 < found.worst < 0.06
+
+
+def test_jobs_have_the_tasks_of_their_stages(tmp_path: Path) -> None:
+    def task(stage: int, begun_ms: int, ended_ms: int) -> dict[str, object]:
+        return {"Event": "SparkListenerTaskEnd", "Stage ID": stage,
+                "Task Info": {"Launch Time": begun_ms, "Finish Time": ended_ms}}  # fmt: skip
+
+    def begun(job: int, name: str, at_ms: int, *stages: int) -> dict[str, object]:
+        return {"Event": "SparkListenerJobStart", "Job ID": job, "Submission Time": at_ms, "Stage IDs": [*stages],
+                "Properties": {"spark.job.description": name}}  # fmt: skip
+
+    events = [
+        begun(0, "decoding", 1_000, 0, 1), task(0, 1_000, 2_000), task(1, 2_000, 4_500),
+        begun(1, "writing tables", 3_000, 2), task(2, 3_000, 3_500),
+        {"Event": "SparkListenerJobEnd", "Job ID": 1, "Completion Time": 3_500},
+        {"Event": "SparkListenerJobEnd", "Job ID": 0, "Completion Time": 5_000},
+        begun(2, "findings", 6_000, 3),
+    ]  # fmt: skip
+    log = tmp_path / "log"
+    log.write_text("".join(json.dumps(event) + "\n" for event in events))
+    decoding, writing = jobs_of([log])
+    assert (decoding.name, decoding.work_s, writing.work_s) == ("decoding", 3.5, 0.5)
+    assert together_s([decoding, writing]) == 4.0
+    assert together_s([decoding, Job("later", 7, 8)]) == 5.0
+
+
+def test_what_is_printed_has_every_stage_and_what_follows() -> None:
+    made = {
+        "decoding": TimeModel(0, 0, 0, 2.0, 0),
+        DRIVER: TimeModel(1, 0.01, 0, 0, 0),
+        START: TimeModel(5, 0, 0, 0, 0),
+    }
+    runs = [Ran(cores, mb, {name: one.seconds(cores, mb) for name, one in made.items()}) for cores, mb in RUNS]
+    lines = lines_of(runs, 0.2)
+    # 100 TB: 1e8 MB * 2 s * 0.2 / 500 cores, and 0.01 s for each MB on the driver.
+    assert any(
+        line.startswith("| decoding | 0.00 | 0.00 | 0.00 | 400.00 |") and line.endswith(" 22.2 |") for line in lines
+    )
+    assert any(line.startswith(f"| {DRIVER} | 1.00 | 10.00 |") and line.endswith(" 277.8 |") for line in lines)
+    assert lines[-1] == "From one core to two, start not counted: 1.98 x."
+
+
+@pytest.mark.skipif(bool(why_not()), reason=f"no shares of processors: {why_not()}")
+def test_what_runs_in_a_share_takes_no_more() -> None:
+    script = (
+        "import time; begun = time.monotonic()\n"
+        "while time.monotonic() - begun < 1: pass\n"
+        "print(time.process_time())"
+    )  # fmt: skip
+    with processor_share("wirewitness-test", 0.2) as words:
+        done = subprocess.run([*words, sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert 0.02 < float(done.stdout) < 0.4
