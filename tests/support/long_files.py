@@ -6,6 +6,7 @@ In: the tests that pytest found. Out: the same tests, those that `make test` lea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,8 +17,9 @@ TESTS = Path(__file__).resolve().parents[1]
 # Of these the first test stands for the others. All of a file take more than about five seconds.
 FIRST_ONLY = frozenset(
     {
+        "analyser/archive/decode/test_spark_page.py",
+        "analyser/archive/decode/test_stream.py",
         "analyser/archive/test_run.py",
-        "analyser/capture/test_memory.py",
         "analyser/capture/test_tshark.py",
         "analyser/capture/test_tshark_tunnels.py",
         "analyser/context/test_enrich.py",
@@ -27,7 +29,6 @@ FIRST_ONLY = frozenset(
         "analyser/context/test_mqtt_stage.py",
         "analyser/context/test_reading_stage.py",
         "analyser/context/test_silent_side.py",
-        "analyser/context/test_two_clusters.py",
         "analyser/decoding/test_faults.py",
         "analyser/detecting/test_dealing.py",
         "analyser/detectors/test_contract.py",
@@ -35,41 +36,30 @@ FIRST_ONLY = frozenset(
         "analyser/detectors/test_no_false_alarms.py",
         "analyser/detectors/test_null_columns.py",
         "analyser/detectors/test_partial_captures.py",
-        "analyser/detectors/test_properties.py",
         "analyser/detectors/test_told.py",
-        "analyser/flows/test_budget.py",
         "analyser/flows/test_flow_limits.py",
-        "analyser/flows/test_two_points.py",
         "analyser/flows/test_waits.py",
         "analyser/live/test_session.py",
-        "analyser/reading/test_cut_files.py",
         "analyser/reading/test_damage.py",
+        "analyser/reading/test_log_losses.py",
         "analyser/reading/test_processes.py",
         "analyser/reading/test_same_bytes.py",
         "analyser/reading/test_shares.py",
         "analyser/reading/test_tls.py",
         "analyser/registry/test_rows_and_columns.py",
         "analyser/tables/test_analysis.py",
-        "analyser/tables/test_joined.py",
         "analyser/tables/test_order.py",
         "analyser/test_faults.py",
-        "app/dashboard/test_ahead.py",
-        "app/dashboard/test_broker_files.py",
         "app/dashboard/test_command.py",
-        "app/dashboard/test_compare.py",
         "app/dashboard/test_days.py",
         "app/dashboard/test_jobs.py",
-        "app/dashboard/test_live.py",
         "app/dashboard/test_opened.py",
         "app/dashboard/test_packets.py",
         "app/dashboard/test_pages.py",
         "app/dashboard/test_queries.py",
-        "app/dashboard/test_tables.py",
-        "app/dashboard/test_topics.py",
         "app/test_archive.py",
         "app/test_bad_input.py",
         "app/test_commands.py",
-        "app/test_control_characters.py",
         "app/test_crosscheck.py",
         "app/test_datasets.py",
         "app/test_extract.py",
@@ -81,10 +71,8 @@ FIRST_ONLY = frozenset(
         "app/test_hostile_datasets.py",
         "app/test_kafka_views.py",
         "app/test_live.py",
-        "app/test_live_rights.py",
         "app/test_loading.py",
         "app/test_otel.py",
-        "app/test_planted_secrets.py",
         "app/test_process.py",
         "app/test_processes.py",
         "app/test_query.py",
@@ -93,56 +81,185 @@ FIRST_ONLY = frozenset(
         "app/test_secrets.py",
         "app/test_show.py",
         "app/test_topic_ids.py",
-        "bench/test_attacks.py",
+        "app/test_why.py",
         "bench/test_replay.py",
-        "bench/test_rules.py",
         "dissectors/carriers/tls/test_unwrapping.py",
         "dissectors/kafka/schema/test_walk.py",
         "dissectors/mongo/test_bson.py",
-        "dissectors/mqtt/columns/test_together.py",
         "fuzz/test_fuzz.py",
         "oracle/test_request_log.py",
         "oracle/test_tshark_tls.py",
         "reports/formats/test_text.py",
         "reports/questions/test_differences.py",
+        "reports/questions/test_group_restart.py",
         "reports/questions/test_group_states.py",
         "reports/questions/test_groups.py",
-        "reports/questions/test_kafka_unseen_commits.py",
         "reports/questions/test_lag_everywhere.py",
         "reports/questions/test_mqtt_topics.py",
         "reports/questions/test_partitions_of_groups.py",
-        "reports/sections/test_kafka_groups.py",
+        "reports/why/test_first_cause.py",
+        "reports/why/test_kafka_chains.py",
+        "reports/why/test_other_chains.py",
+        "support/test_printed.py",
         "test_samples.py",
+        "test_tls_samples.py",
     }
 )
 
-# Of these none runs: each starts Spark, which analyser/archive/test_run.py does for all.
+# Of these each test of so many stands for the others: all of a file take more than about four seconds.
+ONE_OF = {
+    "analyser/archive/derive/test_aggregates.py": 3,
+    "analyser/archive/spark/test_session.py": 4,
+    "analyser/context/test_mongo_stage.py": 3,
+    "analyser/crosscheck/test_fields.py": 3,
+    "analyser/decoding/test_identify.py": 4,
+    "analyser/decoding/test_one_answer.py": 2,
+    "analyser/decoding/test_parts.py": 4,
+    "analyser/decoding/test_tls_handshake.py": 7,
+    "analyser/decoding/test_websocket.py": 5,
+    "analyser/decoding/test_websocket_in_tls.py": 4,
+    "analyser/detectors/kafka/test_offset_regression.py": 6,
+    "analyser/detectors/kafka/test_producer_findings.py": 3,
+    "analyser/detectors/mongo/test_mongo_samples.py": 2,
+    "analyser/detectors/mongo/test_mongo_words.py": 4,
+    "analyser/detectors/test_corrections.py": 3,
+    "analyser/detectors/test_scenarios.py": 19,
+    "analyser/detectors/test_shared_rows.py": 13,
+    "analyser/detectors/test_tls.py": 10,
+    "analyser/detectors/test_which_side.py": 5,
+    "analyser/flows/test_flow_table.py": 4,
+    "analyser/flows/test_tcp_cases.py": 4,
+    "analyser/reading/test_keys.py": 5,
+    "analyser/reading/test_limits.py": 3,
+    "analyser/reading/test_logs.py": 5,
+    "analyser/reading/test_mqtt_together.py": 3,
+    "analyser/reading/test_one_answer.py": 3,
+    "analyser/reading/test_together.py": 3,
+    "analyser/reading/test_whole.py": 8,
+    "analyser/reading/test_whole_mqtt.py": 4,
+    "analyser/reading/test_whole_resets.py": 8,
+    "analyser/rows/test_record_arrays.py": 4,
+    "analyser/tables/test_owners.py": 4,
+    "app/dashboard/test_safe.py": 3,
+    "app/dashboard/test_scope.py": 3,
+    "app/expect/test_checking.py": 9,
+    "app/expect/test_command.py": 7,
+    "app/expect/test_ready.py": 2,
+    "app/expect/test_rules.py": 4,
+    "app/test_extract_owners.py": 4,
+    "app/test_findings.py": 7,
+    "app/test_hosts.py": 4,
+    "app/test_keylog.py": 3,
+    "app/test_live_owners.py": 2,
+    "app/test_mcp.py": 5,
+    "app/test_otel_live.py": 2,
+    "app/test_otel_sender.py": 4,
+    "app/test_redaction.py": 3,
+    "app/test_shapes.py": 3,
+    "dissectors/kafka/columns/test_read.py": 9,
+    "dissectors/kafka/columns/test_together.py": 4,
+    "dissectors/kafka/test_first_request.py": 4,
+    "dissectors/kafka/test_inspect.py": 2,
+    "dissectors/mongo/columns/test_together.py": 3,
+    "dissectors/mongo/columns/test_values.py": 3,
+    "dissectors/test_properties.py": 4,
+    "dissectors/test_secrets.py": 13,
+    "fuzz/test_regressions.py": 4,
+    "oracle/test_broker_log.py": 7,
+    "oracle/test_broker_log_events.py": 3,
+    "oracle/test_broker_log_shares.py": 2,
+    "oracle/test_broker_log_tables.py": 3,
+    "oracle/test_kio.py": 7,
+    "oracle/test_mongo_clients.py": 4,
+    "oracle/test_mosquitto_log.py": 5,
+    "oracle/test_records.py": 6,
+    "oracle/test_request_log_sample.py": 2,
+    "oracle/test_tshark.py": 4,
+    "oracle/test_tshark_limits.py": 4,
+    "oracle/test_tshark_mongo.py": 3,
+    "oracle/test_tshark_segments.py": 2,
+    "reports/questions/test_group_list.py": 3,
+    "reports/questions/test_lag_history.py": 3,
+    "reports/questions/test_standing_out.py": 5,
+    "reports/questions/test_unjudged.py": 5,
+    "reports/questions/test_waiting.py": 2,
+    "reports/sections/test_protocol_sections.py": 4,
+}
+
+# Of these none runs: each starts Spark, which analyser/archive/test_run.py does for all, or each of its tests takes
+# more than about four seconds.
 NONE = frozenset(
     {
         "analyser/archive/dataset/test_compact.py",
         "analyser/archive/dataset/test_dataset.py",
+        "analyser/archive/dataset/test_others.py",
         "analyser/archive/dataset/test_reading.py",
         "analyser/archive/decode/test_share_decoder.py",
         "analyser/archive/decode/test_source.py",
         "analyser/archive/derive/test_context.py",
         "analyser/archive/derive/test_detectors.py",
         "analyser/archive/derive/test_kafka_context.py",
+        "analyser/archive/derive/test_keyed.py",
+        "analyser/archive/derive/test_lags.py",
         "analyser/archive/finish/test_amend.py",
+        "analyser/archive/test_broker_files.py",
+        "analyser/archive/test_owners.py",
+        "analyser/capture/test_memory.py",
+        "analyser/context/test_two_clusters.py",
+        "analyser/detectors/kafka/test_silence.py",
+        "analyser/detectors/test_properties.py",
+        "analyser/flows/test_budget.py",
+        "analyser/flows/test_two_points.py",
+        "analyser/reading/test_cut_files.py",
+        "analyser/reading/test_memory.py",
+        "analyser/tables/test_joined.py",
+        "analyser/tables/test_owners_of_datasets.py",
+        "app/dashboard/test_ahead.py",
+        "app/dashboard/test_broker_files.py",
+        "app/dashboard/test_compare.py",
+        "app/dashboard/test_live.py",
+        "app/dashboard/test_shapes.py",
+        "app/dashboard/test_tables.py",
+        "app/dashboard/test_topics.py",
+        "app/expect/test_plugin.py",
+        "app/test_compare.py",
+        "app/test_control_characters.py",
+        "app/test_extract_lines.py",
+        "app/test_live_rights.py",
+        "app/test_planted_secrets.py",
+        "bench/test_attacks.py",
+        "bench/test_rules.py",
+        "dissectors/mongo/columns/test_captures.py",
+        "dissectors/mqtt/columns/test_together.py",
+        "reports/questions/test_kafka_unseen_commits.py",
+        "reports/sections/test_kafka_groups.py",
+        "reports/why/test_latency.py",
     }
 )
 
 
 def mark_long(items: Iterable[pytest.Item]) -> None:
     """Mark the tests of long files; for a hook that runs before pytest chooses by marks."""
-    met = set[Path]()
+    met = Counter[str]()
+    names = dict[Path, str]()
     for item in items:
-        if _is_left_out(item) or not item.path.is_relative_to(TESTS):
+        if _is_left_out(item):
             continue
-        name = item.path.relative_to(TESTS).as_posix()
-        if name in FIRST_ONLY and item.path not in met:
-            met.add(item.path)
-        elif name in FIRST_ONLY or name in NONE:
+        if item.path not in names:
+            names[item.path] = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
+        name = names[item.path]
+        met[name] += 1
+        if not _is_kept(name, met[name]):
             item.add_marker(pytest.mark.exhaustive)
+
+
+def _is_kept(name: str, number: int) -> bool:
+    """Does `make test` run this test of the file, the first being 1?"""
+    if name in NONE:
+        return False
+    if name in FIRST_ONLY:
+        return number == 1
+    return number % ONE_OF.get(name, 1) == 0
 
 
 def _is_left_out(item: pytest.Item) -> bool:

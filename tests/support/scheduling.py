@@ -17,21 +17,18 @@ from xdist.scheduler import LoadFileScheduling
 ROOT = Path(__file__).resolve().parents[2]
 # By the processor time that they take.
 LONGEST = (
-    "tests/analyser/detectors/test_partial_captures.py",
-    "tests/analyser/detectors/test_scenarios.py",
-    "tests/analyser/detectors/test_null_columns.py",
-    "tests/analyser/detectors/test_contract.py",
-    "tests/app/test_process.py",
-    "tests/analyser/reading/test_same_bytes.py",
-    "tests/analyser/detectors/test_stories.py",
-    "tests/app/test_crosscheck.py",
+    "tests/lab/test_incident_samples.py",
+    "tests/test_adding_a_protocol.py",
+    "tests/app/test_show.py",
     "tests/app/dashboard/test_pages.py",
-    "tests/app/test_kafka_views.py",
-    "tests/test_samples.py",
-    "tests/analyser/capture/test_tshark.py",
-    "tests/analyser/flows/test_waits.py",
+    "tests/test_protocol_names.py",
+    "tests/analyser/detecting/test_dealing.py",
+    "tests/app/test_processes.py",
+    "tests/test_docs.py",
+    "tests/analyser/live/test_session.py",
+    "tests/app/test_findings.py",
     "tests/app/test_live.py",
-    "tests/app/test_samples.py",
+    "tests/app/test_live_owners.py",
 )
 
 
