@@ -12,7 +12,7 @@ a wildcard.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -22,9 +22,11 @@ from analyser.context.added import numbered, with_columns
 from analyser.context.log_ends import END_TABLES, KEPT_BEFORE, LOG_ENDS, SECOND, TOPIC_LIVES, with_life
 from analyser.context.losses import is_lost
 from analyser.context.ownership import OWNERSHIP_SQL
+from analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
 from analyser.context.stage import NOTHING, Held
 from analyser.context.steps import steps_made
 from analyser.context.topics import has_rows, views
+from analyser.registry.coded import BATCH_ROWS, coded_table
 from analyser.registry.queries import keep, name_list, null_columns
 
 # A member that fetched a partition this long before a commit counts as reading it then: an idle Fetch waits at the
@@ -203,22 +205,20 @@ _GROUPS = f"""
     SELECT clients.group_id FROM (FROM context_fetches WHERE {{some}}) AS fetches {_CLIENTS} ORDER BY fetches.row"""
 
 
-def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
+def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:
     """Replace the views of commits and fetches by enriched ones; other tables may be missing. Call it once.
 
     held: those of both whose rows are known. They are given back with their new columns, all else as it is, and the
-    caller makes their views.
+    caller makes their views. dealer: of work on them to several processes.
     """
-    there = views(con)
-    for table in _READS:
-        _set_aside(con, table, table in there)
+    there = _all_set_aside(con)
     made: dict[str, pa.Table | Path] = {}
     if not has_rows(con, f"in_{COMMITS}"):
         con.execute(f"CREATE TEMP VIEW context_base AS FROM in_{COMMITS}")
         con.execute(_MAKE_CLIENTS)
         commits = "FROM context_base"
     elif COMMITS in held:
-        with numbered(con, "context_commits", held[COMMITS]), _added(con) as added:
+        with numbered(con, "context_commits", held[COMMITS]), _added(con, held, dealer) as added:
             queries = [_in_order(added, some) for some in _some_at_a_time(con, "context_commits")]
             made[COMMITS] = with_columns(con, held[COMMITS], queries)
     else:
@@ -237,32 +237,66 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
 
 
 @contextmanager
-def _added(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
+def _added(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Iterator[str]:
     """A SELECT of what rows of `context_commits` get, with their `row`, until the block ends.
 
     `context_clients` stays: fetches are told by it, too.
     """
+    shares = shares_of(_rows(con), STEP_ROWS, dealer)
+    numbers = dealt(dealer, "enrich.commits_of_share", _READS, held, shares)
+    with _made_once(con):
+        if shares == 1:
+            with steps_made(con, _STEPS, _ADDED):
+                yield _ADDED
+            return
+        names = [_of_share(con, share, shares, made) for share, made in numbers]
+        yield " UNION ALL ".join(f"FROM {name}" for name in names)
+        con.execute("".join(f"DROP TABLE {name};" for name in names))
+
+
+@contextmanager
+def commits_of_share(con: duckdb.DuckDBPyConnection, held: Held) -> Iterator[MakeShare]:
+    """What makes the rows of `_ADDED` for another process; see `shares.py`."""
+
+    def made(share: int, shares: int) -> Iterator[pa.Table]:
+        _look_at(con, _partitions(share, shares))
+        with steps_made(con, _STEPS, _ADDED):
+            yield coded_table(con.sql(_ADDED).to_arrow_reader(BATCH_ROWS))
+
+    _all_set_aside(con)
+    with numbered(con, "context_commits", held[COMMITS]), _made_once(con):
+        yield made
+
+
+@contextmanager
+def _made_once(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """What the steps of all partitions read, until the block ends; `context_clients` stays."""
     _look_at(con)
     con.execute(_MAKE_CLIENTS)
     once = _ONCE if has_rows(con, "in_kafka_assignments") else {**_ONCE, "context_owned": _NO_OWNERS}
-    shares = _shares(con)
-    with ExitStack() as tables:
-        tables.enter_context(steps_made(con, once, " ".join(once)))
-        if shares == 1:
-            tables.enter_context(steps_made(con, _STEPS, _ADDED))
-            yield _ADDED
-        else:
-            names = [_of_share(con, f"{_PARTITION} % {shares} = {share}") for share in range(shares)]
-            yield " UNION ALL ".join(f"FROM {name}" for name in names)
-            con.execute("".join(f"DROP TABLE {name};" for name in names))
+    with steps_made(con, once, " ".join(once)):
+        yield
     con.execute("".join(f"DROP VIEW {name};" for name in _OF_PARTITIONS))
 
 
-def _of_share(con: duckdb.DuckDBPyConnection, partitions: str) -> str:
-    """The name of a table with what rows of these partitions get."""
-    _look_at(con, f" WHERE {partitions}")
+def _of_share(con: duckdb.DuckDBPyConnection, share: int, shares: int, made: Path | None) -> str:
+    """The name of a table with what rows of one share of the partitions get. made: by another process."""
+    if made is not None:
+        return _kept(con, made)
+    _look_at(con, _partitions(share, shares))
     with steps_made(con, _STEPS, _ADDED):
         return keep(con, "commits_context", _ADDED)
+
+
+def _kept(con: duckdb.DuckDBPyConnection, made: Path) -> str:
+    con.register("context_made", pa.concat_tables(pieces_in(made)))
+    name = keep(con, "commits_context", "FROM context_made")
+    con.unregister("context_made")
+    return name
+
+
+def _partitions(share: int, shares: int) -> str:
+    return f" WHERE {_PARTITION} % {shares} = {share}"
 
 
 def _look_at(con: duckdb.DuckDBPyConnection, where: str = "") -> None:
@@ -271,11 +305,11 @@ def _look_at(con: duckdb.DuckDBPyConnection, where: str = "") -> None:
         con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM {whole}{where}")
 
 
-def _shares(con: duckdb.DuckDBPyConnection) -> int:
-    """So many times the rows are too many to be looked at together."""
+def _rows(con: duckdb.DuckDBPyConnection) -> int:
+    """How many the steps look at."""
     query = f"SELECT (SELECT count(*) FROM context_commits) + (SELECT count(*) FROM in_{FETCHES})"
     rows: int = con.execute(query).fetchall()[0][0]
-    return max(1, -(-rows // STEP_ROWS))
+    return rows
 
 
 def _some_at_a_time(con: duckdb.DuckDBPyConnection, rows: str) -> list[str]:
@@ -307,6 +341,14 @@ def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
     )
     con.execute(f"DROP VIEW context_commits; DROP TABLE {rows}; DROP TABLE {added}")
     return f"FROM {both}"
+
+
+def _all_set_aside(con: duckdb.DuckDBPyConnection) -> set[str]:
+    """Make `in_<table>` of all that is read; names of the views that were there."""
+    there = views(con)
+    for table in _READS:
+        _set_aside(con, table, table in there)
+    return there
 
 
 def _set_aside(con: duckdb.DuckDBPyConnection, table: str, there: bool) -> None:

@@ -8,6 +8,8 @@ out is put together PIECE_ROWS at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +19,7 @@ import pyarrow as pa
 
 from analyser.context.reading_causes import CAUSES, UNSEEN
 from analyser.context.reading_runs import RUNS
+from analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
 from analyser.context.stage import NOTHING, OF_PARTITIONS, READING, Held
 from analyser.context.steps import steps_made
 from analyser.context.topics import views
@@ -33,6 +36,7 @@ PIECE_ROWS = 1 << 15
 # The steps for so many rows of fetches take some 100 MiB.
 STEP_ROWS = 1 << 17
 _UNSEEN = pa.schema([("address", pa.string()), ("at_ns", pa.int64())])
+_ALL_UNSEEN = "reading_all_unseen"
 _PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition)"
 
 
@@ -81,15 +85,15 @@ _MAY_BE_UNSEEN = """
 _ROWS = f"FROM ({_RUNS})" + "".join(f" LEFT JOIN ({query}) USING (row)" for query in _BESIDE)
 
 
-def add_reading_runs(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
+def add_reading_runs(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:
     """Replace the view of the table, which is empty before; other tables may be missing. Call it once.
 
     held: where it has the table, its rows are given back, in memory or where they are many in the file that it names,
-    and the view is left to the caller.
+    and the view is left to the caller. dealer: of work on them to several processes.
     """
     _set_aside(con)
     if TABLE in held:
-        rows = _kept(_pieces(con), held[TABLE])
+        rows = _kept(_pieces(con, dealer), held[TABLE])
         return NOTHING if rows is None else {TABLE: rows}
     _make_view(con, {**RUNS, **CAUSES})
     return NOTHING
@@ -98,20 +102,23 @@ def add_reading_runs(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> He
 def unseen_of_share(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> pa.Table:
     """What one share of the partitions tells all others, for `add_share`: where connections began unseen."""
     _set_aside(con)
+    rows = [*_unseen_of(con, share, shares)] if con.execute(_MAY_BE_UNSEEN).fetchall()[0][0] else []
+    return rows[0] if rows else _UNSEEN.empty_table()
+
+
+def _unseen_of(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> Iterator[pa.Table]:
     _see_share(con, share, shares)
-    if con.execute(_MAY_BE_UNSEEN).fetchall()[0][0]:
-        with steps_made(con, {**RUNS, **UNSEEN}, "reading_unseen", only_if="reading_readers") as there_are_readers:
-            if there_are_readers:
-                return con.sql("FROM reading_unseen").to_arrow_table()
-    return _UNSEEN.empty_table()
+    with steps_made(con, {**RUNS, **UNSEEN}, "reading_unseen", only_if="reading_readers") as there_are_readers:
+        if there_are_readers:
+            yield con.sql("FROM reading_unseen").to_arrow_table()
 
 
 def add_share(con: duckdb.DuckDBPyConnection, share: int, shares: int, unseen: pa.Table) -> None:
     """As `add_reading_runs`, for one of so many shares of the partitions alone. unseen: what all shares told."""
     _set_aside(con)
     _see_share(con, share, shares)
-    con.register("reading_all_unseen", unseen)
-    _make_view(con, {**RUNS, **CAUSES, "reading_unseen": "SELECT DISTINCT * FROM reading_all_unseen"})
+    con.register(_ALL_UNSEEN, unseen)
+    _make_view(con, {**RUNS, **CAUSES, "reading_unseen": f"SELECT DISTINCT * FROM {_ALL_UNSEEN}"})
 
 
 def _set_aside(con: duckdb.DuckDBPyConnection) -> None:
@@ -152,30 +159,50 @@ def _kept(pieces: Iterator[pa.Table], path: Path) -> pa.Table | Path | None:
     return path
 
 
-def _pieces(con: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:
+def _pieces(con: duckdb.DuckDBPyConnection, dealer: Dealer | None) -> Iterator[pa.Table]:
     """All rows, in pieces of PIECE_ROWS at most."""
     (fetches,) = con.execute("SELECT count(group_id) FROM whole_kafka_fetch_partitions").fetchall()[0]
-    shares = -(-fetches // STEP_ROWS)
-    if shares <= 1:
+    shares = shares_of(fetches, STEP_ROWS, dealer)
+    if shares == 1:
         yield from _made(con, {**RUNS, **CAUSES})
         return
     # Of connections, which carry all partitions, so it is the one step that looks at others.
-    con.execute("CREATE OR REPLACE TEMP TABLE reading_all_unseen (address VARCHAR, at_ns BIGINT)")
+    unseen = _UNSEEN.empty_table()
     if con.execute(_MAY_BE_UNSEEN).fetchall()[0][0]:
-        for _ in _shares(con, shares):
-            with steps_made(con, {**RUNS, **UNSEEN}, "reading_unseen", only_if="reading_readers") as there_are_readers:
-                if there_are_readers:
-                    con.execute("INSERT INTO reading_all_unseen FROM reading_unseen")
-    for _ in _shares(con, shares):
-        yield from _made(con, {**RUNS, **CAUSES, "reading_unseen": "SELECT DISTINCT * FROM reading_all_unseen"})
-    con.execute("DROP TABLE reading_all_unseen")
+        unseen = pa.concat_tables([unseen, *_of_shares(con, dealer, "unseen_of_shares", {}, shares)])
+    unseen = unseen.group_by(unseen.schema.names).aggregate([])
+    con.register(_ALL_UNSEEN, unseen)
+    yield from _of_shares(con, dealer, "runs_of_shares", {_ALL_UNSEEN: unseen}, shares)
+    con.unregister(_ALL_UNSEEN)
 
 
-def _shares(con: duckdb.DuckDBPyConnection, shares: int) -> Iterator[int]:
-    """Let the views have the rows of one share of the partitions after the other."""
-    for share in range(shares):
-        _see_share(con, share, shares)
-        yield share
+def _of_shares(
+    con: duckdb.DuckDBPyConnection, dealer: Dealer | None, work: str, held: Held, shares: int
+) -> Iterator[pa.Table]:
+    """What all shares give, in pieces."""
+    make = _unseen_of if work == "unseen_of_shares" else _runs_of
+    tables = (*READING.reads, *READING.uses, "flows", *held)
+    for share, made in dealt(dealer, f"reading_stage.{work}", tables, held, shares):
+        yield from make(con, share, shares) if made is None else pieces_in(made)
+
+
+@contextmanager
+def unseen_of_shares(con: duckdb.DuckDBPyConnection, _: Held) -> Iterator[MakeShare]:
+    """What tells for another process where connections began unseen; see `shares.py`."""
+    _set_aside(con)
+    yield partial(_unseen_of, con)
+
+
+@contextmanager
+def runs_of_shares(con: duckdb.DuckDBPyConnection, _: Held) -> Iterator[MakeShare]:
+    """What makes runs for another process, on a connection that has the view of all that is unseen; see `shares.py`."""
+    _set_aside(con)
+    yield partial(_runs_of, con)
+
+
+def _runs_of(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> Iterator[pa.Table]:
+    _see_share(con, share, shares)
+    yield from _made(con, {**RUNS, **CAUSES, "reading_unseen": f"SELECT DISTINCT * FROM {_ALL_UNSEEN}"})
 
 
 def _see_share(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> None:

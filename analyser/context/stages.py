@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+from analyser.context.shares import Dealer
 from analyser.context.stage import (
     CONNECTIONS,
     CURSORS,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class Stage(NamedTuple):
     """One stage: its tables, see `StageTables`, and what makes them: a function of a module of this room.
 
-    Any of the tables may be missing.
+    Any of the tables may be missing. in_shares: several processes can make it.
     """
 
     makes: tuple[str, ...]
@@ -38,21 +39,23 @@ class Stage(NamedTuple):
     new: tuple[str, ...]
     module: str
     function: str
+    in_shares: bool = False
 
-    def run(self, con: DuckDBPyConnection, held: Held = NOTHING) -> Held:
+    def run(self, con: DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:
         """Replace or create the views of `makes`, but for those that are given back, whose views the caller makes.
 
         held: tables of `makes` whose views the caller makes, with their rows; of those that are new, the file for their
-        rows, should there be many. Those that are not new are given back with the same rows in the same order.
+        rows, should there be many. Those that are not new are given back with the same rows in the same order. dealer:
+        of shares to several processes.
         """
         make = getattr(import_module(f"analyser.context.{self.module}"), self.function)
-        made: Held = make(con, held)
+        made: Held = make(con, held, dealer) if self.in_shares else make(con, held)
         return made
 
 
 STAGES = (
-    Stage(*OFFSETS, "enrich", "enrich"),
-    Stage(*READING, "reading_stage", "add_reading_runs"),
+    Stage(*OFFSETS, "enrich", "enrich", in_shares=True),
+    Stage(*READING, "reading_stage", "add_reading_runs", in_shares=True),
     Stage(*GROUPS, "group_stage", "add_members_and_rebalances"),
     Stage(*PRODUCERS, "producers_stage", "add_producers"),
     Stage(*CONNECTIONS, "connections_stage", "add_connections"),

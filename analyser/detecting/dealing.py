@@ -8,7 +8,7 @@ not tell what it gave runs here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,8 @@ import pyarrow as pa
 from analyser.detecting.looking import look
 from analyser.detecting.queue import give, taken
 from analyser.detecting.shown import SharedTables, Shown
-from analyser.detecting.told import Begin, Looked, LookedAt, Offer
+from analyser.detecting.stage_shares import StageDealing
+from analyser.detecting.told import Begin, Looked, LookedAt, Offer, Shares
 from analyser.detectors.detector import Detector
 from analyser.faults import caught, sentence
 from analyser.reading.areas import Area
@@ -32,10 +33,17 @@ _WORK = "ran rules"
 class RuleDealing:
     """What is offered so far. helpers: as many as are asked; whoever has this ends them.
 
-    names: all tables that there are. expected: rules that may be offered.
+    names: all tables that there are. expected: rules that may be offered. meanwhile: see `StageDealing`.
     """
 
-    def __init__(self, helpers: Helpers, folder: Path, names: Sequence[str], expected: Sequence[Detector]) -> None:
+    def __init__(
+        self,
+        helpers: Helpers,
+        folder: Path,
+        names: Sequence[str],
+        expected: Sequence[Detector],
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
         self._helpers = helpers
         self._children = [*map(Child, helpers.children)]
         self._folder = folder
@@ -44,8 +52,12 @@ class RuleDealing:
         self._offered: list[Detector] = []
         # Codes of rules that helpers ran.
         self.helped: list[str] = []
+        self._shown: dict[str, Shown] = {}
+        self.stages = StageDealing(helpers, folder, self._tables, self._shown, self._tell, meanwhile)
         codes = tuple(one.code for one in expected)
-        self._tell(Begin(folder, helpers.tables, helpers.taking, tuple(names), codes))
+        self._tell(
+            Begin(folder, helpers.tables, helpers.taking, helpers.taking_first, helpers.telling, tuple(names), codes)
+        )
 
     def put(self, name: str, rows: pa.Table) -> tuple[Shown, pa.Table]:
         """Lay rows where all see them; where, and the rows that lie there."""
@@ -54,6 +66,7 @@ class RuleDealing:
     def offer(self, tables: Sequence[Shown], detectors: Sequence[Detector]) -> None:
         """These rules read tables that were shown now or before; they are taken in this order."""
         first = len(self._offered)
+        self._shown.update({one.name: one for one in tables})
         self._tell(Offer(tuple(tables), tuple(one.code for one in detectors)))
         self._offered += detectors
         give(self._helpers.giving, range(first, len(self._offered)))
@@ -83,7 +96,7 @@ class RuleDealing:
         found.update(run(missing))
         return ((one, found[number]) for number, one in enumerate(self._offered))
 
-    def _tell(self, message: Begin | Offer) -> None:
+    def _tell(self, message: Begin | Offer | Shares) -> None:
         for child in self._children:
             child.tell(message)
 

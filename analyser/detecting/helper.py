@@ -1,4 +1,5 @@
-"""The program of a process that helps: it decodes a share of the flows, then it runs some of the rules.
+"""The program of a process that helps: it decodes a share of the flows, then it makes shares of the stages of the
+context and runs some of the rules.
 
 In: messages on standard input. Out: rows in files, on standard output what they are and what rules found. It ends when
 its standard input does: the process that started it is gone then, or has no more to do for it.
@@ -18,10 +19,15 @@ from typing import IO, TYPE_CHECKING
 from analyser.reading import share_process
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
     from analyser.detecting.told import Begin, LookedAt
 
 # What is imported while the other processes still decode.
-_LATER = ("duckdb", "analyser.detecting.looking", "analyser.detectors", "analyser.registry.queries")
+_LATER = (
+    "duckdb", "analyser.detecting.share_maker", "analyser.detecting.looking", "analyser.detectors",
+    "analyser.registry.queries",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -63,14 +69,17 @@ def _looked_at(begin: Begin, messages: IO[bytes]) -> LookedAt:
 
 
 def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
+    from contextlib import closing
+    from functools import partial
     from pathlib import Path
 
     import pyarrow as pa
 
     from analyser.detecting.looking import look
     from analyser.detecting.queue import taken
+    from analyser.detecting.share_maker import ShareMaker
     from analyser.detecting.shown import make_view
-    from analyser.detecting.told import LookedAt
+    from analyser.detecting.told import LookedAt, Shares
     from analyser.detectors import DETECTORS
     from analyser.detectors.detector import Detector
     from analyser.reading.areas import Area
@@ -82,21 +91,39 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
     rows: dict[str, int] = dict.fromkeys(begin.names, 0)
     tables: dict[str, pa.Table | Path] = {}
     with TemporaryDirectory(prefix="rules-", dir=begin.folder) as own:
-        con = open_connection(Path(own), (begin.folder,), memory=HELPER_MEMORY)
+
+        def connect(name: str) -> DuckDBPyConnection:
+            (folder := Path(own, name)).mkdir(exist_ok=True)
+            return open_connection(folder, (begin.folder,), memory=HELPER_MEMORY, threads=1)
+
+        con = connect("rules")
+        maker = ShareMaker(partial(connect, "shares"), area, begin.folder, begin.telling)
+
+        def hear_next() -> None:
+            told = pickle.load(messages)
+            if isinstance(told, Shares):
+                maker.add(told)
+                return
+            for shown in told.tables:
+                tables[shown.name] = make_view(con, area, shown)
+                rows[shown.name] = shown.rows
+            offered.extend(DETECTORS[code] for code in told.codes)
 
         def hear(number: int) -> None:
             """Take offers until the rule with this number is among them."""
             while number >= len(offered):
-                offer = pickle.load(messages)
-                for shown in offer.tables:
-                    tables[shown.name] = make_view(con, area, shown)
-                    rows[shown.name] = shown.rows
-                offered.extend(DETECTORS[code] for code in offer.codes)
+                hear_next()
+            maker.close()
 
-        with con:
+        def make(number: int) -> None:
+            while not maker.knows(number):
+                hear_next()
+            maker.make(number)
+
+        with con, closing(maker):
             for name in begin.names:
                 con.register(name, arrow_schema(name).empty_table())
             expected = [DETECTORS[code] for code in begin.codes]
-            found = look(con, taken(begin.queue), offered, expected, hear, rows, tables, Path(own))
+            found = look(con, taken(begin.queue, begin.first, make), offered, expected, hear, rows, tables, Path(own))
             # The process that started it has more memory: it runs those rules again that need it.
             return LookedAt({number: looked for number, looked in found.items() if not looked.lacks_memory})

@@ -34,8 +34,10 @@ class Helpers:
         self.children: list[subprocess.Popen[bytes]] = []
         # Descriptors of memory for segments: while some are decoded others are read.
         self.areas: tuple[int, ...] = ()
-        # The same for tables, and both ends of the pipe from which all processes take numbers of rules.
+        # The same for tables, and both ends of pipes: from one all processes take numbers of rules, from one those of
+        # what goes before; through the third one tells others what is done of that.
         self.tables, self.taking, self.giving = -1, -1, -1
+        self.taking_first, self.giving_first, self.hearing, self.telling = -1, -1, -1, -1
 
     def __enter__(self) -> Helpers:
         try:
@@ -43,9 +45,12 @@ class Helpers:
                 for _ in range(_AREAS):
                     self.areas += (new_area(),)
                 self.tables = new_area()
-                self.taking, self.giving = os.pipe()
+                self.taking, self.giving = numbers()
+                self.taking_first, self.giving_first = numbers()
+                self.hearing, self.telling = os.pipe()
+            shared = (*self.areas, self.tables, self.taking, self.taking_first, self.telling)
             for _ in range(self._count):
-                self.children.append(_started((*self.areas, self.tables, self.taking)))
+                self.children.append(_started(shared))
         except BaseException:
             self.end()
             raise
@@ -69,10 +74,9 @@ class Helpers:
             self.areas = self.areas[1:]
 
     def no_more(self) -> None:
-        """No more numbers come through the pipe."""
-        if self.giving >= 0:
-            os.close(self.giving)
-            self.giving = -1
+        """No more numbers come through the pipes."""
+        closed(self.giving_first, self.giving)
+        self.giving_first = self.giving = -1
 
     def end(self) -> None:
         """End the programs and let go of what they share; it may be asked for twice."""
@@ -86,10 +90,22 @@ class Helpers:
             child.wait()
         self.no_more()
         self.decoded()
-        held, self.tables, self.taking = (self.tables, self.taking), -1, -1
-        for descriptor in held:
-            if descriptor >= 0:
-                os.close(descriptor)
+        closed(self.tables, self.taking, self.taking_first, self.hearing, self.telling)
+        self.tables = self.taking = self.taking_first = self.hearing = self.telling = -1
+
+
+def numbers() -> tuple[int, int]:
+    """Both ends of a pipe for numbers (`analyser/detecting/queue.py`): who finds none does not wait for one there."""
+    taking, giving = os.pipe()
+    os.set_blocking(taking, False)
+    return taking, giving
+
+
+def closed(*descriptors: int) -> None:
+    """Close those that are open; others are below 0."""
+    for descriptor in descriptors:
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def _started(shared: tuple[int, ...]) -> subprocess.Popen[bytes]:

@@ -49,12 +49,12 @@ _OF_A_FILE = re.compile(r"(?i)file '[^']+\.parquet'")
 
 
 def open_connection(
-    folder: Path, readable: Iterable[object] = (), memory: str = DUCKDB_MEMORY
+    folder: Path, readable: Iterable[object] = (), memory: str = DUCKDB_MEMORY, threads: int = 2
 ) -> duckdb.DuckDBPyConnection:
     """A connection within fixed memory that reaches no Python variables and no files outside these folders.
 
     folder: for its temporary files. readable: folders, or addresses of them, with files to read. memory: what it may
-    take before it spills.
+    take before it spills. threads: one takes a tenth less processor time than two, where other processes are at work.
     """
     import duckdb
 
@@ -63,7 +63,7 @@ def open_connection(
         ("memory_limit", memory),
         ("temp_directory", str(folder)),
         ("TimeZone", "UTC"),
-        ("threads", 2),
+        ("threads", str(threads)),
         # What queries leave behind goes back at once: it would stay beside the limit, 100 MiB after the context alone.
         ("allocator_flush_threshold", "1MB"),
         ("allocator_bulk_deallocation_flush_threshold", "1MB"),

@@ -46,6 +46,7 @@ from dissectors.core.protocol import Dissector
 if TYPE_CHECKING:
     import duckdb
 
+    from analyser.context.shares import Dealer
     from analyser.detectors.running import Failure
     from analyser.owners.named import AddressNames
     from analyser.reading.helpers import Helpers
@@ -91,6 +92,8 @@ class CaptureTables:
         # Of tables whose rows are known without asking; a stage does not change how many rows others have.
         self.rows: dict[str, int] = {}
         self._helpers = helpers
+        # Deals shares of stages out while findings are looked for.
+        self.dealer: Dealer | None = None
         self._address_names = names
         self._has_owners = False
         self._connection: duckdb.DuckDBPyConnection | None = None
@@ -106,7 +109,8 @@ class CaptureTables:
     def con(self) -> duckdb.DuckDBPyConnection:
         """The connection that has the views."""
         if self._connection is None:
-            self._connection = open_connection(self._decoded.store.folder, memory=CAPTURE_MEMORY)
+            threads = 2 if self._helpers is None else 1
+            self._connection = open_connection(self._decoded.store.folder, memory=CAPTURE_MEMORY, threads=threads)
             for name, table in self._tables.items():
                 self._connection.register(name, table)
         return self._connection
@@ -332,7 +336,8 @@ class CaptureTables:
         held = {name: self._taken(name) for name in without}
         self._by_stages.update(stage.makes)
         try:
-            made = stage.run(con, {**held, **{name: self._file_of(name) for name in stage.new if name in held}})
+            new = {name: self._file_of(name) for name in stage.new if name in held}
+            made = stage.run(con, {**held, **new}, self.dealer)
             for name, rows in made.items():
                 self._show(name, kept_already(rows, self._file_of(name)))
             for name in made:
@@ -390,6 +395,11 @@ class CaptureTables:
         if self._helpers is not None:
             self._helpers.end()
             self._helpers = None
+
+    @property
+    def decoded_rows(self) -> int:
+        """How many rows all tables have as they were decoded."""
+        return sum(table.total_rows + table.waiting_rows for table in self._decoded.store.tables.values())
 
     @property
     def folder(self) -> Path:

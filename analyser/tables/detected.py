@@ -1,7 +1,8 @@
 """The findings of captures. In: tables that are made when they are asked for. Out: the table of findings.
 
-Tables come in turns: first those that stand for themselves, then what each stage of the context makes. With helpers
-that decoded, rules whose tables are there run while the next ones are made (`analyser/detecting/dealing.py`).
+Tables come in turns: first those that the first stage of the context reads, then what it makes, all others that stand
+for themselves, and what each other stage makes. With helpers that decoded, rules whose tables are there run while the
+next ones are made (`analyser/detecting/dealing.py`), and stages are made in shares.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from analyser.context.shares import Dealer
 from analyser.context.stages import STAGE_OF, STAGES
 from analyser.detecting.dealing import RuleDealing
 from analyser.detecting.shown import Shown
@@ -36,13 +38,20 @@ FEW_ROWS = 1 << 15
 class Finishing(Protocol):
     """Tables on their way.
 
-    rows: of those of which that is known. failures, faults: as in `Analysis`.
+    rows: of those of which that is known. dealer: of shares of stages, while there is one. failures, faults: as in
+    `Analysis`.
     """
 
     names: tuple[str, ...]
     rows: dict[str, int]
     failures: list[Failure]
     faults: list[str]
+    dealer: Dealer | None
+
+    @property
+    def decoded_rows(self) -> int:
+        """How many rows all tables have as they were decoded."""
+        ...
 
     @property
     def folder(self) -> Path:
@@ -78,16 +87,13 @@ def detected(tables: Finishing, helpers: Helpers | None) -> pa.Table:
     turns = _turns(tables.names)
     if helpers is None or not helpers.children:
         return _alone(tables, turns)
-    first, *others = turns
-    for name in first:
-        tables.ensure(name)
-    if sum(tables.rows.get(name, 0) for name in first) < FEW_ROWS:
-        helpers.end()
-        return _alone(tables, others, first)
-    try:
-        return _dealt(tables, turns, helpers)
-    except Exception as error:
-        tables.faults.append(sentence(caught(error), "what deals rules out", "one process runs all of them"))
+    if tables.decoded_rows >= FEW_ROWS:
+        try:
+            return _dealt(tables, turns, helpers)
+        except Exception as error:
+            tables.faults.append(sentence(caught(error), "what deals rules out", "one process runs all of them"))
+        finally:
+            tables.dealer = None
     helpers.end()
     return _alone(tables, turns)
 
@@ -95,22 +101,33 @@ def detected(tables: Finishing, helpers: Helpers | None) -> pa.Table:
 def _turns(names: Sequence[str]) -> list[list[str]]:
     """Names of tables in the order in which they are made: in each turn those that need what came before."""
     plain = [name for name in names if name not in STAGE_OF and name != "findings"]
-    return [plain, *([name for name in stage.makes if name in names] for stage in STAGES)]
+    first, *others = ([name for name in stage.makes if name in names] for stage in STAGES)
+    read = {"flows", *STAGES[0].reads, *STAGES[0].uses}
+    beside = [name for name in plain if name not in read]
+    return [[name for name in plain if name in read], first, beside, *others]
 
 
-def _alone(tables: Finishing, turns: Sequence[Sequence[str]], made: Sequence[str] = ()) -> pa.Table:
+def _alone(tables: Finishing, turns: Sequence[Sequence[str]]) -> pa.Table:
     every = [name for names in turns for name in names]
     for name in every:
         tables.ensure(name)
-    codes = [one.code for one in asked(DETECTORS.values(), _filled(tables, [*made, *every]), _spoken(tables))]
+    codes = [one.code for one in asked(DETECTORS.values(), _filled(tables, every), _spoken(tables))]
     found = run_detectors(tables.con, codes, tables.failures, tables.rows, tables.at_hand, tables.folder)
     return findings_table(found)
 
 
 def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) -> pa.Table:
+    for name in turns[0]:
+        tables.ensure(name)
     protocols = _spoken(tables)
     expected = asked(DETECTORS.values(), tables.names, protocols)
-    dealing = RuleDealing(helpers, tables.folder, tables.names, expected)
+
+    def meanwhile() -> None:
+        for name in turns[2]:
+            tables.ensure(name)
+
+    dealing = RuleDealing(helpers, tables.folder, tables.names, expected, meanwhile)
+    tables.dealer = dealing.stages
     ready: set[str] = set()
     filled: set[str] = set()
     waiting = expected

@@ -9,6 +9,7 @@ from typing import IO
 
 from analyser.detecting.helper import serve
 from analyser.reading.areas import new_area
+from analyser.reading.helpers import closed, numbers
 
 
 class RuleThread:
@@ -31,7 +32,9 @@ class ThreadHelpers:
 
     def __init__(self, count: int) -> None:
         self.tables = new_area()
-        self.taking, self.giving = os.pipe()
+        self.taking, self.giving = numbers()
+        self.taking_first, self.giving_first = numbers()
+        self.hearing, self.telling = os.pipe()
         self.children = [RuleThread() for _ in range(count)]
 
     def __enter__(self) -> ThreadHelpers:
@@ -44,9 +47,8 @@ class ThreadHelpers:
 
     def no_more(self) -> None:
         """No more numbers come."""
-        if self.giving >= 0:
-            os.close(self.giving)
-            self.giving = -1
+        closed(self.giving_first, self.giving)
+        self.giving_first = self.giving = -1
 
     def end(self) -> None:
         """Let the threads end."""
@@ -56,10 +58,8 @@ class ThreadHelpers:
             child.wait()
             child.stdout.close()
         self.children = []
-        for descriptor in (self.tables, self.taking):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self.tables = self.taking = -1
+        closed(self.tables, self.taking, self.taking_first, self.hearing, self.telling)
+        self.tables = self.taking = self.taking_first = self.hearing = self.telling = -1
 
 
 def _served(messages: IO[bytes], told: IO[bytes]) -> None:

@@ -21,8 +21,8 @@ import pytest
 
 import analyser
 from analyser.capture import Source
-from analyser.context import enrich, reading_stage
-from analyser.detecting import looking
+from analyser.context import enrich, reading_stage, shares
+from analyser.detecting import looking, stage_shares
 from analyser.detecting.dealing import RuleDealing
 from analyser.detectors import DETECTORS, running, shared_rows
 from analyser.detectors.running import MOST_FINDINGS
@@ -40,6 +40,7 @@ from tests.support.rules_here import ThreadHelpers
 from tests.support.shares import pairs, proves_more, share, turns
 
 NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))
+STAGE_TABLES = ("kafka_offset_commits", "kafka_reading_runs")
 TOLD = ("kafka_stale_commit.pcapng", "mqtt_faults.pcapng", "mongo_shapes_and_errors.pcapng")
 
 
@@ -87,6 +88,7 @@ def dealings(monkeypatch: pytest.MonkeyPatch) -> list[RuleDealing]:
             made.append(self)
 
     monkeypatch.setattr(detected, "FEW_ROWS", 0)
+    monkeypatch.setattr(shares, "FEW_ROWS", 0)
     monkeypatch.setattr(detected, "RuleDealing", Kept)
     return made
 
@@ -101,6 +103,49 @@ def test_samples_give_the_same(dealings: list[RuleDealing], name: str, processes
     assert found.tables["findings"].num_rows or name not in TOLD
     (dealing,) = dealings
     assert dealing.helped
+
+
+def nothing_left(descriptor: int) -> None:
+    """Wait until others have taken all numbers."""
+    while select.select([descriptor], [], [], 0)[0]:
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def others_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process makes no share that another one may have."""
+    monkeypatch.setattr(stage_shares, "take", nothing_left)
+
+
+@pytest.mark.parametrize("rows", ["in memory", "in files"])
+@pytest.mark.parametrize("name", share([name for name in NAMES if name.startswith("kafka")], TOLD[:1]))
+def test_stages_made_by_others_are_the_same(
+    dealings: list[RuleDealing], others_first: None, monkeypatch: pytest.MonkeyPatch, name: str, rows: str
+) -> None:
+    expected = alone(name)
+    if rows == "in files":
+        monkeypatch.setattr(kept, "SMALL_ROWS", 300)
+        monkeypatch.setattr(reading_stage, "FEW_ROWS", 50)
+        monkeypatch.setattr(reading_stage, "PIECE_ROWS", 20)
+        monkeypatch.setattr(enrich, "STEP_ROWS", 500)
+        monkeypatch.setattr(reading_stage, "STEP_ROWS", 500)
+    with ThreadHelpers(2) as helpers:
+        found = analysed(SAMPLES / name, helpers)
+    assert_equal(found, expected)
+    made = sum(name in expected.tables and expected.tables[name].num_rows > 0 for name in STAGE_TABLES)
+    assert dealings[0].stages.helped >= 3 * made
+
+
+@pytest.mark.parametrize("work", ["commits_of_share", "runs_of_shares"])
+def test_shares_that_others_cannot_make_are_made_here(
+    dealings: list[RuleDealing], others_first: None, monkeypatch: pytest.MonkeyPatch, work: str
+) -> None:
+    monkeypatch.setenv(FAULTS, "")
+    monkeypatch.setattr(enrich if work == "commits_of_share" else reading_stage, work, broken)
+    with ThreadHelpers(1) as helpers:
+        found = analysed(SAMPLES / TOLD[0], helpers)
+    assert_equal(found, alone(TOLD[0]))
+    assert dealings[0].stages.helped == 2
 
 
 @pytest.mark.parametrize("name", share(TOLD, TOLD[:1]))
@@ -167,7 +212,7 @@ def test_processes_give_the_same_and_leave_nothing(
     assert (open_files(), {*os.listdir("/dev/shm")}) == before
 
 
-@pytest.mark.parametrize("when", ["before", "while it runs rules"])
+@pytest.mark.parametrize("when", ["before", "while it makes shares", "while it runs rules"])
 def test_a_killed_process_costs_nothing(
     dealings: list[RuleDealing], small: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
@@ -184,7 +229,16 @@ def test_a_killed_process_costs_nothing(
             child.kill()
             return right(*given)
 
+        right_take = stage_shares.take
+
+        def take(descriptor: int) -> None:
+            monkeypatch.setattr(stage_shares, "take", right_take)  # of the next stage nobody else takes any
+            nothing_left(descriptor)
+            child.kill()
+
         monkeypatch.setattr(RuleDealing, "looked", looked)
+        if when == "while it makes shares":
+            monkeypatch.setattr(stage_shares, "take", take)
         found = told(analysis)
     assert_equal(found._replace(faults=[]), expected)
     assert [fault for fault in found.faults if "ran rules" in fault] == found.faults
@@ -222,8 +276,7 @@ def after_the_others(helpers: ThreadHelpers) -> Any:
     right = RuleDealing.looked
 
     def looked(*given: Any) -> Any:
-        while select.select([helpers.taking], [], [], 0)[0]:
-            time.sleep(0.01)
+        nothing_left(helpers.taking)
         return right(*given)
 
     return looked

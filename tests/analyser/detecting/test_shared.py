@@ -10,14 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analyser.detecting.queue import give, taken
+from analyser.detecting.queue import give, take, taken
 from analyser.detecting.shown import SharedTables, Shown, make_view, seen
 from analyser.reading.areas import Area, new_area
+from analyser.reading.helpers import closed, numbers
 from analyser.registry.queries import open_connection
 
 
 def test_each_number_is_taken_once() -> None:
-    taking, giving = os.pipe()
+    taking, giving = numbers()
     found: list[list[int]] = [[], [], []]
     takers = [threading.Thread(target=lambda own: own.extend(taken(taking)), args=(own,)) for own in found]
     for taker in takers:
@@ -30,6 +31,24 @@ def test_each_number_is_taken_once() -> None:
     os.close(taking)
     assert sorted(number for own in found for number in own) == [*range(700)]
     assert all(own == sorted(own) for own in found)
+
+
+def test_numbers_of_the_first_pipe_go_before() -> None:
+    taking, giving = numbers()
+    taking_first, giving_first = numbers()
+    assert take(taking) is None
+    give(giving, (1, 2, 3))
+    give(giving_first, (10, 11))
+    found: list[int] = []
+    for number in taken(taking, taking_first, found.append):
+        found.append(number)
+        if number == 1:
+            give(giving_first, (12,))
+        elif number == 3:
+            closed(giving_first, giving)
+    assert found == [10, 11, 1, 12, 2, 3]
+    assert take(taking) is None
+    closed(taking, taking_first)
 
 
 def table(rows: int) -> pa.Table:
