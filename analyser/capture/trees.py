@@ -6,7 +6,8 @@ from pathlib import Path
 
 from analyser.storage.address import Address
 from analyser.storage.files import FilePath
-from analyser.storage.objects import objects_below
+from analyser.storage.objects import ObjectPath, objects_below
+from analyser.storage.state import ObjectState
 
 
 @dataclass(slots=True)
@@ -19,7 +20,13 @@ class Tree:
 
 def objects_in(address: Address) -> Tree:
     """The objects below an address, by their keys. OSError when the store cannot be asked."""
-    return Tree(sorted(objects_below(address), key=str))
+    tree = Tree()
+    tree.files = sorted(objects_below(address, lambda folder: tree.unreadable.append(_folder(folder))), key=str)
+    return tree
+
+
+def _folder(address: Address) -> ObjectPath:
+    return ObjectPath(address, ObjectState(0, 0, ""))
 
 
 def files_below(directory: Path) -> Tree:

@@ -47,8 +47,8 @@ def content_key(path: FilePath) -> str:
 
 def _content(path: FilePath) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
-    if isinstance(path, ObjectPath) and path.state.tag:  # the store knows what its content is
-        digest.update(f"{path.state.st_size} {path.state.tag}".encode())
+    if isinstance(path, ObjectPath) and path.content_tag:  # the store knows what its content is
+        digest.update(f"{path.state.st_size} {path.content_tag}".encode())
         return digest.digest()
     with path.open("rb", buffering=0) as file:
         size = file.seek(0, 2)

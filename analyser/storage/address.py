@@ -1,4 +1,4 @@
-"""Addresses of files. In: what the user wrote. Out: an address in an object store, or the path of a file.
+"""Addresses of files. In: what the user wrote. Out: an address in an object store or in HDFS, or the path of a file.
 
 Keys are taken as they are written, as the tools of the stores do: nothing is decoded, so spaces, `%20`, `#` and `?` are
 themselves.
@@ -13,13 +13,17 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 # The scheme that is opened for each that is understood: others' names for the same store.
-SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs", "az": "abfs"}
+SCHEMES = {
+    "s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs", "az": "abfs", "hdfs": "hdfs",
+}  # fmt: skip
+# Of those whose store need not be named, since a setting says which one is meant.
+_HAVE_DEFAULT = {"hdfs"}
 _ADDRESS = re.compile(r"([a-z][a-z0-9]*)://([^/]*)/?(.*)", re.DOTALL)
 
 
 class Address(NamedTuple):
-    """scheme: one that is opened. store: the bucket; for Azure container@account.host, or the container alone. key: the
-    object in it, without a slash before it."""
+    """scheme: one that is opened. store: the bucket; for Azure container@account.host, or the container alone; for HDFS
+    host:port or a name service, empty for the default one. key: the object in it, without a slash before it."""
 
     scheme: str
     store: str
@@ -32,7 +36,7 @@ class Address(NamedTuple):
 def address_of(name: str) -> Address | None:
     """The address that `name` is, None for what names no object store."""
     found = _ADDRESS.fullmatch(name)
-    if found is None or found[1] not in SCHEMES or not found[2]:
+    if found is None or found[1] not in SCHEMES or not (found[2] or found[1] in _HAVE_DEFAULT):
         return None
     return Address(SCHEMES[found[1]], found[2], found[3])
 

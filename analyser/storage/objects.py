@@ -7,24 +7,17 @@ or ObjectChanged where another object has taken its name.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from analyser.storage import buckets, hdfs
 from analyser.storage.address import Address
-from analyser.storage.faults import CHANGED, ObjectChanged, os_error
-from analyser.storage.stores import library, store_of
+from analyser.storage.state import ObjectState, Store
 from analyser.storage.stream import object_stream
 
-
-@dataclass(frozen=True, slots=True)
-class ObjectState:
-    """What is known of an object without reading it; named as `os.stat_result` names it. st_mtime_ns: 0 where only its
-    size and tag are known. tag: empty where the store gives none."""
-
-    st_size: int
-    st_mtime_ns: int
-    tag: str
+# Who reads the addresses of a scheme; all others are buckets.
+_STORES: dict[str, Store] = {"hdfs": hdfs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +34,11 @@ class ObjectPath:
     def name(self) -> str:
         """The last part of its key."""
         return self.address.key.rpartition("/")[2]
+
+    @property
+    def content_tag(self) -> str:
+        """What copies of the same content share; empty where only reading it tells that. A time of writing does not."""
+        return "" if self.address.scheme in _STORES else self.state.tag
 
     def absolute(self) -> ObjectPath:
         """Itself, whatever the working directory."""
@@ -64,17 +62,7 @@ class ObjectPath:
         """Bytes from `start` to `end`, both within the object. ObjectChanged; OSError."""
         if start >= end:
             return memoryview(b"")
-        asked: Any = {"range": (start, end)} | ({"if_match": self.state.tag} if self.state.tag else {})
-        try:
-            got = library().get(store_of(self.address), self.address.key, options=asked)
-            known, now = (self.state.st_size, self.state.st_mtime_ns), (got.meta["size"], _ns(got.meta))
-            if not self.state.tag and now != (known if known[1] else (known[0], now[1])):
-                raise ObjectChanged(errno.ESTALE, CHANGED, str(self))
-            block = memoryview(got.bytes())
-        except OSError:
-            raise
-        except Exception as error:
-            raise os_error(error, str(self), self.address.scheme) from None
+        block = _store(self.address).read(self.address, self.state, start, end)
         if len(block) != end - start:
             raise OSError(errno.EIO, f"the store gave {len(block)} of {end - start} bytes", str(self))
         return block
@@ -84,39 +72,18 @@ def object_at(address: Address) -> ObjectPath | None:
     """The object that has this address, None where there is none. OSError."""
     if not address.key or address.key.endswith("/"):
         return None
-    try:
-        return _object(address, library().head(store_of(address), address.key))
-    except FileNotFoundError:
-        return None
-    except OSError:
-        raise
-    except Exception as error:
-        raise os_error(error, str(address), address.scheme) from None
+    state = _store(address).state_at(address)
+    return None if state is None else ObjectPath(address, state)
 
 
-def objects_below(address: Address) -> Iterator[ObjectPath]:
-    """The objects whose keys begin with this address and a slash, as the store lists them. OSError."""
-    prefix = address.key.rstrip("/")
-    try:
-        for page in library().list(store_of(address), f"{prefix}/" if prefix else None, chunk_size=1000):
-            yield from _objects(address, page)
-    except OSError:
-        raise
-    except Exception as error:
-        raise os_error(error, str(address), address.scheme) from None
+def objects_below(address: Address, denied: Callable[[Address], None] = lambda _: None) -> Iterator[ObjectPath]:
+    """The objects whose keys begin with this address and a slash, as the store lists them. OSError.
+
+    denied: is told of folders below it that nobody may look into, where a store has folders.
+    """
+    for found, state in _store(address).below(address, denied):
+        yield ObjectPath(found, state)
 
 
-def _objects(address: Address, page: Iterable[Mapping[str, Any]]) -> Iterator[ObjectPath]:
-    for meta in page:
-        key = meta["path"]
-        if meta["size"] or not key.endswith("/"):  # some tools put an empty object where a folder would be
-            yield _object(address._replace(key=key), meta)
-
-
-def _object(address: Address, meta: Mapping[str, Any]) -> ObjectPath:
-    return ObjectPath(address, ObjectState(meta["size"], _ns(meta), meta["e_tag"] or ""))
-
-
-def _ns(meta: Mapping[str, Any]) -> int:
-    """Stores tell whole seconds or milliseconds; the list and the object itself of one store need not agree below."""
-    return int(meta["last_modified"].timestamp()) * 1_000_000_000
+def _store(address: Address) -> Store:
+    return _STORES.get(address.scheme, buckets)

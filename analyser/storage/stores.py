@@ -23,13 +23,24 @@ _RETRIES: Any = {
     "retry_timeout": timedelta(minutes=2),
     "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=8), "base": 2},
 }
-# For this library and for delta-rs, which reads stores through the same one. For a block of a slow store the usual half
-# minute is too short. HTTP is spoken only where an endpoint says http://.
+# For these libraries and for delta-rs, which reads stores through the same ones. For a block of a slow store the usual
+# half minute is too short. HTTP is spoken only where an endpoint says http://.
 SETTINGS: Any = {"timeout": "300s", "connect_timeout": "5s", "allow_http": "true", "user_agent": "wirewitness"}
+# A name node that is not there is asked again for about twenty seconds.
+HDFS_SETTINGS = {
+    "dfs.client.failover.max.attempts": "6",
+    "dfs.client.failover.sleep.base.millis": "200",
+    "dfs.client.failover.sleep.max.millis": "8000",
+}
+
+
+def settings_of(address: Address) -> dict[str, str]:
+    """What delta-rs is told of a store."""
+    return HDFS_SETTINGS if address.scheme == "hdfs" else SETTINGS
 
 
 class NoStorage(OSError):
-    """The library that reads object stores is not installed."""
+    """The library that reads a kind of stores is not installed."""
 
 
 def library() -> ModuleType:

@@ -12,13 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analyser.storage.address import Address
 from analyser.storage.faults import os_error
 from analyser.storage.folders import StorePath
 from analyser.storage.objects import ObjectPath, object_at, objects_below
 from analyser.storage.stores import library, store_of
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
 
 _AT_A_TIME = 4
 _DELETED_AT_ONCE = 1000
@@ -52,7 +55,7 @@ def put_text(path: StorePath, text: str, replaced: ObjectPath | None) -> None:
     data = text.encode()
     try:
         with _told(path.address):
-            library().put(store_of(path.address), path.address.key, data, mode=mode, use_multipart=False)
+            library().put(_store(path.address), path.address.key, data, mode=mode, use_multipart=False)
     except OSError:
         there = object_at(path.address)
         same = there is not None and there.state.st_size == len(data) and bytes(there.read(0, len(data))) == data
@@ -66,14 +69,14 @@ def remove_objects(objects: Iterable[ObjectPath]) -> None:
     for start in range(0, len(found), _DELETED_AT_ONCE):
         some = found[start : start + _DELETED_AT_ONCE]
         with _told(some[0].address):
-            library().delete(store_of(some[0].address), [one.address.key for one in some])
+            library().delete(_store(some[0].address), [one.address.key for one in some])
 
 
 def names_below(folder: StorePath) -> Iterator[str]:
     """The names in a folder: of objects, and of folders with objects in them. OSError."""
     address, prefix = folder.address, f"{folder.address.key.rstrip('/')}/".lstrip("/")
     with _told(address):
-        found = library().list_with_delimiter(store_of(address), prefix or None)
+        found = library().list_with_delimiter(_store(address), prefix or None)
     keys = (*found["common_prefixes"], *(one["path"] for one in found["objects"]))
     yield from (key.rstrip("/").rpartition("/")[2] for key in keys)
 
@@ -81,7 +84,7 @@ def names_below(folder: StorePath) -> Iterator[str]:
 def _put_file(item: tuple[Path, StorePath]) -> None:
     source, target = item
     with _told(target.address):
-        library().put(store_of(target.address), target.address.key, source)
+        library().put(_store(target.address), target.address.key, source)
 
 
 def _get_file(folder: StorePath, target: Path, found: ObjectPath) -> None:
@@ -91,6 +94,13 @@ def _get_file(folder: StorePath, target: Path, found: ObjectPath) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(found.read(0, found.state.st_size))
+
+
+def _store(address: Address) -> ObjectStore:
+    """The store to write to. OSError for one that is only read."""
+    if address.scheme == "hdfs":
+        raise OSError(errno.EROFS, "HDFS is only read; name a folder or an object store to write to", str(address))
+    return store_of(address)
 
 
 @contextmanager

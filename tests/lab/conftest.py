@@ -1,4 +1,4 @@
-"""What tests share: of the dashboard a server of their own, a browser, somebody before it; of stores an S3 server."""
+"""What tests share: of the dashboard a server of their own, a browser, somebody before it; an S3 server, and HDFS."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
 
+    from tests.lab.hdfs_server import HdfsServer
     from tests.lab.s3_server import S3Server
     from tests.support.browser import Person
 
@@ -73,3 +74,21 @@ def workers(spark: SparkSession, s3: S3Server) -> Iterator[SparkSession]:
     yield spark
     spark.sparkContext.environment.clear()
     spark.sparkContext.environment.update(before)
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    """A name node and a data node."""
+    from tests.lab.hdfs_server import hdfs_server
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HADOOP_USER_NAME", "lab")
+        with hdfs_server(tmp_path_factory.mktemp("hdfs")) as started:
+            yield started
+
+
+@pytest.fixture
+def as_owner(hdfs: HdfsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process and those that it starts may do all in HDFS."""
+    for name, value in hdfs.environment().items():
+        monkeypatch.setenv(name, value)

@@ -26,7 +26,7 @@ from analyser.archive.dataset.stored import stored_schema
 from analyser.extras import how_to_install
 from analyser.registry.tables import ALL_TABLES
 from analyser.storage.folders import FolderPath, StorePath
-from analyser.storage.stores import SETTINGS
+from analyser.storage.stores import settings_of
 from analyser.storage.writing import names_below
 from analyser.strange_files import is_no_file
 
@@ -174,14 +174,19 @@ def _opened(path: FolderPath, version: int | None = None) -> DeltaTable:
 
 
 def _uri(path: FolderPath) -> str:
-    """As delta-rs takes it, which decodes addresses."""
+    """As delta-rs takes it, which decodes addresses, but not those of HDFS."""
     if isinstance(path, StorePath):
-        return f"{path.address.scheme}://{path.address.store}/{quote(path.address.key)}"
+        key = quote(path.address.key)
+        if path.address.scheme == "hdfs" and key != path.address.key:
+            raise DatasetError(
+                f"{path}: the path of a dataset in HDFS has letters, digits and _ . - ~ / only; move it."
+            )
+        return f"{path.address.scheme}://{path.address.store}/{key}"
     return str(path)
 
 
 def _storage(path: FolderPath) -> dict[str, str] | None:
-    return SETTINGS if isinstance(path, StorePath) else None
+    return settings_of(path.address) if isinstance(path, StorePath) else None
 
 
 @contextmanager

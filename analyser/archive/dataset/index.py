@@ -22,7 +22,8 @@ from analyser.registry.queries import select
 from analyser.storage.address import address_of
 from analyser.storage.files import FilePath
 from analyser.storage.folders import FolderPath
-from analyser.storage.objects import ObjectPath, ObjectState
+from analyser.storage.objects import ObjectPath
+from analyser.storage.state import ObjectState
 
 
 def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> Index:

@@ -27,6 +27,8 @@ from analyser.storage.objects import ObjectPath, object_at, objects_below
 SETTLED_S = 30.0
 # Clocks of the capturing and the storing machine may differ by so much.
 CLOCK_SLACK_NS = 60 * 10**9
+# What looks as if it was being written, and has not changed for so long, is taken.
+_FORGOTTEN_S = 24 * 3600.0
 # Ends of the sentences on captures that are left out though nothing is wrong with them.
 TOO_EARLY, TOO_LATE = "was written before the time that was asked for.", "begins after the time that was asked for."
 GROWING = "is still being written; a later run takes it."
@@ -73,13 +75,17 @@ def is_by_choice(reason: str) -> bool:
 
 def is_complete(path: FilePath, settled_s: float = SETTLED_S) -> bool:
     """Whether nobody writes the file any more. OSError when it cannot be looked at."""
-    if isinstance(path, ObjectPath):  # a store shows an object when it is whole
-        return True
+    if isinstance(path, ObjectPath):
+        return not path.state.may_grow or _is_forgotten(path)
     writing = is_open_for_writing(path)
     if writing is not None:
         return not writing
     changed_s = path.stat().st_mtime
     return time.time() - changed_s >= settled_s or _has_newer_neighbour(path, changed_s)
+
+
+def _is_forgotten(path: ObjectPath) -> bool:
+    return time.time() - path.state.st_mtime_ns / 1e9 >= _FORGOTTEN_S
 
 
 def is_open_for_writing(path: Path) -> bool | None:

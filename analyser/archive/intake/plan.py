@@ -201,7 +201,8 @@ def _new_below(name: str, address: Address, held: Mapping[str, InputFile], plan:
 
 def _is_held(path: FilePath, held: Mapping[str, InputFile]) -> bool:
     known = held.get(str(path))
-    return known is not None and bool(tag_of(path)) and known.key == content_key(path)
+    tag = tag_of(path)
+    return known is not None and bool(tag) and (known.tag, known.bytes) == (tag, path.stat().st_size)
 
 
 def tag_of(path: FilePath) -> str:
