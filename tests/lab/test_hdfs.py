@@ -58,6 +58,7 @@ def test_a_capture_tells_what_the_file_tells(hdfs: HdfsServer) -> None:
     assert done.stdout.replace(json.dumps(address)[1:-1], str(STALE)) == here.stdout
 
 
+@pytest.mark.cases
 def test_all_below_an_address_tells_what_the_folder_tells(hdfs: HdfsServer, tmp_path: Path) -> None:
     for name in ("day 1/mqtt_faults", "day 2/deeper/mongo_healthy", "ü#?&+*[1]/.hidden"):
         path = tmp_path / f"{name}.pcapng"
@@ -72,6 +73,7 @@ def test_all_below_an_address_tells_what_the_folder_tells(hdfs: HdfsServer, tmp_
     assert f"passed over what is no capture: 1 (the first is {address}/notes.txt)" in done.stderr
 
 
+@pytest.mark.cases
 def test_messages_are_shown_and_extracted(hdfs: HdfsServer, tmp_path: Path) -> None:
     address = put(hdfs, "show/small.pcapng", SMALL.read_bytes())
     rows = wirewitness("table", "messages", SMALL, "--columns", "message_id", "--format", "csv").stdout.splitlines()
@@ -107,6 +109,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_told(hdfs: HdfsServer) -> N
     assert bytes(found_at(address).read(0, 100)) == STALE.read_bytes()[:100]
 
 
+@pytest.mark.cases
 @pytest.mark.parametrize(
     ("address", "says"),
     [
@@ -122,6 +125,7 @@ def test_what_is_not_there_is_one_line(hdfs: HdfsServer, address: str, says: str
     assert says in done.stderr
 
 
+@pytest.mark.cases
 def test_the_default_file_system_and_name_services_are_those_of_hadoop(
     hdfs: HdfsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +146,7 @@ def test_the_default_file_system_and_name_services_are_those_of_hadoop(
         assert len(done.stdout.splitlines()) > 1
 
 
+@pytest.mark.cases
 def test_folders_of_several_parts_are_listed_to_their_end(hdfs: HdfsServer) -> None:
     names = [f"pages/{number:04}" for number in range(230)]  # the name node gives 100 at a time
     asked = client(hdfs)
@@ -153,6 +158,7 @@ def test_folders_of_several_parts_are_listed_to_their_end(hdfs: HdfsServer) -> N
     assert sorted(path.address.key for path in objects_below(below)) == names
 
 
+@pytest.mark.cases
 def test_what_somebody_still_writes_is_not_complete(hdfs: HdfsServer) -> None:
     stream = client(hdfs).create("/growing.pcapng")
     stream.write(SMALL.read_bytes())
@@ -168,6 +174,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_dataset(tmp_path_factory.mktemp("datasets") / "traffic", [STALE, SAMPLES / "mqtt_faults.pcapng"])
 
 
+@pytest.mark.cases
 @pytest.mark.parametrize(
     "command",
     [
@@ -189,6 +196,7 @@ def test_a_dataset_answers_as_on_this_machine(hdfs: HdfsServer, dataset: Path, c
     assert done[0].stdout == done[1].stdout.replace(str(dataset), there)
 
 
+@pytest.mark.cases
 def test_a_dataset_under_a_name_that_delta_cannot_read_is_told(hdfs: HdfsServer, dataset: Path) -> None:
     put(hdfs, "with space/traffic/wirewitness.json", (dataset / "wirewitness.json").read_bytes())
     done = wirewitness("table", "exchanges", f"{hdfs.address}/with space/traffic")
@@ -196,6 +204,7 @@ def test_a_dataset_under_a_name_that_delta_cannot_read_is_told(hdfs: HdfsServer,
     assert "the path of a dataset in HDFS has letters, digits and _ . - ~ / only" in done.stderr
 
 
+@pytest.mark.cases
 def test_a_dataset_is_not_made_there(hdfs: HdfsServer, tmp_path: Path) -> None:
     done = wirewitness("archive", SMALL, "--output", f"{hdfs.address}/new", "--master", "local[2]", "--quiet")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
