@@ -120,7 +120,7 @@ class Limits:
     max_outstanding: int = 20_000
     max_unheard: int = 200
     max_outstanding_tokens: int = 16
-    max_early: int = 64
+    max_early: int = 1024
     max_early_bytes: int = 2 * MIB
     max_fetch_sessions: int = 16
     max_fetch_session_partitions: int = 50_000

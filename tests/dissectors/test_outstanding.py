@@ -125,3 +125,12 @@ def test_at_the_end_responses_are_orphans_first_then_requests_stay_unanswered() 
     flow.outstanding.finish(flow.told, None)
     assert flow.told.all == [("orphan", 50), ("unanswered", "request 1"), ("unanswered", "request 2")]
     assert not flow.outstanding.requests
+
+
+def test_responses_wait_as_long_as_a_hole_in_what_was_asked_may_stand() -> None:
+    """The bytes behind a hole wait for those that are missing, while the other side goes on: hundreds of responses."""
+    flow = Flow()
+    flow.outstanding = Outstanding(Limits())
+    flow.outstanding.heard = True
+    told = flow.early(*range(500)).ask(*range(500)).told.all
+    assert told == [("respond", 10 * key) for key in range(500)]
