@@ -6,16 +6,15 @@ number of its files depends on the number of shares only.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping
-from pathlib import Path
 
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.kept import check_files
 from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.archive.decode.decode_stage import STATE_FILE, share_name, told_file
 from analyser.context.named_by import NAMED_BY
+from analyser.storage.folders import FolderPath
+from analyser.storage.handing import copy_folder, files_below, is_there, move_files
 
 
 def check_state(change: Change) -> None:
@@ -23,20 +22,19 @@ def check_state(change: Change) -> None:
     read; and for links and the like in the dataset."""
     state = change.previous_state
     check_files(change.root, state, [part.path for part in change.every_part()])
-    if state is not None and any(state.glob("share-*/state.zst")):
+    if state is not None and any(name.endswith("/state.zst") for name in files_below(state)):
         raise DatasetError(f"{change.root} was made by an earlier version, whose state is not gone on from: {ANEW}.")
 
 
-def keep_state(change: Change, folders: Mapping[int, Path]) -> None:
+def keep_state(change: Change, folders: Mapping[int, FolderPath]) -> None:
     """Move to the new state what the next run goes on from."""
-    for share, folder in folders.items():
-        own = change.state / share_name(share)
-        for name in (STATE_FILE, *map(told_file, NAMED_BY)):
-            if (folder / name).exists():
-                os.replace(folder / name, own / name)
+    names = (STATE_FILE, *map(told_file, NAMED_BY))
+    files = {folder / name: change.state / share_name(share) / name for share, folder in folders.items()
+             for name in names if is_there(folder / name)}  # fmt: skip
+    move_files(files)
 
 
 def keep_state_as_it_is(change: Change) -> None:
     """Nothing is taken in: the next run goes on from where the last one ended."""
     if change.previous_state is not None:
-        shutil.copytree(change.previous_state, change.state, dirs_exist_ok=True)
+        copy_folder(change.previous_state, change.state)

@@ -33,6 +33,7 @@ from analyser.reading.facts import capture_remarks, captures_table
 from analyser.registry.tables import TABLES
 from analyser.rows.fields import row_fields
 from analyser.storage.folders import FolderPath, StorePath, folder_at
+from analyser.storage.handing import is_there
 from analyser.tables.joined import NEEDED
 from analyser.tables.needed import needed_tables
 from dissectors.registry import dissectors
@@ -140,8 +141,7 @@ class _Run:
         self._change, self._plan, self._spark = change, plan, spark
         self._options, self._progress = options, progress
         self._wanted = needed_tables(TABLES if options.tables is None else options.tables)
-        self._work = change.staging / "_work"
-        self._work.mkdir()
+        self._work = change.work
         self._workers = OnSpark(spark, self._work)
 
     def all(self) -> Summary:
@@ -200,13 +200,12 @@ class _Run:
         """Findings of the whole dataset by severity; what could not be looked at."""
         from analyser.archive.derive.detectors import detect
 
-        change, folder = self._change, self._change.staging / "_detect"
-        folder.mkdir()
+        change, folder = self._change, self._change.work / "detect"
         parts = {table: [str(change.location(part)) for part in change.parts(table)] for table in self._wanted}
         sizes = {table: sum(part.bytes for part in change.parts(table)) for table in self._wanted}
         found = detect(self._spark, parts, sizes, folder)
         findings = found.findings
-        if (change.state / OWNERS_FILE).exists():
+        if is_there(change.state / OWNERS_FILE):
             from analyser.archive.derive.owners import STAGE, named
 
             (findings,) = self._workers.run(STAGE, partial(named, findings, parts), [folder])

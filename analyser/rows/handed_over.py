@@ -14,6 +14,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from analyser.rows.timeorder import Chunk, in_time_order
+from analyser.storage.files import FilePath, for_parquet
+from analyser.storage.folders import FolderPath, file_in
 
 CHUNK_ROWS = 1 << 15
 MAX_BATCH_BYTES = 16 << 20
@@ -27,20 +29,24 @@ class HandedOver(NamedTuple):
     rows: int
 
 
-def batches_of(rows: HandedOver) -> Iterator[pa.RecordBatch]:
-    """The rows as `RawTable.batches` gives them."""
+def batches_of(rows: HandedOver, at: FolderPath | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows as `RawTable.batches` gives them. at: where the file is now, None for where it was left. OSError."""
     with ExitStack() as opened:
-        readers = readers_of(opened, rows)
-        row_bytes = 2 * rows.path.stat().st_size // max(rows.rows, 1)  # they are compressed there
+        file = rows.path if at is None else file_in(at)
+        readers = readers_of(opened, rows, file)
+        row_bytes = 2 * file.stat().st_size // max(rows.rows, 1)  # they are compressed there
         most = max(1, min(CHUNK_ROWS, MAX_BATCH_BYTES // max(row_bytes, 1)))
         for batch in in_time_order(rows.chunks, lambda place: readers[place](), most):
             yield batch.select(batch.schema.names[:-1])
 
 
-def readers_of(opened: ExitStack, rows: HandedOver) -> list[Callable[[], pa.RecordBatch]]:
-    """What reads each batch of a file of rows, which `opened` closes."""
+def readers_of(
+    opened: ExitStack, rows: HandedOver, place: FilePath | None = None
+) -> list[Callable[[], pa.RecordBatch]]:
+    """What reads each batch of a file of rows, which `opened` closes. place: where it is; None: where it was left."""
     if not rows.chunks:
         return []
-    file = opened.enter_context(pa.OSFile(str(rows.path), "rb"))
-    spilled = opened.enter_context(pa.ipc.open_file(file))
-    return [partial(spilled.get_batch, place) for place in range(len(rows.chunks))]
+    path = rows.path if place is None else place
+    file = pa.OSFile(str(path), "rb") if isinstance(path, Path) else pa.PythonFile(for_parquet(path), "r")
+    spilled = opened.enter_context(pa.ipc.open_file(opened.enter_context(file)))
+    return [partial(spilled.get_batch, number) for number in range(len(rows.chunks))]

@@ -45,6 +45,19 @@ def get_folder(folder: StorePath, target: Path) -> None:
             pass
 
 
+def put_data(path: StorePath, data: bytes) -> None:
+    """Give a name these bytes, whatever had it. OSError."""
+    with _told(path.address):
+        library().put(store_of(path.address), path.address.key, data)
+
+
+def copy_objects(objects: Mapping[StorePath, StorePath]) -> None:
+    """Give objects of a bucket further names there; the store does it. OSError."""
+    with ThreadPoolExecutor(_AT_A_TIME, "copy") as threads:
+        for _ in threads.map(_copy_object, objects.items()):
+            pass
+
+
 def put_text(path: StorePath, text: str, replaced: ObjectPath | None) -> None:
     """Give a name a text at once: where there is no object (None), or in place of this very one. NameTaken; OSError.
 
@@ -85,6 +98,12 @@ def _put_file(item: tuple[Path, StorePath]) -> None:
     source, target = item
     with _told(target.address):
         library().put(_store(target.address), target.address.key, source)
+
+
+def _copy_object(item: tuple[StorePath, StorePath]) -> None:
+    source, target = (path.address for path in item)
+    with _told(source):
+        library().copy(store_of(source), source.key, target.key)
 
 
 def _get_file(folder: StorePath, target: Path, found: ObjectPath) -> None:

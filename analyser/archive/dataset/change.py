@@ -29,16 +29,15 @@ class Change:
     """A change in progress; made by `Change.begin`.
 
     root: the dataset's folder or address. run: name of this run; names sort by age, and none is used twice. staging:
-    folder for new parts, each under the path that it will have in the dataset, and for scratch files under names that
-    begin with `_`. state: a new folder for the state of open flows. previous: the manifest as it was, None for a new or
-    rebuilt dataset. previous_state: the state that goes with it. previous_parts: the parts that counted.
+    where new parts are written, each under the path that it will have in the dataset. state: a new folder for the state
+    of open flows. work: a folder for what tasks leave to each other, which goes with the change. previous: the manifest
+    as it was, None for a new or rebuilt dataset. previous_state: the state that goes with it. previous_parts: the parts
+    that counted.
     """
 
     def __init__(self, home: Home, begun: Begun) -> None:
         self.root = home.root
-        self.previous, self.run, self.staging, self.previous_state = begun
-        self.state = self.staging / STATE
-        self.state.mkdir(parents=True)
+        self.previous, self.run, self.staging, self.state, self.work, self.previous_state = begun
         self.is_deciding = False
         self._home, self._begun = home, begun
         self._kept = {part.path: part for part in _pinned_parts(self.root, self.previous)}
@@ -85,12 +84,11 @@ class Change:
         return self.staging / part.path if part.path in self._added else self.root / part.path
 
     def add(self, *parts: Part) -> None:
-        """Take in parts that lie in the staging folder. DatasetError when one is missing or is there already."""
+        """Take in parts that were written to `staging`. DatasetError when one is missing or is there already."""
         for part in parts:
-            if part.path in self._added or self._home.has(part.path):
+            if part.path in self._added:
                 raise DatasetError(f"{self.root} already has a part {part.path}.")
-            if not (self.staging / part.path).is_file():
-                raise DatasetError(f"the part {part.path} is not in {self.staging}.")
+            self._home.check_new(self._begun, part.path)
             self._added[part.path] = part
 
     def remove(self, *parts: Part) -> None:
@@ -101,7 +99,7 @@ class Change:
 
     def sight(self) -> Sight:
         """The change as it is now, for tasks elsewhere."""
-        places = self.root, self.run, self.staging, self.state, self.previous_state
+        places = self.root, self.run, self.staging, self.state, self.work, self.previous_state
         return Sight(*places, self.previous_parts, {part.path: part for part in self.parts()}, frozenset(self._added))
 
     def take(self, made: Made) -> None:

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import pickle
 import re
-import shutil
-import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.handed import put_value, value_at
 from analyser.archive.dataset.part import Part, Place
 from analyser.archive.dataset.parts import time_column, write_parts
 from analyser.archive.dataset.stored import part_schema, stored_rows
@@ -30,7 +29,8 @@ from analyser.registry.queries import name_list, open_connection, select
 from analyser.registry.tables import ALL_TABLES
 from analyser.rows.timeorder import FLOW
 from analyser.storage.files import let_reach
-from analyser.storage.folders import FolderPath
+from analyser.storage.folders import FolderPath, folder_at
+from analyser.storage.handing import scratch_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,11 +60,11 @@ class Merge(NamedTuple):
 class MergeJob:
     """What every task is told. locations: of the parts by path. work: for scratch files."""
 
-    staging: Path
+    staging: FolderPath
     run: str
     merges: Sequence[Merge]
     locations: dict[str, FolderPath]
-    work: Path
+    work: FolderPath
 
 
 def plan_merges(parts: Iterable[Part], *, whole: bool = False) -> list[Merge]:
@@ -117,11 +117,9 @@ def compact(spark: SparkSession, change: Change, *, whole: bool = False) -> int:
     merges = plan_merges((*change.parts(), *change.hidden_parts()), whole=whole)
     if not merges:
         return 0
-    work = change.staging / "_compact"
-    work.mkdir(exist_ok=True)
     locations = {part.path: change.location(part).resolve() for merge in merges for part in merge.parts}
-    job_path = work / "merge.pickle"
-    job_path.write_bytes(pickle.dumps(MergeJob(change.staging, change.run, merges, locations, work)))
+    job_path = change.work / "merge.pickle"
+    put_value(job_path, MergeJob(change.staging, change.run, merges, locations, change.work))
     sizes = Counter({(number,): sum(part.bytes for part in merge.parts) for number, merge in enumerate(merges)})
     tasks = tasks_for(spark, len(merges))
     rows = spark.createDataFrame([(task, *unit) for task, unit in dealt(sizes, tasks)], "task int, number int")
@@ -134,13 +132,12 @@ def compact(spark: SparkSession, change: Change, *, whole: bool = False) -> int:
         change.remove(*old)
         change.add(*new)
         fewer += len(old) - len(new)
-    shutil.rmtree(work)
     return fewer
 
 
 def merge_numbers(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Do the merges that the rows number; one row for each."""
-    job: MergeJob = pickle.loads(Path(job_path).read_bytes())
+    job: MergeJob = value_at(folder_at(job_path))
     for batch in batches:
         for number in batch.column("number").to_pylist():
             made = pickle.dumps(merge_parts(job, job.merges[number]))
@@ -154,11 +151,9 @@ def merge_parts(job: MergeJob, merge: Merge) -> list[Part]:
     age; in memory is what DuckDB may have."""
     table, hidden = merge.parts[0].table, merge.parts[0].is_hidden()
     paths = [str(job.locations[part.path]) for part in merge.parts]
-    scratch = job.work / uuid.uuid4().hex
-    scratch.mkdir()
-    con = open_connection(scratch, [*{path.rpartition("/")[0] for path in paths}])
-    let_reach(con, paths)
-    try:
+    folders = {path.rpartition("/")[0] for path in paths}
+    with scratch_in(job.work) as scratch, closing(open_connection(scratch, folders)) as con:
+        let_reach(con, paths)
         # Staged and old parts lie in different folders: only their names tell their age.
         query = (
             f"SELECT {name_list(part_schema(table).names)} FROM {stored_rows(table, paths)} "
@@ -166,9 +161,6 @@ def merge_parts(job: MergeJob, merge: Merge) -> list[Part]:
         )
         rows = select(con, query).to_arrow_reader(_BATCH_ROWS)
         return write_parts(table, rows, job.staging, merged_name(merge, job.run), hidden=hidden)
-    finally:
-        con.close()
-        shutil.rmtree(scratch)
 
 
 def merged_name(merge: Merge, run: str) -> str:

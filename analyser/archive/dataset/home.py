@@ -20,18 +20,23 @@ from analyser.archive.dataset.place import MANIFEST, STAGING, DatasetError
 from analyser.archive.dataset.synced import move_synced, sync, write_synced
 from analyser.registry.tables import ALL_TABLES
 from analyser.storage.folders import FolderPath
+from analyser.storage.handing import is_there
 
+# What tasks leave to each other.
+WORK = "_work"
 OWN = {MANIFEST, LOCK, STAGING, STATE, HIDDEN}
 
 
 class Begun(NamedTuple):
-    """What a change begins with. previous: None for a new or rebuilt dataset. run: the name of this run. staging: a new
-    folder that all workers see. previous_state: the state that goes with `previous`, as files."""
+    """What a change begins with. previous: None for a new or rebuilt dataset. run: the name of this run. The others: as
+    in `Change`; all workers reach them."""
 
     previous: Manifest | None
     run: str
-    staging: Path
-    previous_state: Path | None
+    staging: FolderPath
+    state: FolderPath
+    work: FolderPath
+    previous_state: FolderPath | None
 
 
 class Staged(NamedTuple):
@@ -50,8 +55,8 @@ class Home(Protocol):
         """Its folder or address."""
         ...
 
-    def has(self, path: str) -> bool:
-        """Is there a part of this path, which no other may take?"""
+    def check_new(self, begun: Begun, path: str) -> None:
+        """DatasetError where no part of this path was written, or no other may take the place of one that is there."""
         ...
 
     def make_versions(self, begun: Begun, staged: Staged) -> dict[DeltaFolder, int]:
@@ -91,15 +96,22 @@ class FolderHome:
             shutil.rmtree(root / STAGING, ignore_errors=True)
             run = f"{begun + 1:06d}"
             old_state = previous.state if previous is not None else None
-            yield Begun(previous, run, root / STAGING / run, root / old_state if old_state is not None else None)
+            staging = root / STAGING / run
+            state, work = staging / STATE, staging / WORK
+            for folder in (state, work):
+                folder.mkdir(parents=True)
+            yield Begun(previous, run, staging, state, work, root / old_state if old_state is not None else None)
 
     def drop(self, _: Begun) -> None:
         """Nothing of the change stays."""
         shutil.rmtree(self.root / STAGING, ignore_errors=True)
 
-    def has(self, path: str) -> bool:
+    def check_new(self, begun: Begun, path: str) -> None:
         """See `Home`."""
-        return (self.root / path).exists()
+        if (self.root / path).exists():
+            raise DatasetError(f"{self.root} already has a part {path}.")
+        if not is_there(begun.staging / path):
+            raise DatasetError(f"the part {path} is not in {begun.staging}.")
 
     def make_versions(self, begun: Begun, staged: Staged) -> dict[DeltaFolder, int]:
         """See `Home`."""
@@ -112,9 +124,10 @@ class FolderHome:
                     removed += folder.parts(latest)
                 else:  # nothing that this program could read goes with it
                     shutil.rmtree(root / folder.prefix)
+        staging = local(begun.staging)
         for path in staged.added:
-            move_synced(begun.staging / path, root / path)
-        move_synced(begun.staging / STATE, root / STATE / begun.run)
+            move_synced(staging / path, root / path)
+        move_synced(staging / STATE, root / STATE / begun.run)
         for place in {(root / path).parent for path in staged.added}:
             sync(place)
         adds, removes = (in_folders(root, parts) for parts in (staged.added.values(), removed))
@@ -123,16 +136,22 @@ class FolderHome:
 
     def decide(self, begun: Begun, text: str) -> None:
         """See `Home`."""
-        write_synced(self.root / MANIFEST, text, begun.staging / MANIFEST)
+        write_synced(self.root / MANIFEST, text, local(begun.staging) / MANIFEST)
 
     def tidy(self, begun: Begun, changed: Iterable[DeltaFolder]) -> None:
         """See `Home`."""
         with suppress(OSError):
-            for path in (*self._gone, *([] if begun.previous_state is None else [begun.previous_state])):
+            for path in (*self._gone, *([] if begun.previous_state is None else [local(begun.previous_state)])):
                 remove(path)
         for folder in changed:
             with suppress(OSError, DatasetError):
                 folder.vacuum()
+
+
+def local(path: FolderPath) -> Path:
+    """A path of this machine."""
+    assert isinstance(path, Path), "a dataset in a folder has nothing elsewhere"
+    return path
 
 
 def _check_place(root: Path, *, create: bool) -> None:

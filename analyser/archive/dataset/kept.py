@@ -14,16 +14,17 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import feather
 
+from analyser.archive.dataset.handed import table_at
 from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.faults import FAULTS, RAISE, caught, described
 from analyser.rows.timeorder import FLOW
 from analyser.storage.folders import FolderPath, StorePath
 
 
-def check_files(root: FolderPath, folder: Path | None, parts: Sequence[str]) -> None:
+def check_files(root: FolderPath, folder: FolderPath | None, parts: Sequence[str]) -> None:
     """DatasetError where something in the folder, or a part, is no file of its own in the dataset: a link to anywhere,
     which a run would read, copy or replace, or a pipe, which it would wait for. In a store there is neither."""
-    if isinstance(root, StorePath):
+    if isinstance(root, StorePath) or isinstance(folder, StorePath):
         return
     try:
         there = root.resolve()
@@ -39,14 +40,17 @@ def check_files(root: FolderPath, folder: Path | None, parts: Sequence[str]) -> 
         raise DatasetError(f"{root} holds links in a circle: {ANEW}.") from error
 
 
-def kept_table(path: Path, expected: pa.Schema | None = None) -> pa.Table:
+def kept_table(path: FolderPath, expected: pa.Schema | None = None) -> pa.Table:
     """The table of a state. DatasetError for a file that is none, not there, or has other columns than `expected`, or
     rows that belong to no flow where there is a column of flows; OSError of the disk."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise DatasetError(f"{path} is no file: {ANEW}.")
-            table = feather.read_table(file, memory_map=False)
+        if isinstance(path, StorePath):
+            table = table_at(path)
+        else:
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise DatasetError(f"{path} is no file: {ANEW}.")
+                table = feather.read_table(file, memory_map=False)
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DatasetError(f"{path} is no state of a dataset ({type(error).__name__}): {ANEW}.") from error

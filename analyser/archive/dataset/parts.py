@@ -6,10 +6,8 @@ nothing is shared, memory is bounded, and a task that is done again overwrites i
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +21,8 @@ from analyser.archive.dataset.stored import part_schema, stored_schema, to_store
 from analyser.registry.parquet import parquet_options
 from analyser.registry.tables import ALL_TABLES
 from analyser.rows.timeorder import FLOW
+from analyser.storage.folders import FolderPath
+from analyser.storage.handing import NewFile
 
 ROW_GROUP_ROWS = 1 << 16
 ROW_GROUP_BYTES = 16 << 20
@@ -39,7 +39,7 @@ def time_column(table: str) -> str | None:
 def write_parts(
     table: str,
     batches: Iterable[pa.RecordBatch],
-    folder: Path,
+    folder: FolderPath,
     name: str,
     *,
     provisional: bool = False,
@@ -108,10 +108,10 @@ def _protocols(table: str, batch: pa.RecordBatch) -> tuple[list[str | None], npt
 
 
 class _File(NamedTuple):
-    """A part that is being written, under another name until it is whole."""
+    """A part that is being written, elsewhere until it is whole. path: where it belongs, relative to the folder."""
 
-    temporary: Path
-    path: Path
+    new: NewFile
+    path: str
     writer: pq.ParquetWriter
     held: list[pa.RecordBatch]
     counts: Counter[str]
@@ -120,11 +120,11 @@ class _File(NamedTuple):
 class _Writer:
     """Files by place; the one not used longest is closed when too many are open."""
 
-    def __init__(self, table: str, folder: Path, name: str, *, provisional: bool, hidden: bool) -> None:
+    def __init__(self, table: str, folder: FolderPath, name: str, *, provisional: bool, hidden: bool) -> None:
         self.parts: list[Part] = []
         self._table = table
         self._folder = folder
-        self._tables = folder / HIDDEN if hidden else folder
+        self._tables = f"{HIDDEN}/{table}" if hidden else table
         self._name = name
         self._provisional = provisional
         self._open: OrderedDict[Place, _File] = OrderedDict()
@@ -143,7 +143,7 @@ class _Writer:
         """Leave nothing of what is not whole."""
         for file in self._open.values():
             file.writer.close()
-            file.temporary.unlink(missing_ok=True)
+            file.new.drop()
 
     def _add(self, place: Place, rows: pa.RecordBatch) -> None:
         if place not in self._open:
@@ -160,12 +160,10 @@ class _Writer:
     def _new(self, place: Place) -> _File:
         number = self._numbers[place]
         self._numbers[place] += 1
-        target = self._tables / self._table / place.folder() / self._file_name(number)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
-        schema = stored_schema(self._table)
-        writer = pq.ParquetWriter(temporary, schema, **parquet_options(schema))
-        return _File(temporary, target, writer, [], Counter())
+        path = f"{self._tables}/{place.folder()}/{self._file_name(number)}"
+        new, schema = NewFile(self._folder / path), stored_schema(self._table)
+        writer = pq.ParquetWriter(new.path, schema, **parquet_options(schema))
+        return _File(new, path, writer, [], Counter())
 
     def _file_name(self, number: int) -> str:
         return Part.name_of(self._name, number, provisional=self._provisional)
@@ -173,10 +171,12 @@ class _Writer:
     def _close(self, _: Place, file: _File) -> None:
         _flush(file)
         file.writer.close()
-        file.temporary.replace(file.path)
-        path = file.path.relative_to(self._folder).as_posix()
-        size = file.path.stat().st_size
-        self.parts.append(Part(self._table, path, file.counts["rows"], size, self._provisional))
+        size = file.new.path.stat().st_size
+        try:
+            file.new.put()
+        finally:
+            file.new.drop()
+        self.parts.append(Part(self._table, file.path, file.counts["rows"], size, self._provisional))
 
 
 def _flush(file: _File) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 from analyser.archive.dataset.part import Part
@@ -23,14 +22,15 @@ class Made(NamedTuple):
 
 @dataclass
 class Sight:
-    """root, run, staging, state, previous_state, previous_parts: as in `Change`. kept: its parts by path, hidden ones
-    apart. staged: paths of those that lie in the staging folder."""
+    """root, run, staging, state, work, previous_state, previous_parts: as in `Change`. kept: its parts by path, hidden
+    ones apart. staged: paths of those that lie in the staging folder."""
 
     root: FolderPath
     run: str
-    staging: Path
-    state: Path
-    previous_state: Path | None
+    staging: FolderPath
+    state: FolderPath
+    work: FolderPath
+    previous_state: FolderPath | None
     previous_parts: tuple[Part, ...]
     kept: Mapping[str, Part]
     staged: frozenset[str]

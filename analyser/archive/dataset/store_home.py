@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from analyser.archive.dataset.delta import DeltaFolder, in_folders
-from analyser.archive.dataset.home import OWN, Begun, Staged
+from analyser.archive.dataset.home import OWN, WORK, Begun, Staged, local
 from analyser.archive.dataset.leftovers import STATE
 from analyser.archive.dataset.lock import DatasetBusy
 from analyser.archive.dataset.manifest import Manifest, read_manifest
@@ -69,26 +69,30 @@ class StoreHome:
                     get_folder(self.root / previous.state, old_state)
             except FileNotFoundError as error:
                 raise self._busy() from error
-            yield Begun(previous, run, Path(scratch) / run, old_state)
+            staging = Path(scratch) / run
+            state, work = staging / STATE, staging / WORK
+            for folder in (state, work):
+                folder.mkdir(parents=True)
+            yield Begun(previous, run, staging, state, work, old_state)
 
     def drop(self, begun: Begun) -> None:
         """Nothing of the change stays; once something was brought, its number is taken for good."""
-        shutil.rmtree(begun.staging, ignore_errors=True)
+        shutil.rmtree(local(begun.staging), ignore_errors=True)
         with suppress(OSError):
             if not self._has_brought:
                 remove_objects(objects_below((self.root / STATE / begun.run).address))
 
-    def has(self, path: str) -> bool:
-        """Never: the number of the run is in its name."""
-        _ = path
-        return False
+    def check_new(self, begun: Begun, path: str) -> None:
+        """See `Home`. The number of the run is in its name, so there is no other."""
+        if not (begun.staging / path).is_file():
+            raise DatasetError(f"the part {path} is not in {begun.staging}.")
 
     def make_versions(self, begun: Begun, staged: Staged) -> dict[DeltaFolder, int]:
         """See `Home`. A version follows whatever others left, and has what is to count and nothing else."""
         with self._faults():
             self._check_alone()
-            files = {begun.staging / path: self.root / path for path in staged.added}
-            state = begun.staging / STATE
+            files = {local(begun.staging) / path: self.root / path for path in staged.added}
+            state = local(begun.state)
             for path in (path for path in state.rglob("*") if path.is_file()):
                 files[path] = self.root / STATE / begun.run / path.relative_to(state).as_posix()
             self._has_brought = True

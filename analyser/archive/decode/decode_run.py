@@ -6,22 +6,20 @@ what the reading of each file told.
 
 from __future__ import annotations
 
-import pickle
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from analyser.archive.dataset.handed import put_value
 from analyser.archive.dataset.manifest import InputFile
 from analyser.archive.decode.decode_stage import (
-    RESULT_FILE,
     RESULTS_DDL,
     BrokerShare,
     DecodeJob,
     ShareFolder,
     decode_shares,
+    result_of,
 )
 from analyser.archive.decode.fetching import ObjectLost
 from analyser.archive.decode.packets import RangeJob
@@ -32,6 +30,8 @@ from analyser.archive.intake.ranges import Range, RangeStats, find_ranges, is_ex
 from analyser.archive.spark.workers import seen_as
 from analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
 from analyser.options import ReadOptions
+from analyser.storage.folders import FolderPath, folder_at
+from analyser.storage.handing import remove_below
 from analyser.storage.objects import ObjectPath
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class DecodeRun(NamedTuple):
     plan: Plan
     options: ArchiveOptions
     tables: tuple[str, ...]
-    work: Path
-    previous: Path | None
+    work: FolderPath
+    previous: FolderPath | None
     progress: Callable[[str], None]
 
 
@@ -60,7 +60,7 @@ class Decoded(NamedTuple):
     """folders: of each share, the one more that reads the files of brokers among them. told: by the ranges of each
     file. errors: why a file could not be read to its end."""
 
-    folders: dict[int, Path]
+    folders: dict[int, FolderPath]
     told: dict[int, list[RangeStats]]
     errors: dict[int, str]
 
@@ -90,7 +90,7 @@ def decode_files(run: DecodeRun) -> Decoded:
             for name in map(names.__getitem__, odd):
                 ranges[name] = [Range(0, 0, ranges[name][-1].end)]
         for folder in folders.values():
-            shutil.rmtree(folder)
+            remove_below(folder)
     return Decoded({}, {}, {})
 
 
@@ -107,12 +107,6 @@ def files_read(plan: Plan, decoded: Decoded, run: str) -> tuple[list[InputFile],
         later = tag_of(file.path), file.source.begins
         files.append(InputFile(*known, stats.packets, *times, "read", error, run, kind, *later))
     return files, captures
-
-
-def result_of(folder: Path) -> ShareFolder:
-    """What the task of a share left."""
-    result: ShareFolder = pickle.loads((folder / RESULT_FILE).read_bytes())
-    return result
 
 
 def _ranges(file: PlannedFile, range_bytes: int) -> list[Range]:
@@ -136,7 +130,7 @@ def _lost(plan: Plan, results: Iterable[ShareFolder]) -> dict[int, str]:
     return found
 
 
-def _told(folders: dict[int, Path], results: Iterable[ShareFolder]) -> Decoded:
+def _told(folders: dict[int, FolderPath], results: Iterable[ShareFolder]) -> Decoded:
     decoded = Decoded(folders, {}, {})
     for result in sorted(one for folder in results for one in folder.ranges):
         decoded.told.setdefault(result.file, []).append(result.told)
@@ -145,7 +139,7 @@ def _told(folders: dict[int, Path], results: Iterable[ShareFolder]) -> Decoded:
     return decoded
 
 
-def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, Path]:
+def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, FolderPath]:
     from pyspark.sql.functions import col
 
     from analyser.archive.decode.source import FORMAT, JOBS
@@ -157,18 +151,18 @@ def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, Path
         for part in ranges[file.source.name]
     ]
     jobs_path, job_path = run.work / "ranges.pickle", run.work / "decode.pickle"
-    jobs_path.write_bytes(pickle.dumps(jobs))
+    put_value(jobs_path, jobs)
     paths = {file.number: file.path for file in run.plan.files}
     secrets = _with_secrets(run.plan)
     brokers = BrokerShare(options.shares, run.plan.broker_files(), goes_on=run.plan.had_broker_files)
     job = DecodeJob(run.work, paths, run.tables, _sendable(options.read), run.previous, secrets, brokers)
-    job_path.write_bytes(pickle.dumps(job))
+    put_value(job_path, job)
     packets = run.spark.read.format(FORMAT).option(JOBS, str(jobs_path)).load()
     shares: DataFrame = packets.repartitionById(options.shares + with_broker_share, col("share"))
     rows = shares.sortWithinPartitions("share", "file", "range", "number")
     with seen_as(run.spark, STAGE):
         done = rows.mapInArrow(partial(decode_shares, str(job_path)), RESULTS_DDL).collect()
-    return {row.share: Path(row.folder) for row in sorted(done)}
+    return {row.share: folder_at(row.folder) for row in sorted(done)}
 
 
 def _with_secrets(plan: Plan) -> tuple[Source, ...]:

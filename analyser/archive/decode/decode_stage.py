@@ -7,7 +7,6 @@ came before the end are settled: further packets add to them. Those that ending 
 
 from __future__ import annotations
 
-import os
 import pickle
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import feather
 
+from analyser.archive.dataset.handed import value_at
 from analyser.archive.dataset.kept import going_on_from, kept_table
 from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.archive.decode.chunks import Chunk
@@ -40,10 +40,13 @@ from analyser.rows.handed_over import HandedOver, batches_of
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import FLOW
 from analyser.storage.files import FilePath
+from analyser.storage.folders import FolderPath, folder_at
+from analyser.storage.handing import is_there, new_folder
 from analyser.storage.objects import ObjectPath
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch
 from dissectors.registry import dissectors
 
+SETTLED_ROWS, OPEN_ROWS = "settled", "open"
 STATE_FILE, RESULT_FILE, FLOWS_FILE = "state.arrow", "result.pickle", "flows.arrow"
 # Whether a flow was over before its share's packets were, so that no later packet adds to it.
 ENDED = "_ended"
@@ -69,15 +72,15 @@ class DecodeJob:
     packets only.
     """
 
-    work: Path
+    work: FolderPath
     paths: Mapping[int, FilePath]
     tables: tuple[str, ...]
     options: ReadOptions
-    previous: Path | None
+    previous: FolderPath | None
     secrets: tuple[Source, ...] = ()
     brokers: BrokerShare | None = None
 
-    def state_of(self, share: int) -> Path | None:
+    def state_of(self, share: int) -> FolderPath | None:
         """Where the run before left its state of this share."""
         begins = self.brokers is not None and share == self.brokers.share and not self.brokers.goes_on
         return None if self.previous is None or begins else self.previous / share_name(share)
@@ -89,9 +92,9 @@ class DecodeJob:
 
 @dataclass(frozen=True, slots=True)
 class ShareFolder:
-    """What a task leaves for one share. goes_on: from a state of the run before. settled, open: raw rows by table.
-    ranges: in that of share 0, and those of brokers' files in that of their share. lost: file whose bytes a store does
-    not give any more, and why; nothing else counts then."""
+    """What a task leaves for one share. goes_on: from a state of the run before. settled, open: raw rows by table,
+    whose files lie in SETTLED_ROWS and OPEN_ROWS. ranges: in that of share 0, and those of brokers' files in that of
+    their share. lost: file whose bytes a store does not give any more, and why; nothing else counts then."""
 
     share: int
     goes_on: bool
@@ -103,7 +106,7 @@ class ShareFolder:
 
 def decode_shares(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decode all shares among the rows; one row for each (RESULTS)."""
-    job: DecodeJob = pickle.loads(Path(job_path).read_bytes())
+    job: DecodeJob = value_at(folder_at(job_path))
     chunks = chain.from_iterable(map(from_batch, batches))
     for share, own in groupby(chunks, lambda chunk: chunk.share):
         with going_on_from(job.previous):
@@ -111,21 +114,28 @@ def decode_shares(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[
         yield pa.RecordBatch.from_arrays([pa.array([share], pa.int32()), pa.array([str(folder)])], schema=RESULTS)
 
 
-def _decoded(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Path:
+def _decoded(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> FolderPath:
     """The folder of a share; of one whose bytes are lost it says no more than that. A task that is done again uses
     another one."""
-    folder = job.work / f"share-{share}-{uuid.uuid4().hex[:8]}"
-    try:
-        decode_share(job, share, chunks, folder)
-    except ObjectLost as lost:
-        left = ShareFolder(share, False, {}, {}, lost=(lost.file, str(lost)))
-        (folder / RESULT_FILE).write_bytes(pickle.dumps(left))
-    return folder
+    place = job.work / f"share-{share}-{uuid.uuid4().hex[:8]}"
+    with new_folder(place) as folder:
+        try:
+            decode_share(job, share, chunks, folder)
+        except ObjectLost as lost:
+            left = ShareFolder(share, False, {}, {}, lost=(lost.file, str(lost)))
+            (folder / RESULT_FILE).write_bytes(pickle.dumps(left))
+    return place
+
+
+def result_of(folder: FolderPath) -> ShareFolder:
+    """What the task of a share left."""
+    left: ShareFolder = value_at(folder / RESULT_FILE)
+    return left
 
 
 def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk], folder: Path) -> None:
     """Decode one share; all that comes of it goes to the folder. ObjectLost."""
-    settled_in, open_in = folder / "settled", folder / "open"
+    settled_in, open_in = folder / SETTLED_ROWS, folder / OPEN_ROWS
     for path in (settled_in, open_in):
         path.mkdir(parents=True)
     ranges: list[RangeResult] = []
@@ -201,7 +211,7 @@ def _broker_file(pipeline: Pipeline, source: Source, number: int) -> RangeResult
     return RangeResult(number, 0, RangeStats(stats, end=stats.captured_bytes), error)
 
 
-def _resume(path: Path, pipeline: Pipeline, decoder: ShareDecoder) -> None:
+def _resume(path: FolderPath, pipeline: Pipeline, decoder: ShareDecoder) -> None:
     try:
         place, suspended = from_table(kept_table(path))
     except (StateError, TypeError, ValueError) as error:
@@ -210,10 +220,10 @@ def _resume(path: Path, pipeline: Pipeline, decoder: ShareDecoder) -> None:
     pipeline.resume(suspended)
 
 
-def _told_before(path: Path, table: str, raw: pa.Schema) -> pa.Table | None:
+def _told_before(path: FolderPath, table: str, raw: pa.Schema) -> pa.Table | None:
     """What the rows of the runs before tell; None where they had none."""
     names = _telling(table, raw)
-    return kept_table(path, pa.schema([raw.field(name) for name in names])) if os.path.lexists(path) else None
+    return kept_table(path, pa.schema([raw.field(name) for name in names])) if is_there(path) else None
 
 
 def _telling(table: str, raw: pa.Schema) -> list[str]:

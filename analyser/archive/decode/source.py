@@ -25,7 +25,6 @@ is imported here, so only what runs on Spark imports this module.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,12 +34,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+from analyser.archive.dataset.handed import value_at
 from analyser.archive.decode.packets import DDL, RangeJob, as_batches, range_chunks
 from analyser.archive.decode.stream import stream_of
 from analyser.archive.decode.table_reader import PACKETS, SourceOptions, TableReader, paths_in, sources_of
 from analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
 from analyser.capture import CaptureError
 from analyser.registry.tables import arrow_schema
+from analyser.storage.folders import folder_at
 
 FORMAT = "wirewitness"
 JOBS = "jobs"
@@ -72,7 +73,7 @@ class WirewitnessSource(DataSource):
 
     def reader(self, schema: Any) -> DataSourceReader:
         if JOBS in self.options:
-            return PacketReader(pickle.loads(Path(self.options[JOBS]).read_bytes()))
+            return PacketReader(value_at(folder_at(self.options[JOBS])))
         asked = SourceOptions.of(self.options)
         return (
             PacketReader(_jobs(asked))

@@ -6,12 +6,10 @@ new rows, writing would cost months of files in every run.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import duckdb
 import pyarrow as pa
@@ -24,6 +22,8 @@ from analyser.registry.queries import literal, name_list, null_columns, open_con
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 from analyser.rows.timeorder import FLOW
 from analyser.storage.files import let_reach
+from analyser.storage.folders import FolderPath
+from analyser.storage.handing import NewFile, scratch_in
 
 PROVISIONAL = "_provisional"
 # Where a row lies.
@@ -43,23 +43,19 @@ Hour = int | None
 
 @contextmanager
 def change_connection(change: Sight) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection within fixed memory that reads a change's parts and spills into its staging folder."""
-    with TemporaryDirectory(prefix="_derive-", dir=change.staging) as scratch:
-        places = (change.root, change.staging, change.previous_state)
-        readable = [place.resolve() for place in places if place is not None]
-        con = open_connection(Path(scratch).resolve(), readable, TASK_MEMORY)
-        let_reach(con, [change.root])
-        try:
-            yield con
-        finally:
-            con.close()
+    """A connection within fixed memory that reads a change's parts and spills where a task can."""
+    places = [place for place in (change.root, change.staging, change.previous_state) if place is not None]
+    readable = [place.resolve() for place in places]
+    with scratch_in(change.work) as scratch, closing(open_connection(scratch, readable, TASK_MEMORY)) as con:
+        let_reach(con, places)
+        yield con
 
 
-def keep_rows(con: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
+def keep_rows(con: duckdb.DuckDBPyConnection, query: str, path: FolderPath) -> None:
     """Write the rows of a SELECT to a Parquet file, which is there at once: a task may be done twice at a time."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    con.execute(f"COPY ({query}) TO {literal(str(temporary.resolve()))} (FORMAT parquet, COMPRESSION zstd)")
-    temporary.replace(path)
+    ((spills_to,),) = con.execute("SELECT current_setting('temp_directory')").fetchall()
+    with NewFile(path, Path(spills_to)) as written:
+        con.execute(f"COPY ({query}) TO {literal(str(written.resolve()))} (FORMAT parquet, COMPRESSION zstd)")
 
 
 def view_of(

@@ -13,8 +13,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
@@ -32,6 +30,8 @@ from analyser.detectors.told import failure_data, failure_of
 from analyser.registry.queries import literal, name_list
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.storage.files import let_reach
+from analyser.storage.folders import FolderPath, folder_at
+from analyser.storage.handing import bytes_at, put_bytes, scratch_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -81,7 +81,7 @@ def detect(
     spark: SparkSession,
     parts: Mapping[str, Iterable[str]],
     sizes: Mapping[str, int],
-    folder: Path,
+    folder: FolderPath,
     codes: Iterable[str] | None = None,
     few_rows: int = FEW_ROWS,
     most_rows: int = MOST_PARTITION_ROWS,
@@ -89,8 +89,8 @@ def detect(
     """Findings of the detectors with these codes (None: all) over a dataset.
 
     parts: table -> paths or addresses of its Parquet files, enriched by the context, as every worker can open them.
-    sizes: table -> bytes of these. folder: an empty
-    place for temporary files that all workers see. few_rows: detectors that want more rows are dealt to several tasks.
+    sizes: table -> bytes of these. folder: a place for
+    temporary files that all workers see. few_rows: detectors that want more rows are dealt to several tasks.
     most_rows: larger partitions are not looked at, which is a failure of the kind PartitionTooLarge.
     """
     chosen = [*DETECTORS] if codes is None else [DETECTORS[code].code for code in codes]
@@ -131,9 +131,9 @@ def _pieces(code: str, counted: bytes, workers: int) -> list[tuple[_Unit, int]]:
     return [(_Unit(code, piece), sum(rows_of[bucket] for bucket in piece)) for piece in pieces]
 
 
-def _run(spark: SparkSession, plan: _Plan, path: Path) -> list[Row]:
+def _run(spark: SparkSession, plan: _Plan, path: FolderPath) -> list[Row]:
     """What all tasks of a plan tell."""
-    path.write_text(json.dumps(asdict(plan)), encoding="utf-8")
+    put_bytes(path, json.dumps(asdict(plan)).encode())
     tasks = len(plan.tasks)
     if not tasks:
         return []
@@ -148,12 +148,12 @@ class _Looking:
     plan: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        plan = _Plan(**json.loads(Path(self.plan).read_text(encoding="utf-8")))
+        plan = _Plan(**json.loads(bytes_at(folder_at(self.plan))))
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 with (
-                    TemporaryDirectory(prefix="detect-", dir=plan.folder) as scratch,
-                    _connection(scratch) as con,
+                    scratch_in(folder_at(plan.folder)) as scratch,
+                    _connection(str(scratch)) as con,
                 ):
                     let_reach(con, (path for found in plan.parts.values() for path in found))
                     for code, buckets in plan.tasks[number]:

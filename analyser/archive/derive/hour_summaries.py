@@ -8,10 +8,8 @@ so that a run over months reads what is new and some rows for each hour before.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import duckdb
@@ -23,6 +21,8 @@ from analyser.archive.derive.derived import Hour, among, change_connection, keep
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import Workers
 from analyser.registry.queries import literal, name_list
+from analyser.storage.folders import FolderPath
+from analyser.storage.handing import bytes_at, files_below, put_bytes
 
 FOLDER = "hours"
 
@@ -77,13 +77,9 @@ def _summarise(sight: Sight, summary: HourSummary) -> set[Hour]:
             for table in summary.tables:
                 view_of(con, sight, table, chosen)
             con.execute(f"INSERT INTO {summary.name} BY NAME {summary.query}")
-        (sight.state / FOLDER).mkdir(exist_ok=True)
         keep_rows(con, f"FROM {summary.name}", _files(sight.state, summary)[0])
     known = {"query": _digest(summary.query), "tables": summary.tables, "parts": now, "anew": [*map(_text, anew)]}
-    told = _files(sight.state, summary)[1]
-    temporary = told.with_name(f".{told.name}.{uuid.uuid4().hex[:8]}")
-    temporary.write_text(json.dumps(known))
-    temporary.replace(told)
+    put_bytes(_files(sight.state, summary)[1], json.dumps(known).encode())
     return anew
 
 
@@ -101,10 +97,12 @@ def make_summaries(con: duckdb.DuckDBPyConnection, sight: Sight, anew: Anew) -> 
 
 def stamp_again(change: Change) -> None:
     """Say that all kept rows are those of the parts that count now: after changes that no summary can tell."""
-    for told in sorted((change.state / FOLDER).glob("*.json")):
-        known = json.loads(told.read_text())
-        known["parts"] = _stamps(parts_by_hour(change.parts(), known["tables"]))
-        told.write_text(json.dumps(known))
+    for name in files_below(change.state / FOLDER):
+        if name.endswith(".json"):
+            told = change.state / FOLDER / name
+            known = json.loads(bytes_at(told))
+            known["parts"] = _stamps(parts_by_hour(change.parts(), known["tables"]))
+            put_bytes(told, json.dumps(known).encode())
 
 
 def differing(summary: HourSummary, anew: set[Hour]) -> str:
@@ -121,7 +119,6 @@ def remember(con: duckdb.DuckDBPyConnection, change: Sight, name: str) -> bool:
     last = change.previous_state / FOLDER / f"{name}.parquet" if change.previous_state is not None else None
     source = f"read_parquet({literal(str(last.resolve()))})" if last is not None and last.is_file() else None
     con.execute(f"CREATE TEMP TABLE {name}_before AS FROM {source or f'(FROM {name} LIMIT 0)'}")
-    (change.state / FOLDER).mkdir(exist_ok=True)
     keep_rows(con, f"FROM {name}", change.state / FOLDER / f"{name}.parquet")
     return source is not None
 
@@ -131,14 +128,14 @@ def kept(change: Sight, name: str) -> str:
     return str((change.state / FOLDER / f"{name}.parquet").resolve())
 
 
-def _last(change: Sight, summary: HourSummary) -> tuple[Path | None, Mapping[str, str]]:
+def _last(change: Sight, summary: HourSummary) -> tuple[FolderPath | None, Mapping[str, str]]:
     """The file of the last run's rows, and digests of the parts that each of its hours was made of."""
     if change.previous_state is None:
         return None, {}
     rows, told = _files(change.previous_state, summary)
     if not rows.is_file() or not told.is_file():
         return None, {}
-    known = json.loads(told.read_text())
+    known = json.loads(bytes_at(told))
     parts = known.get("parts") if isinstance(known, dict) and known.get("query") == _digest(summary.query) else None
     if not isinstance(parts, dict) or not all(isinstance(one, str) for one in parts.values()):
         return None, {}
@@ -150,7 +147,7 @@ def _done(sight: Sight, summary: HourSummary) -> tuple[dict[str, str], set[Hour]
     told = _files(sight.state, summary)[1]
     if not told.is_file():
         return None
-    known = json.loads(told.read_text())
+    known = json.loads(bytes_at(told))
     return known["parts"], {_hour(text) for text in known["anew"]}
 
 
@@ -159,7 +156,7 @@ def _stamps(parts: Mapping[Hour, Sequence[Part]]) -> dict[str, str]:
     return {_text(hour): _digest(*sorted(part.path for part in own)) for hour, own in parts.items()}
 
 
-def _files(state: Path, summary: HourSummary) -> tuple[Path, Path]:
+def _files(state: FolderPath, summary: HourSummary) -> tuple[FolderPath, FolderPath]:
     return state / FOLDER / f"{summary.name}.parquet", state / FOLDER / f"{summary.name}.json"
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -40,10 +39,12 @@ from analyser.context.stage import KEYED, READING, Keyed
 from analyser.context.stages import Stage
 from analyser.registry.queries import literal, name_list, quoted
 from analyser.registry.tables import arrow_schema
+from analyser.storage.folders import FolderPath
+from analyser.storage.handing import remove_below
 
 # One task looks at about so many rows.
 SHARE_ROWS = 2_000_000
-_SHARES = "_shares"
+_SHARES = "shares"
 
 
 def shares_for(rows: int) -> int:
@@ -59,7 +60,6 @@ def run_stage(change: Change, workers: Workers, name: str, stage: Stage) -> dict
     if shares <= 1:
         (written,) = each_of(change, workers, name, _whole, [stage])
         return written
-    (change.staging / _SHARES).mkdir(exist_ok=True)
     hours: dict[str, Counter[Hour]] = {table: Counter() for table in stage.makes}
     for way in ways:
         units = _told_first(change, workers, name, stage, shares)
@@ -71,8 +71,7 @@ def run_stage(change: Change, workers: Workers, name: str, stage: Stage) -> dict
     told = each_of(change, workers, f"{name}, into hours", partial(_into_hours, stage, shares), targets)
     for (table, _), found in zip(targets, told, strict=True):
         written[table] |= found
-    for path in (change.staging / _SHARES).iterdir():
-        path.unlink()
+    remove_below(change.work / _SHARES)
     return written
 
 
@@ -160,5 +159,5 @@ def _make_views(
         con.execute(f"CREATE TEMP VIEW {quoted(table)} AS {rows}")
 
 
-def _file(sight: Sight, table: str, number: int) -> Path:
-    return sight.staging / _SHARES / f"{table}-{number}.parquet"
+def _file(sight: Sight, table: str, number: int) -> FolderPath:
+    return sight.work / _SHARES / f"{table}-{number}.parquet"

@@ -15,15 +15,14 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import feather
 
+from analyser.archive.dataset.handed import table_at, value_at
 from analyser.archive.dataset.kept import going_on_from
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
@@ -36,7 +35,7 @@ from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.internal_records import decoded
 from analyser.rows.timeorder import FLOW, NO_FLOW
 from analyser.storage.files import FilePath, for_parquet
-from analyser.storage.folders import FolderPath, file_in
+from analyser.storage.folders import FolderPath, file_in, folder_at
 
 AMENDED_DDL = "made binary"
 _BATCH_ROWS = 1 << 15
@@ -50,12 +49,12 @@ class AmendJob:
     again: FLOW of all connections that are told elsewhere. joins: file with what is told twice, None for nothing."""
 
     root: FolderPath
-    staging: Path
+    staging: FolderPath
     run: str
-    changed: Path
+    changed: FolderPath
     topics: Mapping[str, tuple[str | None, str | None]]
     again: pa.Array
-    joins: Path | None = None
+    joins: FolderPath | None = None
 
 
 class Unit(NamedTuple):
@@ -124,15 +123,15 @@ def amend_part(job_path: str, unit: Unit) -> Amended | None:
 
 def amended_name(part: Part, run: str) -> str:
     """A name at the place of the old one among those of the same folder, which no other part gets in this run."""
-    stem = _AMENDED.sub("", Path(part.path).name.removeprefix("part-"))
+    stem = _AMENDED.sub("", part.path.rpartition("/")[2].removeprefix("part-"))
     return f"{stem}-a{run}-{zlib.crc32(part.path.encode()):08x}"
 
 
 @lru_cache(maxsize=1)
 def _job(job_path: str) -> tuple[AmendJob, pa.Table, Telling | None]:
-    job: AmendJob = pickle.loads(Path(job_path).read_bytes())
-    joins = None if job.joins is None else Telling(pickle.loads(job.joins.read_bytes()))
-    return job, feather.read_table(str(job.changed)), joins
+    job: AmendJob = value_at(folder_at(job_path))
+    joins = None if job.joins is None else Telling(value_at(job.joins))
+    return job, table_at(job.changed), joins
 
 
 def _is_touched(path: FilePath, flows: pa.ChunkedArray, topics: Mapping[str, object]) -> bool:

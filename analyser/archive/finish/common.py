@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as pads
-from pyarrow import feather
 
+from analyser.archive.dataset.handed import put_table, table_at
 from analyser.archive.dataset.manifest import InputFile
 from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.archive.decode.decode_stage import FLOWS_FILE
@@ -24,6 +23,9 @@ from analyser.context.topics import topic_names
 from analyser.reading.facts import file_label
 from analyser.registry.queries import distinct, literal, name_list, open_connection, quoted
 from analyser.registry.tables import arrow_schema
+from analyser.storage.files import let_reach
+from analyser.storage.folders import FolderPath
+from analyser.storage.handing import bytes_at, is_there, put_bytes, scratch_in
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,7 +45,7 @@ class Common:
     topics: Mapping[str, str]
 
 
-def write_common(common: Common, state: Path) -> None:
+def write_common(common: Common, state: FolderPath) -> None:
     """Keep it in a state."""
     value = {
         "files": common.files,
@@ -51,14 +53,14 @@ def write_common(common: Common, state: Path) -> None:
         "last_ns": common.last_ns,
         "topics": dict(common.topics),
     }
-    (state / COMMON_FILE).write_text(json.dumps(value), encoding="utf-8")
+    put_bytes(state / COMMON_FILE, json.dumps(value).encode())
 
 
-def read_common(state: Path) -> Common:
+def read_common(state: FolderPath) -> Common:
     """What a state keeps. DatasetError for anything else."""
     path = state / COMMON_FILE
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(bytes_at(path))
         files, logs, last_ns, topics = (value[name] for name in ("files", "logs", "last_ns", "topics"))
         logs = frozenset(logs)
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
@@ -71,31 +73,29 @@ def read_common(state: Path) -> Common:
 
 
 def put_together(
-    folders: Iterable[Path], files: Sequence[InputFile], work: Path, topic_ids: Mapping[str, str]
+    folders: Iterable[FolderPath], files: Sequence[InputFile], work: FolderPath, topic_ids: Mapping[str, str]
 ) -> Common:
     """What the shares in these folders tell together; each one's clusters go to its folder. files: all that were
     read. work: for scratch files. topic_ids: names that the user gave."""
     last_ns = max((one.last_ns for one in files if one.last_ns is not None), default=None)
     shares = [*folders]
-    con = open_connection(work)
-    con.register("flows", pads.dataset([str(folder / FLOWS_FILE) for folder in shares], format="feather"))
-    for table in NAMED_BY:
-        _view(con, table, [str(path) for folder in shares if (path := folder / f"{table}.parquet").exists()])
-    topics = topic_names(distinct(con, TOPICS, NAMED_BY[TOPICS]))
-    flows = con.sql(f"SELECT {name_list(OF_FLOWS)} FROM flows").to_arrow_table()
-    clusters = cluster_of_flows(flows, distinct(con, BROKERS, NAMED_BY[BROKERS]))
-    con.close()
-    for folder in shares:
-        ids = feather.read_table(str(folder / FLOWS_FILE), columns=["flow_id"]).column(0).to_pylist()
-        known = pa.table({CLUSTER: pa.array([clusters.get(one) for one in ids], pa.string())})
-        feather.write_feather(known, str(folder / KNOWN_FILE))
+    flows = [table_at(folder / FLOWS_FILE, OF_FLOWS) for folder in shares]
+    with scratch_in(work) as scratch, closing(open_connection(scratch, [work.resolve()])) as con:
+        let_reach(con, [work])
+        for table in NAMED_BY:
+            _view(con, table, [path for folder in shares if is_there(path := folder / f"{table}.parquet")])
+        topics = topic_names(distinct(con, TOPICS, NAMED_BY[TOPICS]))
+        clusters = cluster_of_flows(pa.concat_tables(flows), distinct(con, BROKERS, NAMED_BY[BROKERS]))
+    for folder, own in zip(shares, flows, strict=True):
+        known = pa.array([clusters.get(one) for one in own.column("flow_id").to_pylist()], pa.string())
+        put_table(folder / KNOWN_FILE, pa.table({CLUSTER: known}))
     labels, logs = (file_label(one.path) for one in files), (n for n, one in enumerate(files) if one.kind == "log")
     return Common(tuple(labels), frozenset(logs), last_ns, {**topics, **topic_ids})
 
 
-def _view(con: duckdb.DuckDBPyConnection, table: str, paths: list[str]) -> None:
+def _view(con: duckdb.DuckDBPyConnection, table: str, paths: list[FolderPath]) -> None:
     if paths:
-        source = f"read_parquet({literal(paths)}, hive_partitioning = false)"
+        source = f"read_parquet({literal([str(path.resolve()) for path in paths])}, hive_partitioning = false)"
         con.execute(f"CREATE OR REPLACE VIEW {quoted(table)} AS SELECT {name_list(NAMED_BY[table])} FROM {source}")
     else:
         con.register(table, arrow_schema(table).empty_table())

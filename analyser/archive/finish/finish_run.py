@@ -10,16 +10,14 @@ import pickle
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
-from pyarrow import feather
 
 from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.handed import put_table, put_value, table_at
 from analyser.archive.dataset.part import Part
-from analyser.archive.decode.decode_run import result_of
-from analyser.archive.decode.decode_stage import FLOWS_FILE
+from analyser.archive.decode.decode_stage import FLOWS_FILE, result_of
 from analyser.archive.finish.amend import AMENDED_DDL, Amended, AmendJob, Unit, amend_parts, facts_of, has_topics
 from analyser.archive.finish.common import read_common
 from analyser.archive.finish.finish_stage import (
@@ -37,6 +35,8 @@ from analyser.archive.spark.workers import seen_as
 from analyser.context.stages import STAGES
 from analyser.rows.fields import row_fields
 from analyser.rows.timeorder import FLOW
+from analyser.storage.folders import FolderPath
+from analyser.storage.handing import is_there
 from analyser.tables.build import duplicate_flows
 from dissectors.registry import dissectors
 
@@ -52,9 +52,9 @@ class FinishRun(NamedTuple):
 
     spark: SparkSession
     change: Change
-    folders: Mapping[int, Path]
+    folders: Mapping[int, FolderPath]
     enable: tuple[str, ...]
-    work: Path
+    work: FolderPath
 
 
 def finish_tables(run: FinishRun) -> str | None:
@@ -74,7 +74,7 @@ def _made(run: FinishRun) -> list[Part]:
     """The parts of the rows of this run."""
     change, job_path = run.change, run.work / "finish.pickle"
     job = FinishJob(change.staging, change.run, run.folders, change.previous_state, change.state, run.enable)
-    job_path.write_bytes(pickle.dumps(job))
+    put_value(job_path, job)
     units = _units(run)
     tasks = tasks_for(run.spark, len(units))
     rows = run.spark.createDataFrame(
@@ -88,8 +88,8 @@ def _made(run: FinishRun) -> list[Part]:
 def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part]:
     """Parts of earlier runs that have rows to amend are replaced; those of this one as they are to count."""
     change = run.change
-    told = [path for folder in run.folders.values() if (path := folder / CHANGED_FILE).exists()]
-    flows, topics = pa.concat_tables([NO_CHANGES, *(feather.read_table(str(path)) for path in told)]), _renamed(change)
+    told = [path for folder in run.folders.values() if is_there(path := folder / CHANGED_FILE)]
+    flows, topics = pa.concat_tables([NO_CHANGES, *map(table_at, told)]), _renamed(change)
     names = {*_tables(run.enable)}
     by_joins = set() if joins is None else names
     affected = by_joins | {
@@ -100,13 +100,13 @@ def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part
     if not units:
         return made
     changed_path, job_path, joins_path = (run.work / name for name in (CHANGED_FILE, "amend.pickle", "joins.pickle"))
-    feather.write_feather(flows.sort_by(FLOW), str(changed_path))
+    put_table(changed_path, flows.sort_by(FLOW))
     if joins is not None:
-        joins_path.write_bytes(pickle.dumps(joins))
+        put_value(joins_path, joins)
     again = _again(run, joins)
     told_twice = None if joins is None else joins_path
     job = AmendJob(change.root, change.staging, change.run, changed_path, topics, again, told_twice)
-    job_path.write_bytes(pickle.dumps(job))
+    put_value(job_path, job)
     tasks = tasks_for(run.spark, len(units))
     rows = run.spark.createDataFrame(
         [(task, pickle.dumps(tuple(unit))) for task, unit in dealt(units, tasks)], "task int, part binary"
@@ -128,7 +128,7 @@ def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part
 
 def _again(run: FinishRun, joins: Joins | None) -> pa.Array:
     """FLOW of all connections that are told elsewhere: seen at a second point, or by a request log, too."""
-    found = [duplicate_flows(feather.read_table(str(folder / FLOWS_FILE))) for folder in run.folders.values()]
+    found = [duplicate_flows(table_at(folder / FLOWS_FILE)) for folder in run.folders.values()]
     found += [] if joins is None else joins.copies.column(FLOW).chunks
     return pa.chunked_array(found, pa.int64()).combine_chunks()
 

@@ -11,22 +11,30 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import feather
 
+from analyser.archive.dataset.handed import put_table, table_at, value_at
 from analyser.archive.dataset.kept import going_on_from, kept_table
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
-from analyser.archive.decode.decode_stage import ENDED, FLOWS_FILE, RESULT_FILE, ShareFolder, share_name
+from analyser.archive.decode.decode_stage import (
+    ENDED,
+    FLOWS_FILE,
+    OPEN_ROWS,
+    SETTLED_ROWS,
+    ShareFolder,
+    result_of,
+    share_name,
+)
 from analyser.archive.finish.common import CLUSTER, KNOWN_FILE, read_common
 from analyser.archive.finish.owners_kept import kept_owners
 from analyser.registry.tables import TABLES, arrow_schema
-from analyser.rows.handed_over import HandedOver, batches_of
+from analyser.rows.handed_over import batches_of
 from analyser.rows.timeorder import FLOW
+from analyser.storage.folders import FolderPath, folder_at
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
 from analyser.tables.flow_owners import with_owners
 from dissectors.registry import dissectors
@@ -57,11 +65,11 @@ class FinishJob:
     folders: of each share. previous: state of the previous run. state: of this one, where facts are kept for the next.
     """
 
-    staging: Path
+    staging: FolderPath
     run: str
-    folders: Mapping[int, Path]
-    previous: Path | None
-    state: Path
+    folders: Mapping[int, FolderPath]
+    previous: FolderPath | None
+    state: FolderPath
     enable: tuple[str, ...]
 
 
@@ -86,19 +94,23 @@ def finish_table(job_path: str, share: int, table: str) -> list[Part]:
         return _finish_flows(known, share, settled, still_open)
     staging, made = known.job.staging, []
     if rows := known.folder.settled.get(table):
-        made += write_parts(table, _finished(table, rows, known), staging, settled)
+        at = known.place / SETTLED_ROWS / rows.path.name
+        made += write_parts(table, _finished(table, batches_of(rows, at), known), staging, settled)
         if len(known.again):
-            hidden = _finished(table, rows, known, again=True)
+            hidden = _finished(table, batches_of(rows, at), known, again=True)
             made += write_parts(table, hidden, staging, settled, hidden=True)
     if rows := known.folder.open.get(table):
-        made += write_parts(table, _finished(table, rows, known), staging, still_open, provisional=True)
+        batches = batches_of(rows, known.place / OPEN_ROWS / rows.path.name)
+        made += write_parts(table, _finished(table, batches, known), staging, still_open, provisional=True)
     return made
 
 
 class _Known(NamedTuple):
-    """Everything about a share that all its tables need. again: FLOW of connections that were seen before."""
+    """Everything about a share that all its tables need. place: where what is left of it lies. again: FLOW of
+    connections that were seen before."""
 
     job: FinishJob
+    place: FolderPath
     folder: ShareFolder
     lookups: Lookups
     again: pa.Array
@@ -106,7 +118,7 @@ class _Known(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _job(job_path: str) -> FinishJob:
-    job: FinishJob = pickle.loads(Path(job_path).read_bytes())
+    job: FinishJob = value_at(folder_at(job_path))
     return job
 
 
@@ -114,13 +126,13 @@ def _job(job_path: str) -> FinishJob:
 def _known(job_path: str, share: int) -> _Known:
     job = _job(job_path)
     common = read_common(job.state)
-    folder: ShareFolder = pickle.loads((job.folders[share] / RESULT_FILE).read_bytes())
-    flows = feather.read_table(str(job.folders[share] / FLOWS_FILE))
+    folder = result_of(job.folders[share])
+    flows = table_at(job.folders[share] / FLOWS_FILE)
     flows = with_ends(with_first_packets(flows, common.files, common.logs), common.last_ns)
     flows, _ = with_owners(flows, [kept_owners(job.state)], None)
-    clusters = feather.read_table(str(job.folders[share] / KNOWN_FILE)).column(CLUSTER).combine_chunks()
+    clusters = table_at(job.folders[share] / KNOWN_FILE).column(CLUSTER).combine_chunks()
     lookups = Lookups(flows, clusters, common.topics, common.files, dissectors(job.enable), common.logs)
-    return _Known(job, folder, lookups, duplicate_flows(flows))
+    return _Known(job, job.folders[share], folder, lookups, duplicate_flows(flows))
 
 
 def _finish_flows(known: _Known, share: int, settled: str, still_open: str) -> list[Part]:
@@ -129,13 +141,11 @@ def _finish_flows(known: _Known, share: int, settled: str, still_open: str) -> l
     over = pc.and_(flows.column(ENDED), pc.is_valid(flows.column("ts_closed")))
     facts = flows.select([FLOW, *(name for name in FACTS if name != CLUSTER)])
     facts = facts.append_column(CLUSTER, known.lookups.clusters).append_column(SETTLED, over)
-    own = job.state / share_name(share)
-    own.mkdir(parents=True, exist_ok=True)
-    feather.write_feather(facts, str(own / FLOWS_FILE), compression="zstd")
+    put_table(job.state / share_name(share) / FLOWS_FILE, facts, "zstd")
     new = over
     if job.previous is not None and known.folder.goes_on:
         before = kept_table(job.previous / share_name(share) / FLOWS_FILE, facts.schema)
-        feather.write_feather(changed_facts(facts, before), str(job.folders[share] / CHANGED_FILE))
+        put_table(job.folders[share] / CHANGED_FILE, changed_facts(facts, before))
         written = before.filter(before.column(SETTLED)).column(FLOW)
         new = pc.and_not(over, pc.is_in(flows.column(FLOW), written.combine_chunks()))
     rows = flows.filter(new).to_batches()
@@ -175,10 +185,12 @@ _FACTS = pa.schema(
 NO_CHANGES = changed_facts(_FACTS.empty_table(), _FACTS.empty_table())
 
 
-def _finished(table: str, rows: HandedOver, known: _Known, *, again: bool = False) -> Iterator[pa.RecordBatch]:
+def _finished(
+    table: str, batches: Iterable[pa.RecordBatch], known: _Known, *, again: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Registered columns, and FLOW beside them. again: those of connections that were seen before, or all others."""
     lists = TABLES[table].lists
-    for batch in batches_of(rows):
+    for batch in batches:
         if len(known.again):  # a connection that was captured at two points is told once
             seen = pc.is_in(batch.column(FLOW), known.again)
             batch = batch.filter(seen if again else pc.invert(seen))

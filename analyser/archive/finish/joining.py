@@ -7,16 +7,15 @@ knows what its parts were made with. All requests of connections that both tell 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import feather
 
 from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.handed import put_table, table_at
 from analyser.archive.dataset.kept import kept_table
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.stored import stored_rows
@@ -27,6 +26,7 @@ from analyser.registry.queries import open_connection
 from analyser.rows.timeorder import FLOW
 from analyser.storage.files import let_reach
 from analyser.storage.folders import FolderPath
+from analyser.storage.handing import is_there, scratch_in
 from analyser.tables.build import in_logs
 from analyser.tables.joined import ENDS, NEEDED, Joined, pairs_of, shared_flows
 
@@ -51,24 +51,23 @@ class Joins:
 
 
 def find_joins(
-    change: Change, made: Sequence[Part], shares: Mapping[int, Path], logs: frozenset[int], work: Path
+    change: Change, made: Sequence[Part], shares: Mapping[int, FolderPath], logs: frozenset[int], work: FolderPath
 ) -> Joins | None:
     """What is told twice in the parts that count now and those made in this run; None where nothing is or was."""
     there = {part.table for part in (*change.every_part(), *made)}
     if not logs or not there >= {*NEEDED}:
         return None
     facts = pa.concat_tables(
-        feather.read_table(str(change.state / share_name(share) / FLOWS_FILE), columns=[FLOW, *FACTS])
-        for share in shares
+        table_at(change.state / share_name(share) / FLOWS_FILE, [FLOW, *FACTS]) for share in shares
     )
     before, copies_before = (_kept(change, name, schema) for name, schema in _STATE.items())
     ends = facts.select([FLOW, *ENDS]).append_column("logged", in_logs(facts.column(FLOW), logs))
     shared = shared_flows(ends)
     if not len(shared) and not before.num_rows:
         return None
-    con = open_connection(work, [change.root, change.staging])
-    let_reach(con, [change.root])
-    try:
+    places = [change.root, change.staging]
+    with scratch_in(work) as scratch, closing(open_connection(scratch, places)) as con:
+        let_reach(con, places)
         con.register("shared", pa.table({FLOW: shared}))
         messages, exchanges = (
             con.sql(f"SELECT {columns} FROM {_rows(change, made, name)} SEMI JOIN shared USING ({FLOW}) WHERE {which}")
@@ -78,15 +77,13 @@ def find_joins(
             )
         )  # fmt: skip
         now = pairs_of(con, ends, messages, exchanges).cast(PAIRS)
-    finally:
-        con.close()
     of_logs = messages.column(FLOW).filter(in_logs(messages.column(FLOW), logs)).value_counts().to_pylist()
     requests = {one["values"]: one["counts"] for one in of_logs}
     joined = Joined(now)
     whole = joined.whole(requests)
     copies = pa.table({FLOW: pa.array(whole.keys(), pa.int64()), "other": pa.array(whole.values(), pa.int64())})
     for name, table in ((JOINED_FILE, now), (COPIES_FILE, copies)):
-        feather.write_feather(table, str(change.state / name), compression="zstd")
+        put_table(change.state / name, table, "zstd")
     among = pa.chunked_array(
         [*(column for one in (before, now) for name in ("flow", "other_flow") for column in one.column(name).chunks),
          *(column for one in (copies_before, copies) for name in COPIES.names for column in one.column(name).chunks)],
@@ -106,7 +103,7 @@ _EXCHANGES = f"{FLOW}, {_PLACE.format('exchange_id')} AS request_offset, error_c
 def _kept(change: Change, name: str, schema: pa.Schema) -> pa.Table:
     """What the last run left; nothing where it had nothing to join."""
     path = None if change.previous_state is None else change.previous_state / name
-    return kept_table(path, schema) if path is not None and os.path.lexists(path) else schema.empty_table()
+    return kept_table(path, schema) if path is not None and is_there(path) else schema.empty_table()
 
 
 def _rows(change: Change, made: Sequence[Part], table: str) -> str:

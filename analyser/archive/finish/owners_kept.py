@@ -5,15 +5,16 @@ earlier ones: a connection may go on in the next capture. Out: the same together
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pyarrow as pa
-from pyarrow import feather
 
+from analyser.archive.dataset.handed import put_table
 from analyser.archive.dataset.kept import kept_table
 from analyser.capture import CaptureStats
 from analyser.owners.owner import Owner
 from analyser.owners.seen import MAX_SEEN, End, OwnersSeen, Seen
+from analyser.storage.folders import FolderPath
+from analyser.storage.handing import is_there
 
 OWNERS_FILE = "owners.arrow"
 _NUMBERS = ("port", "peer_port", "pid", "first_ns", "last_ns")
@@ -21,7 +22,7 @@ _NAMES = (*End._fields, *Owner._fields, "first_ns", "last_ns")
 _SCHEMA = pa.schema([(name, pa.int64() if name in _NUMBERS else pa.string()) for name in _NAMES])
 
 
-def keep_owners(state: Path, previous: Path | None, captures: Iterable[CaptureStats]) -> None:
+def keep_owners(state: FolderPath, previous: FolderPath | None, captures: Iterable[CaptureStats]) -> None:
     """Write what is known now; of too much the latest. Nothing is written where nothing is known. DatasetError."""
     seen = OwnersSeen() if previous is None else kept_owners(previous)
     for stats in captures:
@@ -30,16 +31,14 @@ def keep_owners(state: Path, previous: Path | None, captures: Iterable[CaptureSt
     if rows:
         columns = zip(*((*one.end, *one.owner, one.first_ns, one.last_ns) for one in rows), strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
-        feather.write_feather(
-            pa.Table.from_arrays(arrays, schema=_SCHEMA), str(state / OWNERS_FILE), compression="zstd"
-        )
+        put_table(state / OWNERS_FILE, pa.Table.from_arrays(arrays, schema=_SCHEMA), "zstd")
 
 
-def kept_owners(state: Path) -> OwnersSeen:
+def kept_owners(state: FolderPath) -> OwnersSeen:
     """What a state keeps. DatasetError for anything else."""
     seen = OwnersSeen()
     path = state / OWNERS_FILE
-    if path.exists():
+    if is_there(path):
         for row in zip(*(column.to_pylist() for column in kept_table(path, _SCHEMA).columns), strict=True):
             ends, owners = len(End._fields), len(Owner._fields)
             one = Seen(End(*row[:ends]), Owner(*row[ends : ends + owners]), *row[-2:])

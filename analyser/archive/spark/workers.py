@@ -11,10 +11,12 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
+
+from analyser.storage.folders import FolderPath, folder_at
+from analyser.storage.handing import bytes_at, put_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,18 +71,17 @@ class OnSpark:
     """A task for each unit. folder: for what tasks are told, which all workers see."""
 
     spark: SparkSession
-    folder: Path
+    folder: FolderPath
 
     def run(self, stage: str, work: Callable[[Unit], Told], units: Sequence[Unit]) -> list[Told]:
         """See `Workers`."""
         if not units:
             return []
         path = self.folder / f"work-{uuid.uuid4().hex}.pickle"
-        path.write_bytes(pickle.dumps((work, [*units])))
+        put_bytes(path, pickle.dumps((work, [*units])))
         count = len(units)
         with seen_as(self.spark, stage):
             rows = self.spark.range(0, count, 1, count).mapInArrow(_Working(str(path)), _TOLD_DDL).collect()
-        path.unlink()
         return [pickle.loads(row.told) for row in sorted(rows, key=lambda row: row.number)]
 
 
@@ -91,7 +92,7 @@ class _Working:
     path: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        work, units = pickle.loads(Path(self.path).read_bytes())
+        work, units = pickle.loads(bytes_at(folder_at(self.path)))
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 told: Any = pickle.dumps(work(units[number]))

@@ -94,8 +94,7 @@ def test_the_rows_and_their_order_stay(tmp_path: Path) -> None:
         before = {name: dataset.arrow(name) for name in dataset.tables()}
     with Change.begin(root) as change:
         merges = plan_merges(change.parts(), whole=True)
-        work = change.staging / "_work"
-        work.mkdir()
+        work = change.work
         locations = {one.path: change.location(one) for one in change.parts()}
         for merge in merges:
             change.remove(*merge.parts)

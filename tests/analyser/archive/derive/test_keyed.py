@@ -97,7 +97,7 @@ def test_nothing_of_the_shares_is_left(tmp_path: Path, monkeypatch: pytest.Monke
 
     def look(change: Change) -> None:
         run_context(change)
-        left.extend(path for path in (change.staging / "_shares").rglob("*"))
+        left.extend(path for path in (change.work / "shares").rglob("*"))
 
     take_in(tmp_path / "d", rows, [look])
     assert left == []
