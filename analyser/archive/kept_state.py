@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.home import WORK
 from analyser.archive.dataset.kept import check_files
 from analyser.archive.dataset.place import ANEW, DatasetError
-from analyser.archive.decode.decode_stage import STATE_FILE, share_name, told_file
+from analyser.archive.dataset.store_home import BEGUN
+from analyser.archive.decode.decode_stage import STATE_FILE, Left, share_name, told_file
 from analyser.context.named_by import NAMED_BY
-from analyser.storage.folders import FolderPath
-from analyser.storage.handing import copy_folder, files_below, is_there, move_files
+from analyser.storage.handing import copy_folder, files_below, move_files, those_there
 
 
 def check_state(change: Change) -> None:
@@ -26,15 +27,15 @@ def check_state(change: Change) -> None:
         raise DatasetError(f"{change.root} was made by an earlier version, whose state is not gone on from: {ANEW}.")
 
 
-def keep_state(change: Change, folders: Mapping[int, FolderPath]) -> None:
+def keep_state(change: Change, folders: Mapping[int, Left]) -> None:
     """Move to the new state what the next run goes on from."""
     names = (STATE_FILE, *map(told_file, NAMED_BY))
-    files = {folder / name: change.state / share_name(share) / name for share, folder in folders.items()
-             for name in names if is_there(folder / name)}  # fmt: skip
-    move_files(files)
+    places = {left.place / name: change.state / share_name(share) / name for share, left in folders.items()
+              for name in names}  # fmt: skip
+    move_files({path: places[path] for path in those_there(places)})
 
 
 def keep_state_as_it_is(change: Change) -> None:
     """Nothing is taken in: the next run goes on from where the last one ended."""
     if change.previous_state is not None:
-        copy_folder(change.previous_state, change.state)
+        copy_folder(change.previous_state, change.state, (BEGUN, WORK))

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analyser.archive.dataset.compact import compact
@@ -81,7 +80,7 @@ def archive(
     from analyser.archive.decode.source import register
 
     options = options or ArchiveOptions()
-    with Change.begin(_place(dataset), rebuild=options.rebuild, scratch=_scratch(dataset, spark, options)) as change:
+    with Change.begin(_place(dataset), rebuild=options.rebuild) as change:
         options = options_as_before(options, change)
         check_state(change)
         joins = {*NEEDED} <= {*needed_tables(TABLES if options.tables is None else options.tables)}
@@ -106,22 +105,9 @@ def _place(dataset: str | os.PathLike[str]) -> FolderPath:
     return root if isinstance(root, StorePath) else root.absolute()
 
 
-def _scratch(dataset: str | os.PathLike[str], spark: SparkSession, options: ArchiveOptions) -> Path | None:
-    """Where a change of a dataset in a store is staged. CaptureError where that has to be told."""
-    in_store = isinstance(folder_at(os.fspath(dataset)), StorePath)
-    if in_store and options.scratch is None and not (spark.sparkContext.master or "").startswith("local"):
-        raise CaptureError(
-            f"{dataset} is in an object store: on a cluster name a folder that all its machines see (--scratch FOLDER)."
-        )
-    return options.scratch.absolute() if options.scratch is not None else None
-
-
-def compact_dataset(
-    dataset: str | os.PathLike[str], spark: SparkSession, options: ArchiveOptions | None = None
-) -> tuple[int, int]:
+def compact_dataset(dataset: str | os.PathLike[str], spark: SparkSession) -> tuple[int, int]:
     """Put the parts of a dataset together; how many there were, and are. Raises DatasetError, DatasetBusy."""
-    scratch = _scratch(dataset, spark, options or ArchiveOptions())
-    with Change.begin(_place(dataset), create=False, scratch=scratch) as change:
+    with Change.begin(_place(dataset), create=False) as change:
         check_state(change)
         before = len(change.parts())
         with going_on_from(change.root):
@@ -187,7 +173,9 @@ class _Run:
     def _put_together(self, decoded: Decoded, files: Sequence[InputFile]) -> None:
         previous = self._change.previous.inputs if self._change.previous else ()
         everything = [*(one for one in previous if one.status == "read"), *files]
-        common = put_together(decoded.folders.values(), everything, self._work, self._options.read.topic_ids)
+        common = put_together(
+            [left.place for left in decoded.folders.values()], everything, self._work, self._options.read.topic_ids
+        )
         write_common(common, self._change.state)
 
     def _add_captures(self, captures: Sequence[CaptureStats]) -> None:

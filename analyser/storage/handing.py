@@ -6,19 +6,24 @@ hold. Whoever writes for a store keeps on its own disk what it is just writing, 
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 
 from analyser.own_files import TemporaryFolder
-from analyser.storage.folders import FolderPath, StorePath
+from analyser.storage.folders import FolderPath, StorePath, folder_at
 from analyser.storage.objects import ObjectPath, objects_below
 from analyser.storage.writing import copy_objects, put_data, put_files, remove_objects
+
+_AT_A_TIME = 16
 
 
 class NewFile:
@@ -101,6 +106,26 @@ def put_bytes(path: FolderPath, data: bytes) -> None:
         written.write_bytes(data)
 
 
+def put_sealed(path: FolderPath, data: bytes) -> str:
+    """Write a file, as `put_bytes` does; what `sealed` needs to read it. OSError."""
+    put_bytes(path, data)
+    return seal_of(path, data)
+
+
+def seal_of(path: FolderPath, data: bytes) -> str:
+    """What tells a file with these bytes from one that somebody else put in its place."""
+    return f"{sha256(data).hexdigest()} {path}"
+
+
+def sealed(seal: str) -> bytes:
+    """What a file holds, of which only the seal came another way than by its place. OSError where it is another one."""
+    digest, _, path = seal.partition(" ")
+    data = bytes_at(folder_at(path))
+    if sha256(data).hexdigest() != digest:
+        raise OSError(errno.EIO, "it is not what was written there", path)
+    return data
+
+
 def bytes_at(path: FolderPath) -> bytes:
     """What a file holds. OSError."""
     if isinstance(path, StorePath):
@@ -112,6 +137,13 @@ def bytes_at(path: FolderPath) -> bytes:
 def is_there(path: FolderPath) -> bool:
     """Is there an object, or anything of this name on the disk, a link to nowhere too? OSError."""
     return path.is_file() if isinstance(path, StorePath) else os.path.lexists(path)
+
+
+def those_there(paths: Iterable[FolderPath]) -> list[FolderPath]:
+    """Those of the names at which there is something, in their order. Stores are asked for several at once. OSError."""
+    with ThreadPoolExecutor(_AT_A_TIME, "there") as threads:
+        asked = [*paths]
+        return [path for path, found in zip(asked, threads.map(is_there, asked), strict=True) if found]
 
 
 def files_below(folder: FolderPath) -> Iterator[str]:
@@ -130,12 +162,21 @@ def move_files(files: Mapping[FolderPath, FolderPath]) -> None:
             source.replace(target)
 
 
-def copy_folder(source: FolderPath, target: FolderPath) -> None:
-    """Give all files of a folder a second place in its file system or store. OSError."""
+def copy_folder(source: FolderPath, target: FolderPath, but: Collection[str] = ()) -> None:
+    """Give all files of a folder a second place in its file system or store. but: names in it to leave. OSError."""
     if isinstance(source, Path) and isinstance(target, Path):
-        shutil.copytree(source, target, dirs_exist_ok=True)
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*but))
     else:
-        move_files({source / name: target / name for name in files_below(source)})
+        names = [name for name in files_below(source) if name.partition("/")[0] not in but]
+        move_files({source / name: target / name for name in names})
+
+
+def remove_file(path: FolderPath) -> None:
+    """Remove a file that is there. OSError."""
+    if isinstance(path, StorePath):
+        remove_objects([path])
+    else:
+        path.unlink()
 
 
 def remove_below(folder: FolderPath) -> None:

@@ -10,14 +10,13 @@ import errno
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyser.storage.address import Address
 from analyser.storage.faults import os_error
 from analyser.storage.folders import StorePath
-from analyser.storage.objects import ObjectPath, object_at, objects_below
+from analyser.storage.objects import ObjectPath, object_at
 from analyser.storage.stores import library, store_of
 
 if TYPE_CHECKING:
@@ -38,17 +37,10 @@ def put_files(files: Mapping[Path, StorePath]) -> None:
             pass
 
 
-def get_folder(folder: StorePath, target: Path) -> None:
-    """Bring all objects below an address to a folder of this machine. OSError; FileNotFoundError where one has gone."""
-    with ThreadPoolExecutor(_AT_A_TIME, "download") as threads:
-        for _ in threads.map(partial(_get_file, folder, target), objects_below(folder.address)):
-            pass
-
-
 def put_data(path: StorePath, data: bytes) -> None:
     """Give a name these bytes, whatever had it. OSError."""
     with _told(path.address):
-        library().put(store_of(path.address), path.address.key, data)
+        library().put(_store(path.address), path.address.key, data)
 
 
 def copy_objects(objects: Mapping[StorePath, StorePath]) -> None:
@@ -76,8 +68,8 @@ def put_text(path: StorePath, text: str, replaced: ObjectPath | None) -> None:
             raise
 
 
-def remove_objects(objects: Iterable[ObjectPath]) -> None:
-    """Remove them. OSError."""
+def remove_objects(objects: Iterable[ObjectPath | StorePath]) -> None:
+    """Remove them, those that are there. OSError."""
     found = list(objects)
     for start in range(0, len(found), _DELETED_AT_ONCE):
         some = found[start : start + _DELETED_AT_ONCE]
@@ -103,16 +95,7 @@ def _put_file(item: tuple[Path, StorePath]) -> None:
 def _copy_object(item: tuple[StorePath, StorePath]) -> None:
     source, target = (path.address for path in item)
     with _told(source):
-        library().copy(store_of(source), source.key, target.key)
-
-
-def _get_file(folder: StorePath, target: Path, found: ObjectPath) -> None:
-    below = found.address.key.removeprefix(f"{folder.address.key.rstrip('/')}/")
-    path = target / below
-    if ".." in path.parts:  # somebody else may have written it
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(found.read(0, found.state.st_size))
+        library().copy(_store(source), source.key, target.key)
 
 
 def _store(address: Address) -> ObjectStore:

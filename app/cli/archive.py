@@ -72,9 +72,6 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
 )
 @click.option("--shares", type=click.IntRange(1, 4096), metavar="N",
               help="Deal connections into N shares, each decoded by one task (32); the first run decides.")  # fmt: skip
-@click.option("--scratch", metavar="FOLDER", type=click.Path(exists=True, file_okay=False, path_type=Path),
-              help="Where a run writes meanwhile when DATASET is in an object store: on a cluster a folder that all "
-                   "its machines see.")  # fmt: skip
 @click.option("--driver-memory", default="640m", show_default=True, metavar="SIZE", help="Heap of Spark's driver.")
 @click.option("--executor-memory", default="640m", show_default=True, metavar="SIZE", help="Heap of each executor.")
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Any setting of Spark. Repeatable.")
@@ -169,11 +166,11 @@ class _Archiving:
 
 
 def _compacted(output: str, how: dict[str, Any], quiet: bool) -> Status:
-    from analyser.archive.run import ArchiveOptions, compact_dataset
+    from analyser.archive.run import compact_dataset
     from reports.formats.printable import visible
 
     with _session(_session_settings(how), quiet) as spark:
-        before, after = compact_dataset(output, spark, ArchiveOptions(scratch=how["scratch"]))
+        before, after = compact_dataset(output, spark)
     write_text(f"{visible(output)}: {before:,} parts before, {after:,} now\n")
     return Status.DONE
 
@@ -238,7 +235,6 @@ def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
         shares=how["shares"] or SHARES,
         inline=how["inline"],
         rebuild=how["rebuild"],
-        scratch=how["scratch"],
         intake=Intake(since_ns, until_ns),
     )
 

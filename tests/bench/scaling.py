@@ -27,7 +27,7 @@ from tests.bench.programs import WIREWITNESS
 from tests.bench.spark_events import jobs_of, together_s
 from tests.bench.time_model import Measured, TimeModel, fitted
 from tests.lab.processes import Process
-from tests.lab.spark_cluster import spark_cluster
+from tests.lab.spark_cluster import Start, spark_cluster
 from tests.support.replay_rotated import replay_rotated
 
 OUT = Path(__file__).resolve().parents[2] / "bench-out"
@@ -63,8 +63,8 @@ def measured(folder: Path, cores: int, captures: Path, exchanges: int, part: flo
     work.mkdir()
     events.mkdir()
     with contextlib.ExitStack() as there:
-        starts = [there.enter_context(processor_share(f"wirewitness-{n}", part)) for n in range(cores)]
-        cluster = there.enter_context(spark_cluster(work, cores, starts))
+        shares = [there.enter_context(processor_share(f"wirewitness-{n}", part)) for n in range(cores)]
+        cluster = there.enter_context(spark_cluster(work, [Start(before=words) for words in shares]))
         command = [*WIREWITNESS, "archive", str(captures), "--output", str(dataset), "--master", cluster.url,
                    "--executor-memory", "600m", "--conf", "spark.eventLog.enabled=true",
                    "--conf", f"spark.eventLog.dir=file:{events}", "--conf", "spark.eventLog.rolling.enabled=false",

@@ -7,6 +7,7 @@ block ends. The workers do not have this source tree on their module path: what 
 from __future__ import annotations
 
 import contextlib
+import shlex
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,9 +29,17 @@ class Cluster(NamedTuple):
     workers: tuple[Process, ...]
 
 
+class Start(NamedTuple):
+    """How a worker is started. address: where it listens; Spark takes those of one address for one machine, and reads
+    their shuffle files from the disk. before: words before its command."""
+
+    address: str = ADDRESS
+    before: Sequence[str] = ()
+
+
 @contextlib.contextmanager
-def spark_cluster(folder: Path, workers: int = 2, starts: Sequence[Sequence[str]] = ()) -> Iterator[Cluster]:
-    """Hold a master and so many workers. starts: for each worker the words before its command."""
+def spark_cluster(folder: Path, starts: Sequence[Start] = (Start(), Start())) -> Iterator[Cluster]:
+    """Hold a master and these workers."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -43,8 +52,8 @@ def spark_cluster(folder: Path, workers: int = 2, starts: Sequence[Sequence[str]
     url = f"spark://{ADDRESS}:{port}"
     running: list[Process] = []
 
-    def start(name: str, *words: str, before: Sequence[str] = ()) -> Process:
-        command = [*before, str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{words[0]}", *words[1:]]
+    def start(name: str, *words: str, how: Start = Start()) -> Process:  # noqa: B008  a value
+        command = [*how.before, str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{words[0]}", *words[1:]]
         running.append(Process(name, command, folder, environment))
         return running[-1]
 
@@ -52,15 +61,29 @@ def spark_cluster(folder: Path, workers: int = 2, starts: Sequence[Sequence[str]
         master = start("master", "master.Master", "--host", ADDRESS, "--port", str(port), "--webui-port", "0")
         wait_until(lambda: _answers(port, master), "the master answers", _START_S)
         started = tuple(
-            start(f"worker-{number}", "worker.Worker", "--host", ADDRESS, "--webui-port", "0", "--cores", "1",
-                  "--memory", WORKER_MEMORY, "--work-dir", str(folder / f"work-{number}"), url,
-                  before=starts[number] if starts else ())
-            for number in range(workers)
+            start(f"worker-{number}", "worker.Worker", "--host", how.address, "--webui-port", "0", "--cores", "1",
+                  "--memory", WORKER_MEMORY, "--work-dir", str(folder / f"work-{number}"), url, how=how)
+            for number, how in enumerate(starts)
         )  # fmt: skip
         yield Cluster(url, master, started)
     finally:
         for process in running:
             process.stop()
+
+
+def apart(places: Sequence[Path], hidden: Path) -> list[Start]:
+    """Starts of workers as on machines of their own: each has an address and one of these folders for its temporary
+    files, and sees neither those of the others nor what is in `hidden`."""
+    found = []
+    for number, place in enumerate(places):
+        place.mkdir()
+        unseen = [hidden, *(other for other in places if other != place)]
+        mounts = " && ".join(f"mount -t tmpfs none {shlex.quote(str(folder))}" for folder in unseen)
+        address = f"127.0.0.{number + 2}"
+        own = [f"TMPDIR={place}", f"SPARK_LOCAL_DIRS={place}", f"SPARK_LOCAL_IP={address}"]
+        before = ["unshare", "--map-root-user", "--mount", "sh", "-c", f'{mounts} && exec "$@"', "sh", "env", *own]
+        found.append(Start(address, before))
+    return found
 
 
 def free_port() -> int:

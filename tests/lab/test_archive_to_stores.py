@@ -10,10 +10,11 @@ import pytest
 
 from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.dataset.place import is_dataset
+from analyser.own_files import PREFIX
 from tests.conftest import ROOT, SAMPLES
 from tests.lab.processes import LabError, Process
 from tests.lab.s3_server import S3Server
-from tests.lab.spark_cluster import spark_cluster
+from tests.lab.spark_cluster import apart, spark_cluster
 from tests.lab.stored import put, wirewitness
 from tests.support.archived import differences
 from tests.support.faulty_front import Fault, Request, faulty_front
@@ -71,7 +72,7 @@ def test_a_store_that_stumbles_changes_nothing(s3: S3Server, tmp_path: Path) -> 
 
     with faulty_front(s3.port, stumbles) as front:
         archived(dataset, captures[:1], port=front.port)
-        archived(dataset, captures, "--scratch", str(tmp_path), port=front.port)
+        archived(dataset, captures, port=front.port)
     assert differences(dataset, captures) == []
 
 
@@ -135,29 +136,25 @@ def test_a_store_that_refuses_is_one_line(s3: S3Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.cases
-def test_on_a_cluster_workers_stage_where_all_see_it(tmp_path: Path) -> None:
-    """Without a folder for that it is refused; workers have credentials of their own."""
-    logs, scratch = tmp_path / "cluster", tmp_path / "scratch"
-    logs.mkdir()
-    scratch.mkdir()
-    captures, dataset = cut("mqtt_takeover_loop", tmp_path / "captures", 2), "s3://captures/data/cluster"
-    address = put(f"from/cluster/{captures[0].name}", captures[0].read_bytes())
-    with spark_cluster(logs) as cluster:
-        words = (
-            "archive",
-            address,
-            captures[1],
-            "--output",
-            dataset,
-            "--master",
-            cluster.url,
-            "--executor-memory",
-            "600m",
-        )
-        refused = wirewitness(*words, "--quiet")
-        assert refused.returncode == 2
-        assert "on a cluster name a folder that all its machines see (--scratch FOLDER)" in refused.stderr
-        done = wirewitness(*words, "--scratch", scratch)
-        assert done.returncode == 0, done.stderr
-    assert differences(dataset, [address, captures[1]]) == []
-    assert list(scratch.iterdir()) == []
+def test_on_a_cluster_no_folder_is_shared(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither with the driver nor between workers. What they write they bring to the store themselves: of parts the
+    driver, who alone asks by the front, puts there those that it makes of some rows."""
+    logs, driver = tmp_path / "cluster", tmp_path / "driver"
+    for folder in (logs, driver):
+        folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(driver))
+    captures, dataset = cut("mqtt_takeover_loop", tmp_path / "captures", 4), "s3://captures/data/cluster"
+    addresses = [put(f"from/cluster/{path.name}", path.read_bytes()) for path in captures]
+    places = [tmp_path / "worker-0", tmp_path / "worker-1"]
+    with spark_cluster(logs, starts=apart(places, driver)) as cluster, faulty_front(s3.port, lambda _: None) as front:
+        for some in (addresses[:2], addresses):
+            done = wirewitness("archive", *some, "--output", dataset, "--master", cluster.url, "--executor-memory",
+                               "600m", "--shares", "4", port=front.port)  # fmt: skip
+            assert done.returncode == 0, done.stderr
+        left = [path for place in (driver, *places) for path in place.rglob("*") if path.name.startswith(PREFIX)]
+        assert left == []
+    assert differences(dataset, addresses) == []
+    by_driver = [request.path for request in front.seen if request.method == "PUT" and "/part-" in request.path]
+    tables = {path.partition("/cluster/")[2].partition("/")[0] for path in by_driver}
+    assert tables <= {"captures", "expert_infos", "findings"}
+    assert not (s3.buckets / "captures/data/cluster/_state/000002/_work").exists()

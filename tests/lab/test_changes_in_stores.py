@@ -13,6 +13,7 @@ import pytest
 
 from analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, write_parts
 from analyser.archive.dataset.place import DatasetError, is_dataset
+from analyser.storage.handing import bytes_at
 from tests.conftest import ROOT
 from tests.lab.s3_server import S3Server
 from tests.lab.stored import put
@@ -33,7 +34,7 @@ def rows(root: str) -> list[str]:
 def state(root: str) -> str:
     with Change.begin(root) as change:
         assert change.previous_state is not None
-        return (change.previous_state / "share-0").read_text()
+        return bytes_at(change.previous_state / "share-0").decode()
 
 
 def done_by(function: Callable[[str], None], root: str, port: int) -> subprocess.CompletedProcess[str]:

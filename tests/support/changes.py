@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from analyser.archive.dataset.dataset import Change, InputFile, write_parts
 from analyser.registry.tables import arrow_schema
+from analyser.storage.handing import put_bytes
 from tests.support.rows import arrow_from_rows
 
 HOUR_NS = 3_600_000_000_000
@@ -35,7 +36,7 @@ def first(root: str | Path) -> None:
     with Change.begin(root) as change:
         change.add(*write_parts("exchanges", [batch([1, 2])], change.staging, f"{change.run}-0"))
         change.add(*write_parts("exchanges", [batch([3])], change.staging, f"{change.run}-1", provisional=True))
-        (change.state / "share-0").write_text("one")
+        put_bytes(change.state / "share-0", b"one")
         change.commit([taken("a.pcap", change.run)], {"shares": 64})
 
 
@@ -45,7 +46,7 @@ def second(root: str | Path) -> None:
         change.remove(*(part for part in change.parts() if part.provisional))
         change.add(*write_parts("exchanges", [batch([3, 4, 5])], change.staging, f"{change.run}-0"))
         change.add(*write_parts("messages", [_message()], change.staging, f"{change.run}-0"))
-        (change.state / "share-0").write_text("two")
+        put_bytes(change.state / "share-0", b"two")
         change.commit([taken("b.pcap", change.run)])
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -38,34 +37,32 @@ class Change:
     def __init__(self, home: Home, begun: Begun) -> None:
         self.root = home.root
         self.previous, self.run, self.staging, self.state, self.work, self.previous_state = begun
-        self.is_deciding = False
+        self.is_deciding = self._is_committed = False
         self._home, self._begun = home, begun
         self._kept = {part.path: part for part in _pinned_parts(self.root, self.previous)}
         self._added: dict[str, Part] = {}
         self._removed: list[Part] = []
+        self._for_nothing: list[str] = []
         self.previous_parts = tuple(self.parts())
 
     @classmethod
     @contextmanager
-    def begin(
-        cls, path: str | FolderPath, *, create: bool = True, rebuild: bool = False, scratch: Path | None = None
-    ) -> Iterator[Change]:
+    def begin(cls, path: str | FolderPath, *, create: bool = True, rebuild: bool = False) -> Iterator[Change]:
         """Stage a change of the dataset, once what a killed process left is in nobody's way. Leaving without commit
         drops it.
 
         create: make the dataset when there is none. rebuild: begin with nothing; a commit replaces all there was.
-        scratch: where a change of a dataset in a store is staged; see `StoreHome`. Raises DatasetError, DatasetBusy,
-        OSError.
+        Raises DatasetError, DatasetBusy, OSError.
         """
         root = folder_at(path)
-        home = StoreHome(root, scratch) if isinstance(root, StorePath) else FolderHome(root)
+        home = StoreHome(root) if isinstance(root, StorePath) else FolderHome(root)
         with home.begun(create=create, rebuild=rebuild) as begun:
             change = cls(home, begun)
             try:
                 yield change
             finally:
                 if not change.is_deciding:  # else what is there tells the next change which names are taken
-                    home.drop(begun)
+                    home.drop(begun, change.for_nothing())
 
     def parts(self, table: str | None = None) -> list[Part]:
         """The parts that count if it were committed now, of one table or of all, by path."""
@@ -96,6 +93,16 @@ class Change:
         for part in parts:
             if self._added.pop(part.path, None) is None:
                 self._removed.append(self._kept.pop(part.path))
+            else:
+                self._for_nothing.append(part.path)
+
+    def leave_out(self, *parts: Part) -> None:
+        """Parts that were written to `staging` and are not to be added."""
+        self._for_nothing.extend(part.path for part in parts)
+
+    def for_nothing(self) -> list[str]:
+        """Paths of the parts that were written and do not count, all of them where there was no commit."""
+        return [*self._for_nothing, *([] if self._is_committed else self._added)]
 
     def sight(self) -> Sight:
         """The change as it is now, for tasks elsewhere."""
@@ -136,7 +143,7 @@ class Change:
         )
         self._home.decide(self._begun, manifest.text())
         self._home.tidy(self._begun, changed)
-        self.is_deciding = False
+        self.is_deciding, self._is_committed = False, True
         return manifest
 
     def _pinned(self, folder: DeltaFolder, version: int) -> Pinned:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.handed import put_value, value_at
+from analyser.archive.dataset.handed import put_value, value_of
 from analyser.archive.dataset.part import Part, Place
 from analyser.archive.dataset.parts import time_column, write_parts
 from analyser.archive.dataset.stored import part_schema, stored_rows
@@ -29,7 +29,7 @@ from analyser.registry.queries import name_list, open_connection, select
 from analyser.registry.tables import ALL_TABLES
 from analyser.rows.timeorder import FLOW
 from analyser.storage.files import let_reach
-from analyser.storage.folders import FolderPath, folder_at
+from analyser.storage.folders import FolderPath
 from analyser.storage.handing import scratch_in
 
 if TYPE_CHECKING:
@@ -119,11 +119,11 @@ def compact(spark: SparkSession, change: Change, *, whole: bool = False) -> int:
         return 0
     locations = {part.path: change.location(part).resolve() for merge in merges for part in merge.parts}
     job_path = change.work / "merge.pickle"
-    put_value(job_path, MergeJob(change.staging, change.run, merges, locations, change.work))
+    seal = put_value(job_path, MergeJob(change.staging, change.run, merges, locations, change.work))
     sizes = Counter({(number,): sum(part.bytes for part in merge.parts) for number, merge in enumerate(merges)})
     tasks = tasks_for(spark, len(merges))
     rows = spark.createDataFrame([(task, *unit) for task, unit in dealt(sizes, tasks)], "task int, number int")
-    done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(merge_numbers, str(job_path)), MERGED_DDL)
+    done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(merge_numbers, seal), MERGED_DDL)
     fewer = 0
     with seen_as(spark, STAGE):
         told = done.collect()
@@ -135,9 +135,9 @@ def compact(spark: SparkSession, change: Change, *, whole: bool = False) -> int:
     return fewer
 
 
-def merge_numbers(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def merge_numbers(seal: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Do the merges that the rows number; one row for each."""
-    job: MergeJob = value_at(folder_at(job_path))
+    job: MergeJob = value_of(seal)
     for batch in batches:
         for number in batch.column("number").to_pylist():
             made = pickle.dumps(merge_parts(job, job.merges[number]))

@@ -14,17 +14,20 @@ import pyarrow as pa
 from pyarrow import feather
 
 from analyser.storage.folders import FolderPath, StorePath
-from analyser.storage.handing import NewFile, bytes_at, put_bytes
+from analyser.storage.handing import NewFile, bytes_at, put_sealed, sealed
 
 
-def put_value(path: FolderPath, value: Any) -> None:
-    """Leave a value to a task of this run. OSError."""
-    put_bytes(path, pickle.dumps(value))
+def put_value(path: FolderPath, value: Any) -> str:
+    """Leave a value to a task of this run; its seal, by which the task finds it. OSError.
+
+    The seal goes by Spark. So nobody who can write where the dataset lies makes a task run what he put there.
+    """
+    return put_sealed(path, pickle.dumps(value))
 
 
-def value_at(path: FolderPath) -> Any:
-    """The value that this run left there. OSError."""
-    return pickle.loads(bytes_at(path))
+def value_of(seal: str) -> Any:
+    """The value that this run left. OSError where it is another one."""
+    return pickle.loads(sealed(seal))
 
 
 def put_table(path: FolderPath, table: pa.Table, compression: str | None = None) -> None:

@@ -59,6 +59,10 @@ class Home(Protocol):
         """DatasetError where no part of this path was written, or no other may take the place of one that is there."""
         ...
 
+    def drop(self, begun: Begun, parts: Iterable[str]) -> None:
+        """What the change leaves that counts for nobody goes. parts: paths of those that were written for nothing."""
+        ...
+
     def make_versions(self, begun: Begun, staged: Staged) -> dict[DeltaFolder, int]:
         """The new versions of the tables that change, with all their files and the new state in place."""
         ...
@@ -102,8 +106,9 @@ class FolderHome:
                 folder.mkdir(parents=True)
             yield Begun(previous, run, staging, state, work, root / old_state if old_state is not None else None)
 
-    def drop(self, _: Begun) -> None:
-        """Nothing of the change stays."""
+    def drop(self, begun: Begun, parts: Iterable[str]) -> None:
+        """See `Home`. All of it lies in one folder."""
+        _ = begun, parts
         shutil.rmtree(self.root / STAGING, ignore_errors=True)
 
     def check_new(self, begun: Begun, path: str) -> None:

@@ -1,39 +1,36 @@
 """Where a dataset lives, for a change of it: an object store, which has no locks and moves no files.
 
-In: an address. Out: the steps in which a change becomes whole there. A run stages its parts in a folder of its workers
-and takes a number that nobody else has. Its objects so have names of their own, whoever else writes; its versions of
-tables are looked at when they are made; and the manifest is put only in place of the one that the run began with. What
-a run leaves that was killed, or came second, counts for nobody: its files go with the others that no version has, after
-KEPT_HOURS.
+In: an address. Out: the steps in which a change becomes whole there. A run takes a number that nobody else has. So its
+objects have names of their own, whoever else writes, and its workers put parts where they are to count, and state and
+what they leave to each other below that number; its versions of tables are looked at when they are made; and the
+manifest is put only in place of the one that the run began with. What a run leaves that was killed, or came second,
+counts for nobody: its parts go with the others that no version has, after KEPT_HOURS, all else with the next run.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 
 from analyser.archive.dataset.delta import DeltaFolder, in_folders
-from analyser.archive.dataset.home import OWN, WORK, Begun, Staged, local
+from analyser.archive.dataset.home import OWN, WORK, Begun, Staged
 from analyser.archive.dataset.leftovers import STATE
 from analyser.archive.dataset.lock import DatasetBusy
 from analyser.archive.dataset.manifest import Manifest, read_manifest
 from analyser.archive.dataset.part import HIDDEN, Part
 from analyser.archive.dataset.place import MANIFEST, DatasetError
 from analyser.capture.sources import explain
-from analyser.own_files import TemporaryFolder
 from analyser.registry.tables import ALL_TABLES
 from analyser.storage.address import Address
 from analyser.storage.folders import StorePath
 from analyser.storage.objects import ObjectPath, object_at, objects_below
 from analyser.storage.stores import NoStorage
-from analyser.storage.writing import NameTaken, get_folder, names_below, put_files, put_text, remove_objects
+from analyser.storage.writing import NameTaken, names_below, put_text, remove_objects
 
 # Says who took the number of a run; it stays while the number could be taken again.
 BEGUN = "begun.json"
@@ -43,17 +40,16 @@ _AGAIN = "run the command again."
 class StoreHome:
     """An address in an object store. Of those who change it at once, the first that puts its manifest wins."""
 
-    def __init__(self, root: StorePath, scratch: Path | None = None) -> None:
-        """scratch: a folder that all workers see; None for this machine's folder for temporary files."""
+    def __init__(self, root: StorePath) -> None:
         self.root = root
-        self._scratch = scratch
         self._manifest: ObjectPath | None = None
-        self._has_brought = False
+        self._has_decided = False
 
     @contextmanager
     def begun(self, *, create: bool, rebuild: bool) -> Iterator[Begun]:
-        """Take a number that nobody has, and bring the state here. DatasetError, DatasetBusy."""
-        with self._faults(), TemporaryFolder("archive", self._scratch) as scratch:
+        """Take a number that nobody has. DatasetError, DatasetBusy; where another run came first, whatever goes wrong
+        in the block is DatasetBusy: that run may have removed what this one goes on from."""
+        with self._faults(), self._came_first():
             self._manifest = object_at((self.root / MANIFEST).address)
             if self._manifest is None:
                 self._check_place(create=create)
@@ -61,42 +57,29 @@ class StoreHome:
                 raise DatasetError(f"{self.root} is in a store that gives no tags, which a change of a dataset needs.")
             previous = read_manifest(self.root) if self._manifest is not None and not rebuild else None
             self._check_alone()
-            run, old_state = self._taken_number(previous), None
-            try:
-                if previous is not None and previous.state is not None:
-                    old_state = Path(scratch) / "before"
-                    old_state.mkdir()
-                    get_folder(self.root / previous.state, old_state)
-            except FileNotFoundError as error:
-                raise self._busy() from error
-            staging = Path(scratch) / run
-            state, work = staging / STATE, staging / WORK
-            for folder in (state, work):
-                folder.mkdir(parents=True)
-            yield Begun(previous, run, staging, state, work, old_state)
+            run = self._taken_number(previous)
+            state = self.root / STATE / run
+            old_state = previous.state if previous is not None else None
+            yield Begun(previous, run, self.root, state, state / WORK, self.root / old_state if old_state else None)
 
-    def drop(self, begun: Begun) -> None:
-        """Nothing of the change stays; once something was brought, its number is taken for good."""
-        shutil.rmtree(local(begun.staging), ignore_errors=True)
+    def drop(self, begun: Begun, parts: Iterable[str]) -> None:
+        """See `Home`. Once something was written the number is taken for good: a task may still be at work."""
         with suppress(OSError):
-            if not self._has_brought:
-                remove_objects(objects_below((self.root / STATE / begun.run).address))
+            remove_objects([self.root / path for path in parts])
+            state = self.root / STATE / begun.run
+            if self._has_decided:
+                remove_objects(objects_below((state / WORK).address))
+                return
+            own = [*objects_below(state.address)]
+            remove_objects(own if len(own) == 1 else [one for one in own if one.name != BEGUN])
 
     def check_new(self, begun: Begun, path: str) -> None:
-        """See `Home`. The number of the run is in its name, so there is no other."""
-        if not (begun.staging / path).is_file():
-            raise DatasetError(f"the part {path} is not in {begun.staging}.")
+        """See `Home`. The number of the run is in its name, so there is no other; whoever wrote it was told that the
+        store has it."""
 
     def make_versions(self, begun: Begun, staged: Staged) -> dict[DeltaFolder, int]:
         """See `Home`. A version follows whatever others left, and has what is to count and nothing else."""
         with self._faults():
-            self._check_alone()
-            files = {local(begun.staging) / path: self.root / path for path in staged.added}
-            state = local(begun.state)
-            for path in (path for path in state.rglob("*") if path.is_file()):
-                files[path] = self.root / STATE / begun.run / path.relative_to(state).as_posix()
-            self._has_brought = True
-            put_files(files)
             wanted = in_folders(self.root, staged.every)
             changed = {*in_folders(self.root, (*staged.added.values(), *staged.removed))}
             if begun.previous is None:
@@ -113,6 +96,7 @@ class StoreHome:
                 put_text(self.root / MANIFEST, text, self._manifest)
             except NameTaken as error:
                 raise self._busy() from error
+        self._has_decided = True
 
     def tidy(self, begun: Begun, changed: Iterable[DeltaFolder]) -> None:
         """See `Home`. States of earlier numbers are nobody's any more: who has one of them comes second."""
@@ -181,9 +165,27 @@ class StoreHome:
 
     def _check_alone(self) -> None:
         """DatasetBusy where the manifest is another one than at the beginning."""
-        now = object_at((self.root / MANIFEST).address)
-        if (None if now is None else now.state.tag) != (None if self._manifest is None else self._manifest.state.tag):
+        if self._is_other():
             raise self._busy()
+
+    def _is_other(self) -> bool:
+        now = object_at((self.root / MANIFEST).address)
+        return (None if now is None else now.state.tag) != (
+            None if self._manifest is None else self._manifest.state.tag
+        )
+
+    @contextmanager
+    def _came_first(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if not isinstance(error, DatasetBusy) and not self._has_decided:
+                is_other = False
+                with suppress(OSError):
+                    is_other = self._is_other()
+                if is_other:
+                    raise self._busy() from error
+            raise
 
     def _busy(self) -> DatasetBusy:
         return DatasetBusy(

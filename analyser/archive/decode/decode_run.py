@@ -17,6 +17,7 @@ from analyser.archive.decode.decode_stage import (
     RESULTS_DDL,
     BrokerShare,
     DecodeJob,
+    Left,
     ShareFolder,
     decode_shares,
     result_of,
@@ -60,7 +61,7 @@ class Decoded(NamedTuple):
     """folders: of each share, the one more that reads the files of brokers among them. told: by the ranges of each
     file. errors: why a file could not be read to its end."""
 
-    folders: dict[int, FolderPath]
+    folders: dict[int, Left]
     told: dict[int, list[RangeStats]]
     errors: dict[int, str]
 
@@ -90,7 +91,7 @@ def decode_files(run: DecodeRun) -> Decoded:
             for name in map(names.__getitem__, odd):
                 ranges[name] = [Range(0, 0, ranges[name][-1].end)]
         for folder in folders.values():
-            remove_below(folder)
+            remove_below(folder.place)
     return Decoded({}, {}, {})
 
 
@@ -130,7 +131,7 @@ def _lost(plan: Plan, results: Iterable[ShareFolder]) -> dict[int, str]:
     return found
 
 
-def _told(folders: dict[int, FolderPath], results: Iterable[ShareFolder]) -> Decoded:
+def _told(folders: dict[int, Left], results: Iterable[ShareFolder]) -> Decoded:
     decoded = Decoded(folders, {}, {})
     for result in sorted(one for folder in results for one in folder.ranges):
         decoded.told.setdefault(result.file, []).append(result.told)
@@ -139,7 +140,7 @@ def _told(folders: dict[int, FolderPath], results: Iterable[ShareFolder]) -> Dec
     return decoded
 
 
-def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, FolderPath]:
+def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, Left]:
     from pyspark.sql.functions import col
 
     from analyser.archive.decode.source import FORMAT, JOBS
@@ -151,18 +152,18 @@ def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, Fold
         for part in ranges[file.source.name]
     ]
     jobs_path, job_path = run.work / "ranges.pickle", run.work / "decode.pickle"
-    put_value(jobs_path, jobs)
+    jobs_seal = put_value(jobs_path, jobs)
     paths = {file.number: file.path for file in run.plan.files}
     secrets = _with_secrets(run.plan)
     brokers = BrokerShare(options.shares, run.plan.broker_files(), goes_on=run.plan.had_broker_files)
     job = DecodeJob(run.work, paths, run.tables, _sendable(options.read), run.previous, secrets, brokers)
-    put_value(job_path, job)
-    packets = run.spark.read.format(FORMAT).option(JOBS, str(jobs_path)).load()
+    seal = put_value(job_path, job)
+    packets = run.spark.read.format(FORMAT).option(JOBS, jobs_seal).load()
     shares: DataFrame = packets.repartitionById(options.shares + with_broker_share, col("share"))
     rows = shares.sortWithinPartitions("share", "file", "range", "number")
     with seen_as(run.spark, STAGE):
-        done = rows.mapInArrow(partial(decode_shares, str(job_path)), RESULTS_DDL).collect()
-    return {row.share: folder_at(row.folder) for row in sorted(done)}
+        done = rows.mapInArrow(partial(decode_shares, seal), RESULTS_DDL).collect()
+    return {row.share: Left(folder_at(row.folder), row.result) for row in sorted(done)}
 
 
 def _with_secrets(plan: Plan) -> tuple[Source, ...]:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import feather
 
-from analyser.archive.dataset.handed import value_at
+from analyser.archive.dataset.handed import value_of
 from analyser.archive.dataset.kept import going_on_from, kept_table
 from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.archive.decode.chunks import Chunk
@@ -40,8 +40,8 @@ from analyser.rows.handed_over import HandedOver, batches_of
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import FLOW
 from analyser.storage.files import FilePath
-from analyser.storage.folders import FolderPath, folder_at
-from analyser.storage.handing import is_there, new_folder
+from analyser.storage.folders import FolderPath
+from analyser.storage.handing import is_there, new_folder, seal_of
 from analyser.storage.objects import ObjectPath
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch
 from dissectors.registry import dissectors
@@ -50,8 +50,8 @@ SETTLED_ROWS, OPEN_ROWS = "settled", "open"
 STATE_FILE, RESULT_FILE, FLOWS_FILE = "state.arrow", "result.pickle", "flows.arrow"
 # Whether a flow was over before its share's packets were, so that no later packet adds to it.
 ENDED = "_ended"
-RESULTS = pa.schema([("share", pa.int32()), ("folder", pa.string())])
-RESULTS_DDL = "share int, folder string"
+RESULTS = pa.schema([("share", pa.int32()), ("folder", pa.string()), ("result", pa.string())])
+RESULTS_DDL = "share int, folder string, result string"
 
 
 class BrokerShare(NamedTuple):
@@ -104,17 +104,25 @@ class ShareFolder:
     lost: tuple[int, str] | None = None
 
 
-def decode_shares(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decode all shares among the rows; one row for each (RESULTS)."""
-    job: DecodeJob = value_at(folder_at(job_path))
+class Left(NamedTuple):
+    """Where a task left a share, and the seal of its `ShareFolder`."""
+
+    place: FolderPath
+    result: str
+
+
+def decode_shares(job: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Decode all shares among the rows; one row for each (RESULTS). job: seal of a `DecodeJob`."""
+    told: DecodeJob = value_of(job)
     chunks = chain.from_iterable(map(from_batch, batches))
     for share, own in groupby(chunks, lambda chunk: chunk.share):
-        with going_on_from(job.previous):
-            folder = _decoded(job, share, own)
-        yield pa.RecordBatch.from_arrays([pa.array([share], pa.int32()), pa.array([str(folder)])], schema=RESULTS)
+        with going_on_from(told.previous):
+            left = _decoded(told, share, own)
+        columns = [pa.array([share], pa.int32()), pa.array([str(left.place)]), pa.array([left.result])]
+        yield pa.RecordBatch.from_arrays(columns, schema=RESULTS)
 
 
-def _decoded(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> FolderPath:
+def _decoded(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Left:
     """The folder of a share; of one whose bytes are lost it says no more than that. A task that is done again uses
     another one."""
     place = job.work / f"share-{share}-{uuid.uuid4().hex[:8]}"
@@ -124,13 +132,14 @@ def _decoded(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> FolderPath:
         except ObjectLost as lost:
             left = ShareFolder(share, False, {}, {}, lost=(lost.file, str(lost)))
             (folder / RESULT_FILE).write_bytes(pickle.dumps(left))
-    return place
+        result = (folder / RESULT_FILE).read_bytes()
+    return Left(place, seal_of(place / RESULT_FILE, result))
 
 
-def result_of(folder: FolderPath) -> ShareFolder:
-    """What the task of a share left."""
-    left: ShareFolder = value_at(folder / RESULT_FILE)
-    return left
+def result_of(left: Left) -> ShareFolder:
+    """What the task of a share left. OSError."""
+    result: ShareFolder = value_of(left.result)
+    return result
 
 
 def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk], folder: Path) -> None:

@@ -34,14 +34,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from analyser.archive.dataset.handed import value_at
+from analyser.archive.dataset.handed import value_of
 from analyser.archive.decode.packets import DDL, RangeJob, as_batches, range_chunks
 from analyser.archive.decode.stream import stream_of
 from analyser.archive.decode.table_reader import PACKETS, SourceOptions, TableReader, paths_in, sources_of
 from analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
 from analyser.capture import CaptureError
 from analyser.registry.tables import arrow_schema
-from analyser.storage.folders import folder_at
 
 FORMAT = "wirewitness"
 JOBS = "jobs"
@@ -73,7 +72,7 @@ class WirewitnessSource(DataSource):
 
     def reader(self, schema: Any) -> DataSourceReader:
         if JOBS in self.options:
-            return PacketReader(value_at(folder_at(self.options[JOBS])))
+            return PacketReader(value_of(self.options[JOBS]))
         asked = SourceOptions.of(self.options)
         return (
             PacketReader(_jobs(asked))

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analyser.archive.dataset.handed import table_at, value_at
+from analyser.archive.dataset.handed import table_at, value_of
 from analyser.archive.dataset.kept import going_on_from
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
@@ -35,7 +35,7 @@ from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.internal_records import decoded
 from analyser.rows.timeorder import FLOW, NO_FLOW
 from analyser.storage.files import FilePath, for_parquet
-from analyser.storage.folders import FolderPath, file_in, folder_at
+from analyser.storage.folders import FolderPath, file_in
 
 AMENDED_DDL = "made binary"
 _BATCH_ROWS = 1 << 15
@@ -46,7 +46,7 @@ _DUPLICATE = "duplicate_of"
 @dataclass(frozen=True, slots=True)
 class AmendJob:
     """What every task is told. changed: file with the flows that changed, sorted. topics: id -> name before and now.
-    again: FLOW of all connections that are told elsewhere. joins: file with what is told twice, None for nothing."""
+    again: FLOW of all connections that are told elsewhere. joins: seal of what is told twice, None for nothing."""
 
     root: FolderPath
     staging: FolderPath
@@ -54,7 +54,7 @@ class AmendJob:
     changed: FolderPath
     topics: Mapping[str, tuple[str | None, str | None]]
     again: pa.Array
-    joins: FolderPath | None = None
+    joins: str | None = None
 
 
 class Unit(NamedTuple):
@@ -87,19 +87,19 @@ def has_topics(table: str) -> bool:
     return {"topic", "topic_id"} <= set(TABLES[table].column_names())
 
 
-def amend_parts(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def amend_parts(job: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Amend the parts among the rows; one row for each that has rows to amend."""
     for batch in batches:
         for packed in batch.column("part").to_pylist():
-            with going_on_from(_job(job_path)[0].root):
-                amended = amend_part(job_path, Unit(*pickle.loads(packed)))
+            with going_on_from(_job(job)[0].root):
+                amended = amend_part(job, Unit(*pickle.loads(packed)))
             if amended is not None:
                 yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(amended)], pa.binary())], ["made"])
 
 
-def amend_part(job_path: str, unit: Unit) -> Amended | None:
-    """The parts that take this one's place; None when it stays."""
-    job, changed, joins = _job(job_path)
+def amend_part(seal: str, unit: Unit) -> Amended | None:
+    """The parts that take this one's place; None when it stays. seal: of an `AmendJob`."""
+    job, changed, joins = _job(seal)
     part, told = unit.part, None if joins is None else joins.of(made=unit.made)
     flows = changed.filter(differ(changed, facts_of(part.table))).combine_chunks()
     if unit.made:
@@ -128,9 +128,9 @@ def amended_name(part: Part, run: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _job(job_path: str) -> tuple[AmendJob, pa.Table, Telling | None]:
-    job: AmendJob = value_at(folder_at(job_path))
-    joins = None if job.joins is None else Telling(value_at(job.joins))
+def _job(seal: str) -> tuple[AmendJob, pa.Table, Telling | None]:
+    job: AmendJob = value_of(seal)
+    joins = None if job.joins is None else Telling(value_of(job.joins))
     return job, table_at(job.changed), joins
 
 

@@ -25,7 +25,7 @@ from analyser.registry.queries import distinct, literal, name_list, open_connect
 from analyser.registry.tables import arrow_schema
 from analyser.storage.files import let_reach
 from analyser.storage.folders import FolderPath
-from analyser.storage.handing import bytes_at, is_there, put_bytes, scratch_in
+from analyser.storage.handing import bytes_at, put_bytes, scratch_in, those_there
 
 if TYPE_CHECKING:
     import duckdb
@@ -83,7 +83,7 @@ def put_together(
     with scratch_in(work) as scratch, closing(open_connection(scratch, [work.resolve()])) as con:
         let_reach(con, [work])
         for table in NAMED_BY:
-            _view(con, table, [path for folder in shares if is_there(path := folder / f"{table}.parquet")])
+            _view(con, table, those_there(folder / f"{table}.parquet" for folder in shares))
         topics = topic_names(distinct(con, TOPICS, NAMED_BY[TOPICS]))
         clusters = cluster_of_flows(pa.concat_tables(flows), distinct(con, BROKERS, NAMED_BY[BROKERS]))
     for folder, own in zip(shares, flows, strict=True):

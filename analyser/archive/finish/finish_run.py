@@ -17,7 +17,7 @@ import pyarrow as pa
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.handed import put_table, put_value, table_at
 from analyser.archive.dataset.part import Part
-from analyser.archive.decode.decode_stage import FLOWS_FILE, result_of
+from analyser.archive.decode.decode_stage import FLOWS_FILE, Left, result_of
 from analyser.archive.finish.amend import AMENDED_DDL, Amended, AmendJob, Unit, amend_parts, facts_of, has_topics
 from analyser.archive.finish.common import read_common
 from analyser.archive.finish.finish_stage import (
@@ -36,7 +36,7 @@ from analyser.context.stages import STAGES
 from analyser.rows.fields import row_fields
 from analyser.rows.timeorder import FLOW
 from analyser.storage.folders import FolderPath
-from analyser.storage.handing import is_there
+from analyser.storage.handing import those_there
 from analyser.tables.build import duplicate_flows
 from dissectors.registry import dissectors
 
@@ -52,7 +52,7 @@ class FinishRun(NamedTuple):
 
     spark: SparkSession
     change: Change
-    folders: Mapping[int, FolderPath]
+    folders: Mapping[int, Left]
     enable: tuple[str, ...]
     work: FolderPath
 
@@ -63,7 +63,7 @@ def finish_tables(run: FinishRun) -> str | None:
     change = run.change
     change.remove(*(part for part in change.parts() if part.provisional))
     made = _made(run)
-    joins = find_joins(change, made, run.folders, read_common(change.state).logs, run.work)
+    joins = find_joins(change, made, [*run.folders], read_common(change.state).logs, run.work)
     if change.previous_state is not None or joins is not None:
         made = _amended(run, made, joins)
     change.add(*made)
@@ -72,15 +72,15 @@ def finish_tables(run: FinishRun) -> str | None:
 
 def _made(run: FinishRun) -> list[Part]:
     """The parts of the rows of this run."""
-    change, job_path = run.change, run.work / "finish.pickle"
+    change = run.change
     job = FinishJob(change.staging, change.run, run.folders, change.previous_state, change.state, run.enable)
-    put_value(job_path, job)
+    seal = put_value(run.work / "finish.pickle", job)
     units = _units(run)
     tasks = tasks_for(run.spark, len(units))
     rows = run.spark.createDataFrame(
         [(task, *unit) for task, unit in dealt(units, tasks)], "task int, share int, name string"
     )
-    done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(finish_units, str(job_path)), DONE_DDL)
+    done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(finish_units, seal), DONE_DDL)
     with seen_as(run.spark, STAGE):
         return [part for row in done.collect() for part in pickle.loads(row.parts)]
 
@@ -88,7 +88,7 @@ def _made(run: FinishRun) -> list[Part]:
 def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part]:
     """Parts of earlier runs that have rows to amend are replaced; those of this one as they are to count."""
     change = run.change
-    told = [path for folder in run.folders.values() if is_there(path := folder / CHANGED_FILE)]
+    told = those_there(left.place / CHANGED_FILE for left in run.folders.values())
     flows, topics = pa.concat_tables([NO_CHANGES, *map(table_at, told)]), _renamed(change)
     names = {*_tables(run.enable)}
     by_joins = set() if joins is None else names
@@ -99,19 +99,17 @@ def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part
     units |= {Unit(part, made=True): part.bytes for part in made if part.table in by_joins}
     if not units:
         return made
-    changed_path, job_path, joins_path = (run.work / name for name in (CHANGED_FILE, "amend.pickle", "joins.pickle"))
+    changed_path = run.work / CHANGED_FILE
     put_table(changed_path, flows.sort_by(FLOW))
-    if joins is not None:
-        put_value(joins_path, joins)
     again = _again(run, joins)
-    told_twice = None if joins is None else joins_path
+    told_twice = None if joins is None else put_value(run.work / "joins.pickle", joins)
     job = AmendJob(change.root, change.staging, change.run, changed_path, topics, again, told_twice)
-    put_value(job_path, job)
+    seal = put_value(run.work / "amend.pickle", job)
     tasks = tasks_for(run.spark, len(units))
     rows = run.spark.createDataFrame(
         [(task, pickle.dumps(tuple(unit))) for task, unit in dealt(units, tasks)], "task int, part binary"
     )
-    done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(amend_parts, str(job_path)), AMENDED_DDL)
+    done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(amend_parts, seal), AMENDED_DDL)
     counting = dict.fromkeys(made)
     with seen_as(run.spark, AMENDING):
         answers = done.collect()
@@ -119,6 +117,7 @@ def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part
         amended: Amended = pickle.loads(row.made)
         if amended.old in counting:
             del counting[amended.old]
+            change.leave_out(amended.old)
             counting |= dict.fromkeys(amended.new)
             continue
         change.remove(amended.old)
@@ -128,7 +127,7 @@ def _amended(run: FinishRun, made: list[Part], joins: Joins | None) -> list[Part
 
 def _again(run: FinishRun, joins: Joins | None) -> pa.Array:
     """FLOW of all connections that are told elsewhere: seen at a second point, or by a request log, too."""
-    found = [duplicate_flows(table_at(folder / FLOWS_FILE)) for folder in run.folders.values()]
+    found = [duplicate_flows(table_at(left.place / FLOWS_FILE)) for left in run.folders.values()]
     found += [] if joins is None else joins.copies.column(FLOW).chunks
     return pa.chunked_array(found, pa.int64()).combine_chunks()
 
@@ -152,9 +151,9 @@ def _tables(enable: tuple[str, ...]) -> Iterable[str]:
 def _units(run: FinishRun) -> Counter[tuple[int, str]]:
     """Share and table -> about how many rows there are to make."""
     units: Counter[tuple[int, str]] = Counter()
-    for share, folder in run.folders.items():
+    for share, left in run.folders.items():
         units[share, FLOWS] = 1
-        result = result_of(folder)
+        result = result_of(left)
         for tables in (result.settled, result.open):
             for table, rows in tables.items():
                 units[share, table] += 1 + rows.rows

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyser.archive.dataset.handed import put_table, table_at, value_at
+from analyser.archive.dataset.handed import put_table, table_at, value_of
 from analyser.archive.dataset.kept import going_on_from, kept_table
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
@@ -25,6 +25,7 @@ from analyser.archive.decode.decode_stage import (
     FLOWS_FILE,
     OPEN_ROWS,
     SETTLED_ROWS,
+    Left,
     ShareFolder,
     result_of,
     share_name,
@@ -34,7 +35,7 @@ from analyser.archive.finish.owners_kept import kept_owners
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.handed_over import batches_of
 from analyser.rows.timeorder import FLOW
-from analyser.storage.folders import FolderPath, folder_at
+from analyser.storage.folders import FolderPath
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
 from analyser.tables.flow_owners import with_owners
 from dissectors.registry import dissectors
@@ -67,27 +68,27 @@ class FinishJob:
 
     staging: FolderPath
     run: str
-    folders: Mapping[int, FolderPath]
+    folders: Mapping[int, Left]
     previous: FolderPath | None
     state: FolderPath
     enable: tuple[str, ...]
 
 
-def finish_units(job_path: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def finish_units(job: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Make the tables that the rows name (share, table); one row for each (DONE)."""
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ("share", "name"))
         for share, table in zip(*columns, strict=True):
-            with going_on_from(_job(job_path).previous):
-                made = pickle.dumps(finish_table(job_path, share, table))
+            with going_on_from(_job(job).previous):
+                made = pickle.dumps(finish_table(job, share, table))
             yield pa.RecordBatch.from_arrays(
                 [pa.array([share], pa.int32()), pa.array([table]), pa.array([made], pa.binary())], schema=DONE
             )
 
 
-def finish_table(job_path: str, share: int, table: str) -> list[Part]:
-    """The parts of one table and share."""
-    known = _known(job_path, share)
+def finish_table(job: str, share: int, table: str) -> list[Part]:
+    """The parts of one table and share. job: seal of a `FinishJob`."""
+    known = _known(job, share)
     # Readers take names for the order in which rows of one connection and time came.
     settled, still_open = (f"{known.job.run}-{share:04d}-{suffix}" for suffix in ("1settled", "2open"))
     if table == FLOWS:
@@ -117,22 +118,23 @@ class _Known(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def _job(job_path: str) -> FinishJob:
-    job: FinishJob = value_at(folder_at(job_path))
+def _job(seal: str) -> FinishJob:
+    job: FinishJob = value_of(seal)
     return job
 
 
 @lru_cache(maxsize=2)
-def _known(job_path: str, share: int) -> _Known:
-    job = _job(job_path)
+def _known(seal: str, share: int) -> _Known:
+    job = _job(seal)
+    place = job.folders[share].place
     common = read_common(job.state)
     folder = result_of(job.folders[share])
-    flows = table_at(job.folders[share] / FLOWS_FILE)
+    flows = table_at(place / FLOWS_FILE)
     flows = with_ends(with_first_packets(flows, common.files, common.logs), common.last_ns)
     flows, _ = with_owners(flows, [kept_owners(job.state)], None)
-    clusters = table_at(job.folders[share] / KNOWN_FILE).column(CLUSTER).combine_chunks()
+    clusters = table_at(place / KNOWN_FILE).column(CLUSTER).combine_chunks()
     lookups = Lookups(flows, clusters, common.topics, common.files, dissectors(job.enable), common.logs)
-    return _Known(job, job.folders[share], folder, lookups, duplicate_flows(flows))
+    return _Known(job, place, folder, lookups, duplicate_flows(flows))
 
 
 def _finish_flows(known: _Known, share: int, settled: str, still_open: str) -> list[Part]:
@@ -145,7 +147,7 @@ def _finish_flows(known: _Known, share: int, settled: str, still_open: str) -> l
     new = over
     if job.previous is not None and known.folder.goes_on:
         before = kept_table(job.previous / share_name(share) / FLOWS_FILE, facts.schema)
-        put_table(job.folders[share] / CHANGED_FILE, changed_facts(facts, before))
+        put_table(known.place / CHANGED_FILE, changed_facts(facts, before))
         written = before.filter(before.column(SETTLED)).column(FLOW)
         new = pc.and_not(over, pc.is_in(flows.column(FLOW), written.combine_chunks()))
     rows = flows.filter(new).to_batches()

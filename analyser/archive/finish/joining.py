@@ -7,7 +7,7 @@ knows what its parts were made with. All requests of connections that both tell 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ class Joins:
 
 
 def find_joins(
-    change: Change, made: Sequence[Part], shares: Mapping[int, FolderPath], logs: frozenset[int], work: FolderPath
+    change: Change, made: Sequence[Part], shares: Iterable[int], logs: frozenset[int], work: FolderPath
 ) -> Joins | None:
     """What is told twice in the parts that count now and those made in this run; None where nothing is or was."""
     there = {part.table for part in (*change.every_part(), *made)}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from analyser.archive.dataset.change import Change
@@ -29,7 +28,7 @@ class ArchiveOptions:
     tables: None for all. shares: into how many the connections are dealt; each is decoded by one task at a time.
     range_bytes: larger files are read in ranges of about this size. inline: payloads travel with the packets, for
     workers that do not see the files under the same paths. rebuild: begin with nothing. intake: which captures are
-    taken now. scratch: where a run stages a dataset in a store, as `StoreHome` has it.
+    taken now.
     """
 
     read: ReadOptions = field(default_factory=ReadOptions)
@@ -39,7 +38,6 @@ class ArchiveOptions:
     inline: bool = False
     rebuild: bool = False
     intake: Intake = field(default_factory=Intake)
-    scratch: Path | None = None
 
 
 def options_as_before(options: ArchiveOptions, change: Change) -> ArchiveOptions:

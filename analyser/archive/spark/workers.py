@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from analyser.storage.folders import FolderPath, folder_at
-from analyser.storage.handing import bytes_at, put_bytes
+from analyser.storage.folders import FolderPath
+from analyser.storage.handing import put_sealed, remove_file, sealed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,21 +78,22 @@ class OnSpark:
         if not units:
             return []
         path = self.folder / f"work-{uuid.uuid4().hex}.pickle"
-        put_bytes(path, pickle.dumps((work, [*units])))
+        seal = put_sealed(path, pickle.dumps((work, [*units])))
         count = len(units)
         with seen_as(self.spark, stage):
-            rows = self.spark.range(0, count, 1, count).mapInArrow(_Working(str(path)), _TOLD_DDL).collect()
+            rows = self.spark.range(0, count, 1, count).mapInArrow(_Working(seal), _TOLD_DDL).collect()
+        remove_file(path)
         return [pickle.loads(row.told) for row in sorted(rows, key=lambda row: row.number)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Working:
-    """A task. path: of the work and its units."""
+    """A task. seal: of the work and its units."""
 
-    path: str
+    seal: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        work, units = pickle.loads(bytes_at(folder_at(self.path)))
+        work, units = pickle.loads(sealed(self.seal))
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 told: Any = pickle.dumps(work(units[number]))

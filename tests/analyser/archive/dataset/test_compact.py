@@ -94,11 +94,10 @@ def test_the_rows_and_their_order_stay(tmp_path: Path) -> None:
         before = {name: dataset.arrow(name) for name in dataset.tables()}
     with Change.begin(root) as change:
         merges = plan_merges(change.parts(), whole=True)
-        work = change.work
         locations = {one.path: change.location(one) for one in change.parts()}
         for merge in merges:
             change.remove(*merge.parts)
-            change.add(*merge_parts(MergeJob(change.staging, change.run, merges, locations, work), merge))
+            change.add(*merge_parts(MergeJob(change.staging, change.run, merges, locations, change.work), merge))
         change.commit(())
     dataset_after = Dataset.open(root)
     assert max(pinned.parts for pinned in dataset_after.manifest.tables.values()) <= 2

@@ -16,10 +16,11 @@ MIB = 1 << 20
 # What a worker process does for one share: chunks as they come, raw rows, parts. It tells its peak memory in KiB: VmHWM
 # is that of this program alone, ru_maxrss would count the process that started it.
 PROGRAM = """
-import pickle, sys
+import sys
 from pathlib import Path
 from analyser.archive.finish.common import put_together, write_common
-from analyser.archive.decode.decode_stage import DecodeJob, decode_share
+from analyser.archive.dataset.handed import put_value
+from analyser.archive.decode.decode_stage import RESULT_FILE, DecodeJob, Left, decode_share
 from analyser.archive.finish.finish_stage import FinishJob, finish_table
 from analyser.archive.dataset.manifest import InputFile
 from analyser.archive.decode.packets import RangeJob, range_chunks
@@ -27,6 +28,7 @@ from analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
 from analyser.capture import Source
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES
+from analyser.storage.handing import seal_of
 
 folder, path = Path(sys.argv[1]), Path(sys.argv[2])
 source = Source(str(path), path)
@@ -38,9 +40,11 @@ state = folder / "state"
 state.mkdir()
 files = [InputFile(str(path), "", path.stat().st_size, 0, None, None, "read", None, "000001")]
 write_common(put_together([share], files, folder, {}), state)
-(folder / "job").write_bytes(pickle.dumps(FinishJob(folder / "parts", "000001", {0: share}, None, state, ())))
+result = share / RESULT_FILE
+left = {0: Left(share, seal_of(result, result.read_bytes()))}
+job = put_value(folder / "job", FinishJob(folder / "parts", "000001", left, None, state, ()))
 tables = ("flows", "messages", "exchanges")
-rows = sum(part.rows for table in tables for part in finish_table(str(folder / "job"), 0, table))
+rows = sum(part.rows for table in tables for part in finish_table(job, 0, table))
 status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
 print(rows, int(status["VmHWM"].split()[0]))
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow import feather
 
+from analyser.archive.dataset.handed import put_value
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
 from analyser.archive.finish.amend import AmendJob, Unit, amend_part
@@ -90,7 +90,7 @@ def test_amended_rows_are_those_of_a_full_run(name: str, tmp_path: Path) -> None
     feather.write_feather(changed_facts(facts(now), facts(then)), str(work / "changed"))
     names = {one: (None, topics[one]) for one in topics}
     again = duplicate_flows(now.flows)
-    (work / "job").write_bytes(pickle.dumps(AmendJob(tmp_path, tmp_path, "000002", work / "changed", names, again)))
+    job = put_value(work / "job", AmendJob(tmp_path, tmp_path, "000002", work / "changed", names, again))
     for table in read.store.tables:
         parts = [
             part
@@ -99,7 +99,7 @@ def test_amended_rows_are_those_of_a_full_run(name: str, tmp_path: Path) -> None
         ]
         made: list[Part] = []
         for part in parts:
-            amended = amend_part(str(work / "job"), Unit(part))
+            amended = amend_part(job, Unit(part))
             made += [part] if amended is None else amended.new
         for hidden in (False, True):
             files = (rows_of_part(table, tmp_path / part.path) for part in made if part.is_hidden() == hidden)
@@ -122,13 +122,11 @@ def test_what_did_not_change_is_not_touched(tmp_path: Path) -> None:
     )
     feather.write_feather(changed_facts(facts(now), facts(then)), str(tmp_path / "changed"))
     again = duplicate_flows(now.flows)
-    (tmp_path / "job").write_bytes(
-        pickle.dumps(AmendJob(tmp_path, tmp_path, "000002", tmp_path / "changed", {}, again))
-    )
+    job = put_value(tmp_path / "job", AmendJob(tmp_path, tmp_path, "000002", tmp_path / "changed", {}, again))
     batches = [*rows(read, "exchanges", then, hidden=False), *rows(read, "exchanges", then, hidden=True)]
     for key in [first, *others]:
         own = [batch.filter(pc.equal(batch.column(FLOW), key)) for batch in batches]
         for part in write_parts("exchanges", own, tmp_path, f"000001-{key}"):
-            assert (amend_part(str(tmp_path / "job"), Unit(part)) is not None) == (key == first)
+            assert (amend_part(job, Unit(part)) is not None) == (key == first)
     for part in write_parts("expert_infos", rows(read, "expert_infos", then, hidden=False), tmp_path, "000001"):
-        assert amend_part(str(tmp_path / "job"), Unit(part)) is None  # it has no ports
+        assert amend_part(job, Unit(part)) is None  # it has no ports
