@@ -139,6 +139,8 @@ def test_a_file_that_was_read_in_part() -> None:
     [
         pytest.param("An exception was thrown:\nTraceback\n  File x\nOSError: [Errno 28] No space left on device\n",
                      "OSError: [Errno 28] No space left on device", id="of a worker"),
+        pytest.param("An error occurred while calling o1.run.\n: org.x.SparkException: a worker was lost\n\tat x.Y",
+                     "org.x.SparkException: a worker was lost", id="of Java"),
         pytest.param("Job aborted\nsomething else", "Job aborted", id="of Spark"),
         pytest.param("", "no reason given", id="nothing"),
     ],

@@ -42,17 +42,18 @@ class JobFailed(Exception):
 def spark_faults() -> Iterator[None]:
     """Raises NotInstalled at the start, JobFailed for what Spark raises in the block."""
     try:
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
     except ImportError as error:
         raise NotInstalled(f"archives need PySpark and what goes with it; {how_to_install('archive')}") from error
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:  # the latter where PySpark has no type of it: a worker was lost
         raise JobFailed(cause_of(str(error))) from error
 
 
 def cause_of(text: str) -> str:
     """The line of a trace that says what happened."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.removeprefix(": ").strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if _NAMED_ERROR.match(line)]
     return telling[-1] if telling else (lines or ["no reason given"])[0]
