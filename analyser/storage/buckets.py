@@ -39,6 +39,18 @@ def read(address: Address, state: ObjectState, start: int, end: int) -> memoryvi
         raise os_error(error, str(address), address.scheme) from None
 
 
+def whole(address: Address) -> bytes:
+    """See `Store`."""
+    try:
+        return bytes(library().get(store_of(address), address.key).bytes())
+    except FileNotFoundError:
+        raise FileNotFoundError(errno.ENOENT, "no such object", str(address)) from None
+    except OSError:
+        raise
+    except Exception as error:
+        raise os_error(error, str(address), address.scheme) from None
+
+
 def below(address: Address, denied: Callable[[Address], None]) -> Iterator[tuple[Address, ObjectState]]:
     """See `Store`: a bucket has no folders, so none is denied."""
     _ = denied

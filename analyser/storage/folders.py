@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from analyser.storage.address import Address, address_of, local_path
 from analyser.storage.files import FilePath
-from analyser.storage.objects import ObjectPath, object_at
+from analyser.storage.objects import ObjectPath, bytes_of, object_at
 from analyser.strange_files import text_of
 
 
@@ -69,7 +69,4 @@ def file_in(path: FolderPath) -> FilePath:
 
 def text_at(path: FolderPath) -> str:
     """The text of a file, UTF-8. OSError; UnicodeDecodeError."""
-    if isinstance(path, StorePath):
-        found = path.file()
-        return bytes(found.read(0, found.state.st_size)).decode()
-    return text_of(path)
+    return bytes_of(path.address).decode() if isinstance(path, StorePath) else text_of(path)

@@ -20,7 +20,7 @@ from types import TracebackType
 
 from analyser.own_files import TemporaryFolder
 from analyser.storage.folders import FolderPath, StorePath, folder_at
-from analyser.storage.objects import ObjectPath, objects_below
+from analyser.storage.objects import ObjectPath, bytes_of, objects_below
 from analyser.storage.writing import copy_objects, put_data, put_files, remove_objects
 
 _AT_A_TIME = 16
@@ -128,10 +128,7 @@ def sealed(seal: str) -> bytes:
 
 def bytes_at(path: FolderPath) -> bytes:
     """What a file holds. OSError."""
-    if isinstance(path, StorePath):
-        found = path.file()
-        return bytes(found.read(0, found.state.st_size))
-    return path.read_bytes()
+    return bytes_of(path.address) if isinstance(path, StorePath) else path.read_bytes()
 
 
 def is_there(path: FolderPath) -> bool:

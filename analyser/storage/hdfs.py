@@ -55,6 +55,14 @@ def read(address: Address, state: ObjectState, start: int, end: int) -> memoryvi
         raise os_error(error, str(address)) from None
 
 
+def whole(address: Address) -> bytes:
+    """See `Store`."""
+    state = state_at(address)
+    if state is None:
+        raise FileNotFoundError(errno.ENOENT, "no such object", str(address))
+    return bytes(read(address, state, 0, state.st_size)) if state.st_size else b""
+
+
 def below(address: Address, denied: Callable[[Address], None]) -> Iterator[tuple[Address, ObjectState]]:
     """See `Store`. Folder by folder, since one that may not be looked into would end a list of all."""
     client, top = client_of(address), address.key.strip("/")

@@ -76,6 +76,11 @@ def object_at(address: Address) -> ObjectPath | None:
     return None if state is None else ObjectPath(address, state)
 
 
+def bytes_of(address: Address) -> bytes:
+    """All that the object holds which has this address now. FileNotFoundError; OSError."""
+    return _store(address).whole(address)
+
+
 def objects_below(address: Address, denied: Callable[[Address], None] = lambda _: None) -> Iterator[ObjectPath]:
     """The objects whose keys begin with this address and a slash, as the store lists them. OSError.
 

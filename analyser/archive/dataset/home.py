@@ -71,7 +71,7 @@ class Home(Protocol):
         """The manifest becomes this text, at once."""
         ...
 
-    def tidy(self, begun: Begun, changed: Iterable[DeltaFolder]) -> None:
+    def tidy(self, begun: Begun, changed: Mapping[DeltaFolder, int]) -> None:
         """What does not count any more goes; where that fails it is in nobody's way, and the next run tries again."""
         ...
 
@@ -143,7 +143,7 @@ class FolderHome:
         """See `Home`."""
         write_synced(self.root / MANIFEST, text, local(begun.staging) / MANIFEST)
 
-    def tidy(self, begun: Begun, changed: Iterable[DeltaFolder]) -> None:
+    def tidy(self, begun: Begun, changed: Mapping[DeltaFolder, int]) -> None:
         """See `Home`."""
         with suppress(OSError):
             for path in (*self._gone, *([] if begun.previous_state is None else [local(begun.previous_state)])):

@@ -13,7 +13,7 @@ import json
 import os
 import socket
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
@@ -98,15 +98,16 @@ class StoreHome:
                 raise self._busy() from error
         self._has_decided = True
 
-    def tidy(self, begun: Begun, changed: Iterable[DeltaFolder]) -> None:
+    def tidy(self, begun: Begun, changed: Mapping[DeltaFolder, int]) -> None:
         """See `Home`. States of earlier numbers are nobody's any more: who has one of them comes second."""
         with suppress(OSError):
             below = (self.root / STATE).address
             own = int(begun.run)
             remove_objects(one for one in objects_below(below) if _number(one, below) < own)
-        for folder in changed:
-            with suppress(OSError, DatasetError):
-                folder.vacuum()
+        for folder, version in changed.items():
+            if version:  # a first one leaves no other behind
+                with suppress(OSError, DatasetError):
+                    folder.vacuum()
 
     def _version(self, folder: DeltaFolder, wanted: set[Part], run: str) -> int:
         """A version that has these parts and no others."""
