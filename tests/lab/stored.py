@@ -16,6 +16,14 @@ from analyser.storage.address import address_of
 from analyser.storage.stores import store_of
 from tests.lab.s3_server import KEY_ID, SECRET
 
+# What is asked of datasets wherever they lie, DATASET being the place.
+QUESTIONS = (
+    ("analyse", "DATASET", "--format", "json"),
+    ("table", "exchanges", "DATASET", "--format", "csv", "--from", "2026-11-20T11:24:00"),
+    ("query", "DATASET", "select protocol, count(*) from messages group by all order by all", "--format", "csv"),
+    ("groups", "DATASET"),
+)
+
 
 def put(key: str, content: bytes, bucket: str = "captures") -> str:
     """Upload an object, in several parts where it is large; its address."""

@@ -19,7 +19,7 @@ from analyser.storage.objects import ObjectPath, object_at, objects_below
 from tests.conftest import SAMPLES
 from tests.lab.hdfs_server import OWNER, HdfsServer
 from tests.lab.in_hdfs import client, put, put_folder
-from tests.lab.stored import wirewitness
+from tests.lab.stored import QUESTIONS, wirewitness
 from tests.support.archived import differences
 from tests.support.datasets import make_dataset
 from tests.support.rotated import rotated
@@ -175,16 +175,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.cases
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("analyse", "DATASET", "--format", "json"),
-        ("table", "exchanges", "DATASET", "--format", "csv", "--from", "2026-11-20T11:24:00"),
-        ("query", "DATASET", "select protocol, count(*) from messages group by all order by all", "--format", "csv"),
-        ("groups", "DATASET"),
-    ],
-    ids=lambda command: command[0],
-)
+@pytest.mark.parametrize("command", QUESTIONS, ids=lambda command: command[0])
 def test_a_dataset_answers_as_on_this_machine(hdfs: HdfsServer, dataset: Path, command: tuple[str, ...]) -> None:
     there = f"{hdfs.address}/datasets/traffic"
     if not client(hdfs).glob_status("/datasets/traffic/wirewitness.json"):

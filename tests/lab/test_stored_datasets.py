@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 
 from tests.conftest import SAMPLES
 from tests.lab.s3_server import S3Server
-from tests.lab.stored import put, wirewitness
+from tests.lab.stored import QUESTIONS, put, wirewitness
 from tests.support.browser import dashboard, person
 from tests.support.datasets import make_dataset
 from tests.support.faulty_front import Fault, Request, faulty_front
@@ -42,16 +42,7 @@ def same(stored: subprocess.CompletedProcess[str], here: subprocess.CompletedPro
     assert stored.returncode == 0
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("analyse", "DATASET", "--format", "json"),
-        ("table", "exchanges", "DATASET", "--format", "csv", "--from", "2026-11-20T11:24:00"),
-        ("query", "DATASET", "select protocol, count(*) from messages group by all order by all", "--format", "csv"),
-        ("groups", "DATASET"),
-    ],
-    ids=lambda command: command[0],
-)
+@pytest.mark.parametrize("command", QUESTIONS, ids=lambda command: command[0])
 def test_it_answers_as_the_same_files_on_this_machine(stored: str, dataset: Path, command: tuple[str, ...]) -> None:
     there = wirewitness(*(stored if word == "DATASET" else word for word in command))
     same(there, wirewitness(*(str(dataset) if word == "DATASET" else word for word in command)), dataset)
