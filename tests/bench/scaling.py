@@ -98,6 +98,10 @@ def lines_of(runs: Sequence[Ran], part: float) -> list[str]:
         "|---|" + "--:|" * len(runs),
         *(_row(name, [run.stages_s.get(name, 0) for run in runs]) for name in names),
         _row("all", [run.seconds for run in runs]),
+    ]
+    if len({run.mb for run in runs}) < 2 or len({run.cores for run in runs}) < 2:
+        return [*lines, "", "One size, or one number of workers, says nothing of others: no model."]
+    lines += [
         "",
         "Fitted, cores as fast as a whole processor: `fixed + per GB * GB + (work + work per GB * GB) / cores`.",
         "",

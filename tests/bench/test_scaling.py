@@ -71,6 +71,12 @@ def test_what_is_printed_has_every_stage_and_what_follows() -> None:
     assert lines[-1] == "From one core to two, start not counted: 1.98 x."
 
 
+def test_of_one_size_nothing_is_said_of_others() -> None:
+    lines = lines_of([Ran(cores, 40.0, {START: 5.0, DRIVER: 1.0, "decoding": 80 / cores}) for cores in (1, 2)], 0.2)
+    assert lines[-1].endswith("no model.")
+    assert not any("TB" in line for line in lines)
+
+
 @pytest.mark.skipif(bool(why_not()), reason=f"no shares of processors: {why_not()}")
 def test_what_runs_in_a_share_takes_no_more() -> None:
     script = (
