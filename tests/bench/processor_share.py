@@ -10,6 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 # Version 1 has a folder for each controller, version 2 one for all; both are looked for, since hosts have either.
@@ -19,13 +20,19 @@ _GONE_S = 10
 _ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 
+@cache
 def why_not() -> str:
-    """Why there are no such groups here; empty where there are."""
+    """Why there are no such groups here; empty where there are. A group is made to see: in containers what is mounted
+    there may be read-only, for root too."""
     if os.geteuid():
         return "control groups need root"
-    if (_V1 / "cpu.cfs_quota_us").exists() or "cpu" in _controllers():
-        return ""
-    return "the kernel gives no control group of processors"
+    if not ((_V1 / "cpu.cfs_quota_us").exists() or "cpu" in _controllers()):
+        return "the kernel gives no control group of processors"
+    try:
+        with processor_share(f"wirewitness-probe-{os.getpid()}", 1):
+            return ""
+    except OSError as error:
+        return f"no control group can be made: {error.strerror}"
 
 
 @contextlib.contextmanager

@@ -1,14 +1,14 @@
 """What Spark's log of events says of its jobs and tasks.
 
-In: files of events, one JSON object a line. Out: jobs with the stage of the archive that their description names, the
-time that they took, and how much of it was work of tasks.
+In: files of events, one JSON object a line. Out: jobs with the stage of the archive that their description names and
+the time that they took, and what all tasks shuffled.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,42 +17,30 @@ _DESCRIPTION = "spark.job.description"
 
 @dataclass
 class Job:
-    """A job. Times in seconds since the epoch; work_s: of all tasks together; longest_s: of the longest."""
+    """A job. Times in seconds since the epoch."""
 
     name: str
     begun_s: float
     ended_s: float = 0.0
-    tasks_s: list[float] = field(default_factory=list)
-
-    @property
-    def work_s(self) -> float:
-        """Of all tasks together."""
-        return sum(self.tasks_s)
 
 
 def jobs_of(logs: Iterable[Path]) -> list[Job]:
     """Jobs in the order in which they began, those without an end left out."""
     jobs: dict[int, Job] = {}
-    job_of_stage: dict[int, int] = {}
     for path in logs:
         with path.open(encoding="utf-8") as lines:
             for line in lines:
-                _taken(json.loads(line), jobs, job_of_stage)
+                _taken(json.loads(line), jobs)
     return sorted((job for job in jobs.values() if job.ended_s), key=lambda job: job.begun_s)
 
 
-def _taken(event: dict[str, Any], jobs: dict[int, Job], job_of_stage: dict[int, int]) -> None:
+def _taken(event: dict[str, Any], jobs: dict[int, Job]) -> None:
     kind = event["Event"].removeprefix("SparkListener")
     if kind == "JobStart":
         name = (event.get("Properties") or {}).get(_DESCRIPTION, "")
         jobs[event["Job ID"]] = Job(name, event["Submission Time"] / 1e3)
-        job_of_stage.update(dict.fromkeys(event["Stage IDs"], event["Job ID"]))
     elif kind == "JobEnd":
         jobs[event["Job ID"]].ended_s = event["Completion Time"] / 1e3
-    elif kind == "TaskEnd" and event["Stage ID"] in job_of_stage:
-        task = event["Task Info"]
-        taken_s = (task["Finish Time"] - task["Launch Time"]) / 1e3
-        jobs[job_of_stage[event["Stage ID"]]].tasks_s.append(taken_s)
 
 
 def together_s(jobs: Sequence[Job]) -> float:

@@ -31,26 +31,23 @@ def test_no_figure_is_below_zero_and_the_worst_run_is_told() -> None:
     assert 0.04 < found.worst < 0.06
 
 
-def test_jobs_have_the_tasks_of_their_stages(tmp_path: Path) -> None:
-    def task(stage: int, begun_ms: int, ended_ms: int) -> dict[str, object]:
-        return {"Event": "SparkListenerTaskEnd", "Stage ID": stage,
-                "Task Info": {"Launch Time": begun_ms, "Finish Time": ended_ms}}  # fmt: skip
-
-    def begun(job: int, name: str, at_ms: int, *stages: int) -> dict[str, object]:
-        return {"Event": "SparkListenerJobStart", "Job ID": job, "Submission Time": at_ms, "Stage IDs": [*stages],
+def test_jobs_have_names_and_times_and_those_that_overlap_count_once(tmp_path: Path) -> None:
+    def begun(job: int, name: str, at_ms: int) -> dict[str, object]:
+        return {"Event": "SparkListenerJobStart", "Job ID": job, "Submission Time": at_ms,
                 "Properties": {"spark.job.description": name}}  # fmt: skip
 
     events = [
-        begun(0, "decoding", 1_000, 0, 1), task(0, 1_000, 2_000), task(1, 2_000, 4_500),
-        begun(1, "writing tables", 3_000, 2), task(2, 3_000, 3_500),
+        begun(0, "decoding", 1_000),
+        begun(1, "writing tables", 3_000),
+        {"Event": "SparkListenerTaskEnd"},
         {"Event": "SparkListenerJobEnd", "Job ID": 1, "Completion Time": 3_500},
         {"Event": "SparkListenerJobEnd", "Job ID": 0, "Completion Time": 5_000},
-        begun(2, "findings", 6_000, 3),
-    ]  # fmt: skip
+        begun(2, "findings", 6_000),
+    ]
     log = tmp_path / "log"
     log.write_text("".join(json.dumps(event) + "\n" for event in events))
     decoding, writing = jobs_of([log])
-    assert (decoding.name, decoding.work_s, writing.work_s) == ("decoding", 3.5, 0.5)
+    assert (decoding, writing) == (Job("decoding", 1, 5), Job("writing tables", 3, 3.5))
     assert together_s([decoding, writing]) == 4.0
     assert together_s([decoding, Job("later", 7, 8)]) == 5.0
 
