@@ -43,14 +43,17 @@ _NAMES = {
 # Tables that are asked.
 NEEDED = ("flows", *_NAMES)
 _ADDRESS = re.compile(r"[0-9a-fA-F:.]{2,45}")
+# Whose clients a finding means, by the letters of its code; the others are about connections of any protocol.
+_PROTOCOLS = {"KAF": "kafka", "MQT": "mqtt", "MON": "mongo"}
 
 
 class Client(NamedTuple):
-    """A client as findings know it; None is not known."""
+    """A client as findings know it; None is not known. protocol: in which it calls itself by the client id."""
 
     address: str
     client_id: str | None = None
     port: int | None = None
+    protocol: str | None = None
 
 
 class _Was(NamedTuple):
@@ -63,7 +66,10 @@ class _Was(NamedTuple):
 
 @dataclass
 class Owners:
-    """Owners of clients: by address, by address and client id, and by address and port."""
+    """Owners of clients: by address, by address and client id in one protocol or in any, and by address and port.
+
+    Those of one client begin with the one that was seen first.
+    """
 
     by_client: dict[Client, list[_Was]] = field(default_factory=dict)
 
@@ -81,6 +87,7 @@ def _keys(client: Client) -> Iterator[Client]:
         yield Client(client.address, None, client.port)
         return
     if client.client_id is not None:
+        yield Client(client.address, client.client_id, None, client.protocol)
         yield Client(client.address, client.client_id)
     yield Client(client.address)
 
@@ -91,19 +98,20 @@ def _meet(one: _Was, first_ns: int | None, last_ns: int | None) -> bool:
 
 def named_findings(con: duckdb.DuckDBPyConnection, findings: pa.Table, tables: Iterable[str]) -> pa.Table:
     """The findings table, with owners. tables: names of the views that the connection has."""
-    rows = findings.select(["sentence", "numbers"]).to_pylist()
+    rows = findings.select(["code", "sentence", "numbers"]).to_pylist()
     times = [findings.column(name).cast(pa.int64()).to_pylist() for name in ("ts_first", "ts_last")]
     numbers = [json.loads(row["numbers"]) for row in rows]
-    clients = [_clients(one) for one in numbers]
+    protocols = [_PROTOCOLS.get(row["code"][:3]) for row in rows]
+    clients = [_clients(one, protocol) for one, protocol in zip(numbers, protocols, strict=True)]
     owners = owners_of(
         con, {client for found in clients for client in found}, _endpoints_of(rows, numbers), set(tables)
     )
     if not owners.by_client:
         return findings
     told: dict[str, list[str]] = {"sentence": [], "numbers": []}
-    for row, measured, found, first, last in zip(rows, numbers, clients, *times, strict=True):
+    for row, protocol, measured, found, first, last in zip(rows, protocols, numbers, clients, *times, strict=True):
         told["sentence"].append(named_sentence(row["sentence"], found, measured, owners, first, last))
-        _add_to(measured, owners, first, last)
+        _add_to(measured, protocol, owners, first, last)
         told["numbers"].append(json.dumps(measured, ensure_ascii=False, allow_nan=False))
     schema = arrow_schema("findings")
     for name, values in told.items():
@@ -146,7 +154,14 @@ def owners_of(
         )
         for address, port, *values in con.execute(_in_ns(query)).fetchall():
             found.by_client.setdefault(Client(address, None, port), []).append(_was(values))
+    for was in found.by_client.values():
+        was.sort(key=_when_seen)
     return found
+
+
+def _when_seen(one: _Was) -> tuple[int, int, str]:
+    """What sorts owners alike in each run, which groups of a query do not."""
+    return one.first_ns, one.last_ns, repr(one.owner)
 
 
 def _add_by_id(con: duckdb.DuckDBPyConnection, addresses: Sequence[str], tables: set[str], found: Owners) -> None:
@@ -159,11 +174,12 @@ def _add_by_id(con: duckdb.DuckDBPyConnection, addresses: Sequence[str], tables:
             f"WHERE {chosen} AND {column} IS NOT NULL"
         )
         query = (
-            f"SELECT client_address, client_id, {_COLUMNS}, min(ts_first), max(ts_last) "
+            f"SELECT client_address, client_id, protocol, {_COLUMNS}, min(ts_first), max(ts_last) "
             f"FROM flows JOIN ({said}) USING (flow_id) GROUP BY ALL"
         )
-        for address, client_id, *values in con.execute(_in_ns(query)).fetchall():
-            found.by_client.setdefault(Client(address, client_id), []).append(_was(values))
+        for address, client_id, protocol, *values in con.execute(_in_ns(query)).fetchall():
+            for one in {protocol, None}:
+                found.by_client.setdefault(Client(address, client_id, None, one), []).append(_was(values))
 
 
 def _in_ns(query: str) -> str:
@@ -291,9 +307,9 @@ def _endpoint(text: str) -> tuple[str, int | None] | None:
         return None
 
 
-def _clients(numbers: Any) -> list[Client]:
-    """The clients that a finding's numbers have."""
-    return [client for one in _elements(numbers) if (client := _client(one)) is not None]
+def _clients(numbers: Any, protocol: str | None) -> list[Client]:
+    """The clients that a finding's numbers have. protocol: that the finding is about."""
+    return [client for one in _elements(numbers) if (client := _client(one, protocol)) is not None]
 
 
 def _elements(numbers: Any) -> Iterator[dict[str, Any]]:
@@ -305,17 +321,17 @@ def _elements(numbers: Any) -> Iterator[dict[str, Any]]:
         yield from (one for one in (listed if isinstance(listed, list) else ()) if isinstance(one, dict))
 
 
-def _client(element: Mapping[str, Any]) -> Client | None:
+def _client(element: Mapping[str, Any], protocol: str | None = None) -> Client | None:
     address, client_id = element.get("address"), element.get("client_id")
     if not isinstance(address, str):
         return None
-    return Client(address, client_id if isinstance(client_id, str) else None)
+    return Client(address, client_id if isinstance(client_id, str) else None, None, protocol)
 
 
-def _add_to(numbers: Any, owners: Owners, first_ns: int | None, last_ns: int | None) -> None:
+def _add_to(numbers: Any, protocol: str | None, owners: Owners, first_ns: int | None, last_ns: int | None) -> None:
     """`process`, `pod` and `host` of clients with one owner."""
     for element in _elements(numbers):
-        client = _client(element)
+        client = _client(element, protocol)
         if client is None:
             continue
         port = element.get("port")

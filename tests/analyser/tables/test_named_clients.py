@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
 from analyser.owners.owner import Owner
-from analyser.tables.named_clients import Client, Owners, _Was, named_sentence, several_words
+from analyser.tables.named_clients import Client, Owners, _Was, named_sentence, owners_of, several_words
 
 JAVA, GO = Owner(1, "java", pod="pay-1"), Owner(2, "go", pod="pay-2")
 MANY = [Owner(number, "java", pod="pay-1") for number in range(1, 9)]
@@ -69,6 +70,40 @@ def test_client_id_tells_processes_of_one_address_apart() -> None:
     assert told("client x at 10.0.0.1", known, Client("10.0.0.1", "unknown")) == (
         "client x at 10.0.0.1 (pod pay-1, java pid 1 or pod pay-2, go pid 2)"
     )
+
+
+def test_client_id_of_another_protocol_is_another_client() -> None:
+    known = owners(a10_0_0_1=JAVA, a10_0_0_1__load=JAVA)
+    known.by_client[Client("10.0.0.1", "load")].append(_Was(GO, 0, 100))
+    known.by_client[Client("10.0.0.1", "load", None, "mongo")] = [_Was(GO, 0, 100)]
+    text = "client load at 10.0.0.1"
+    assert told(text, known, Client("10.0.0.1", "load", None, "mongo")) == f"{text} (pod pay-2, go pid 2)"
+    assert told(text, known, Client("10.0.0.1", "load", None, "mqtt")) == (
+        f"{text} (pod pay-1, java pid 1 or pod pay-2, go pid 2)"
+    )
+
+
+def test_owners_are_told_in_the_order_in_which_they_were_seen() -> None:
+    processes = ((9, 30), (3, 20), (7, 20), (5, 40))
+    with duckdb.connect() as con:
+        flows = "flow_id VARCHAR, protocol VARCHAR, client_address VARCHAR, client_port INTEGER"
+        owner = "client_pid INTEGER, client_process VARCHAR, client_user VARCHAR, client_container VARCHAR"
+        where = "client_pod VARCHAR, client_namespace VARCHAR, client_workload VARCHAR, client_host VARCHAR"
+        times = "ts_first TIMESTAMP_NS, ts_last TIMESTAMP_NS"
+        con.execute(f"CREATE TABLE flows ({flows}, {owner}, {where}, {times})")
+        con.execute("CREATE TABLE exchanges (flow_id VARCHAR, client_address VARCHAR, client_id VARCHAR)")
+        for number, (pid, first) in enumerate(processes):
+            protocol = "mongo" if pid == 5 else "kafka"
+            values = f"'f{number}', '{protocol}', '10.0.0.1', {number}, {pid}, 'python ({pid})'"
+            con.execute(
+                f"INSERT INTO flows VALUES ({values}, NULL, NULL, NULL, NULL, NULL, NULL, "
+                f"make_timestamp_ns({first}), make_timestamp_ns(100))"
+            )
+            con.execute(f"INSERT INTO exchanges VALUES ('f{number}', '10.0.0.1', 'load')")
+        for protocol, pids in (("kafka", [3, 7, 9]), (None, [3, 7, 9, 5]), ("mongo", [5])):
+            client = Client("10.0.0.1", "load", None, protocol)
+            found = owners_of(con, {client}, set(), {"flows", "exchanges"})
+            assert [one.pid for one in found.of(client, None, None)] == pids
 
 
 def test_other_times_name_nobody() -> None:
