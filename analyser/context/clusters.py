@@ -15,31 +15,35 @@ A component without any id is called `component:` and a digest of its endpoints.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-
-from analyser.context.named_by import BROKERS, NAMED_BY
+import pyarrow.compute as pc
 
 Endpoint = tuple[str, int]
 OF_FLOWS = ("protocol", "flow_id", "client_address", "server_address", "server_port")
+_OF_FLOW, _OF_SERVER = OF_FLOWS[1:], ("flow_id", "server_address", "server_port")
+_OF_ROUTE = ("client_address", "server_address", "server_port")
+_OF_TOLD = ("wire_cluster_id", "host", "port", "client_address", "server_address", "server_port")
+_OF_ANSWER = ("flow_id", "wire_cluster_id", "host", "server_address")
+_AT_ONCE = 8192
 
 
 class _Told(NamedTuple):
-    """One broker that a client was told of."""
+    """One broker that clients of an address were told of."""
 
-    flow_id: str
     wire_cluster_id: str | None
     broker: Endpoint
     client: str | None
     answered_by: Endpoint
 
 
-class _Flow(NamedTuple):
-    flow_id: str
+class _Route(NamedTuple):
+    """Where flows of a client's address go."""
+
     client: str | None
     server: Endpoint
 
@@ -73,33 +77,41 @@ class _Sets:
 def cluster_of_flows(flows: pa.Table, brokers: pa.Table) -> dict[str, str]:
     """Flow id -> cluster id, for every Kafka flow.
 
-    brokers: the columns of NAMED_BY; rows may stand in it more than once.
+    brokers: the columns of NAMED_BY; rows may stand in it more than once. Of many short connections only the different
+    ends and answers are Python objects, all at once.
     """
-    return _clusters(
-        [
-            _Flow(flow, client, (server, port))
-            for protocol, flow, client, server, port in _rows(flows, OF_FLOWS)
-            if protocol == "kafka" and server is not None
-        ],
-        [
-            _Told(flow, cluster or None, (host, port), client, (server, server_port))
-            for flow, cluster, host, port, client, server, server_port in {*_rows(brokers, NAMED_BY[BROKERS])}
-            if host and server is not None
-        ],
-    )
-
-
-def _rows(table: pa.Table, columns: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    return zip(*(table.column(name).to_pylist() for name in columns), strict=True)
-
-
-def _clusters(flows: list[_Flow], told: list[_Told]) -> dict[str, str]:
-    ids_of_endpoint = _ids((t.answered_by, t.wire_cluster_id) for t in told)
-    sets = _joined(flows, told, ids_of_endpoint)
-    _join_by_port(flows, told, sets)
+    of_kafka = flows.filter(pc.equal(flows.column("protocol"), "kafka")).select(_OF_FLOW)
+    of_kafka = of_kafka.filter(pc.is_valid(of_kafka.column("server_address")))
+    routes = [_Route(client, (server, port)) for client, server, port in _different(of_kafka, _OF_ROUTE)]
+    told = [
+        _Told(cluster or None, (host, port), client, (server, server_port))
+        for cluster, host, port, client, server, server_port in _different(brokers, _OF_TOLD)
+        if host and server is not None
+    ]
+    ids_of_endpoint = _ids((one.answered_by, one.wire_cluster_id) for one in told)
+    sets = _joined(routes, told, ids_of_endpoint)
+    _join_by_port(routes, told, sets)
     names = {root: _name(members, ids_of_endpoint) for root, members in sets.members().items()}
-    own_ids = _ids((t.flow_id, t.wire_cluster_id) for t in told)
-    return {flow.flow_id: _single(own_ids.get(flow.flow_id)) or names[sets.find(flow.server)] for flow in flows}
+    own_ids = _ids(
+        (flow, cluster or None)
+        for flow, cluster, host, server in _different(brokers, _OF_ANSWER)
+        if host and server is not None
+    )
+    return {
+        flow: _single(own_ids.get(flow)) or names[sets.find((server, port))]
+        for some in of_kafka.select(_OF_SERVER).to_batches(max_chunksize=_AT_ONCE)
+        for flow, server, port in _rows(some, _OF_SERVER)
+    }
+
+
+def _different(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """The different rows of these columns."""
+    found = table.select(columns).group_by(columns).aggregate([])
+    return _rows(found, columns)
+
+
+def _rows(table: pa.Table | pa.RecordBatch, columns: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(table.column(name).to_pylist() for name in columns), strict=True)
 
 
 def _ids(pairs: Iterable[tuple[object, str | None]]) -> dict[object, set[str]]:
@@ -114,11 +126,11 @@ def _single(ids: set[str] | None) -> str | None:
     return next(iter(ids)) if ids and len(ids) == 1 else None
 
 
-def _joined(flows: Iterable[_Flow], told: list[_Told], ids: dict[object, set[str]]) -> _Sets:
+def _joined(routes: Iterable[_Route], told: list[_Told], ids: dict[object, set[str]]) -> _Sets:
     """Endpoints joined by the answers that name them together."""
     sets = _Sets()
-    for flow in flows:
-        sets.find(flow.server)
+    for route in routes:
+        sets.find(route.server)
     claims: dict[Endpoint, set[str]] = {}
     for item in told:
         cluster = item.wire_cluster_id or _single(ids.get(item.answered_by))
@@ -132,19 +144,23 @@ def _joined(flows: Iterable[_Flow], told: list[_Told], ids: dict[object, set[str
     return sets
 
 
-def _join_by_port(flows: Iterable[_Flow], told: list[_Told], sets: _Sets) -> None:
+def _join_by_port(routes: Iterable[_Route], told: list[_Told], sets: _Sets) -> None:
     """Rule 3: the client was told this port by exactly one cluster."""
     advertised = {item.broker for item in told}
     answering = {item.answered_by for item in told}
     by_client: dict[tuple[str | None, int], set[Endpoint]] = {}
     for item in (item for item in told if not _is_address(item.broker[0])):
         by_client.setdefault((item.client, item.broker[1]), set()).add(item.answered_by)
-    for flow in flows:
-        if flow.server in advertised or flow.server in answering:
+    for route in sorted(routes, key=_in_order):
+        if route.server in advertised or route.server in answering:
             continue
-        roots = {sets.find(endpoint) for endpoint in by_client.get((flow.client, flow.server[1]), ())}
+        roots = {sets.find(endpoint) for endpoint in by_client.get((route.client, route.server[1]), ())}
         if len(roots) == 1:
-            sets.join(flow.server, roots.pop())
+            sets.join(route.server, roots.pop())
+
+
+def _in_order(route: _Route) -> tuple[str, Endpoint]:
+    return route.client or "", route.server
 
 
 def _is_address(host: str) -> bool:

@@ -14,7 +14,7 @@ from analyser.context.stage import CONNECTIONS, NOTHING, Held
 from analyser.context.steps import steps_made
 from analyser.context.topics import views
 from analyser.registry.kafka_connections import OF_FLOWS
-from analyser.registry.queries import name_list, null_columns
+from analyser.registry.queries import keep, name_list, null_columns
 from analyser.registry.tables import TABLES
 
 TABLE = "kafka_connections"
@@ -99,8 +99,8 @@ def add_connections(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
         source = f"FROM {table}" if table in there else f"SELECT {null_columns(table)} LIMIT 0"
         con.execute(f"CREATE OR REPLACE TEMP VIEW use_{table} AS {source}")
     with steps_made(con, _STEPS, _ROWS):
-        con.execute(f"CREATE TEMP TABLE made_{TABLE} AS {_ROWS}")
+        made = keep(con, TABLE, _ROWS)
     con.execute(f"DROP VIEW IF EXISTS {TABLE}")
     columns = name_list(TABLES[TABLE].column_names())
-    con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM made_{TABLE}")
+    con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM {made}")
     return NOTHING

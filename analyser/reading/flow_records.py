@@ -97,6 +97,11 @@ class FlowRecords:
         table = self._with_duplicates(table.sort_by(FLOW), seen)
         return table if not self._first_lines else pa.concat_tables([table, self._logged_table()]).sort_by(FLOW)
 
+    def let_go(self) -> None:
+        """Of the rows, which somebody has as a table; which flows they were is still known."""
+        for batches in (self._batches, self._seen_batches, self._logged_batches):
+            batches.clear()
+
     def _logged_table(self) -> pa.Table:
         self._pack_logged()
         table = pa.Table.from_batches(self._logged_batches, arrow_schema("flows"))

@@ -92,6 +92,7 @@ class Decoded:
         """The registered columns of all flows and FLOW, sorted by that; made once, when reading is over."""
         if self.flow_facts is None:
             self.flow_facts = self.flows.table()
+            self.flows.let_go()
         return self.flow_facts
 
 

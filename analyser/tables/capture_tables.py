@@ -109,8 +109,7 @@ class CaptureTables:
     def con(self) -> duckdb.DuckDBPyConnection:
         """The connection that has the views."""
         if self._connection is None:
-            threads = 2 if self._helpers is None else 1
-            self._connection = open_connection(self._decoded.store.folder, memory=CAPTURE_MEMORY, threads=threads)
+            self._connection = open_connection(self._decoded.store.folder, memory=CAPTURE_MEMORY, threads=1)
             for name, table in self._tables.items():
                 self._connection.register(name, table)
         return self._connection
@@ -198,8 +197,7 @@ class CaptureTables:
         self._duplicates = duplicate_flows(flows)
         protocols = {dissector.name: dissector for dissector in self._dissectors}
         first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, protocols, logs)
-        order = [(column, "ascending") for column in TABLES["flows"].order]
-        self.register("flows", flows.drop_columns([FLOW]).sort_by(order))
+        self.register("flows", _in_order(flows.drop_columns([FLOW])))
         self._finished.add("flows")
         for name in NAMED_BY:
             if name in self._decoded.store.tables:
@@ -429,3 +427,9 @@ class CaptureTables:
         self._files.pop(name, None)
         if self._connection is not None:
             self._connection.register(name, table)
+
+
+def _in_order(flows: pa.Table) -> pa.Table:
+    """The flows in the order of their table; those that are, as most are by their first packets, are not copied."""
+    rows = flows.combine_chunks().to_batches()
+    return pa.Table.from_batches([in_order("flows", one) for one in rows], flows.schema)

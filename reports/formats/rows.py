@@ -19,7 +19,7 @@ from reports.formats.arrow import ArrowColumn, compute
 from reports.formats.printable import UNSAFE_PATTERN, visible_strings
 from reports.formats.values import JSON_COLUMNS, text_column, time_text
 
-_SLICE_ROWS = 8192
+_SLICE_ROWS = 2048
 _CSV_NEEDS_QUOTES = r'[",\r\n]|^$'
 # What spreadsheets take for a formula, in the wide forms too; a plain number, or the sign alone, is none.
 _FORMULA = r"^\s*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]\s*\S"

@@ -13,7 +13,8 @@ from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import first_value
 from analyser.detectors.kafka.jumps import BY_SOMEBODY, OWN_CHOICE, Cause, Jump, jumps_of
 from analyser.detectors.kafka.names import MAX_LISTED, partition_names, partition_text, who_numbers, who_text
-from analyser.detectors.kafka.reading import MAX_NAMED, RUNS, proof_of_runs, reader_numbers, runs_of
+from analyser.detectors.kafka.reading import MAX_NAMED, RUNS, proof_of_runs, reader_numbers
+from analyser.detectors.kafka.run_columns import RunColumns
 from analyser.severity import Severity
 from analyser.times import moment_text, time_text
 from analyser.words import count
@@ -34,7 +35,7 @@ def jump_findings(
     """One finding for each cause of jumps with records, from so many records on."""
     frame = frames[RUNS]
     cluster = first_value(frame, "cluster_id") if len(frame) else None
-    for jumps in _by_cause(jump for jump in jumps_of(runs_of(frame)) if records(jump)):
+    for jumps in _by_cause(jump for jump in jumps_of(RunColumns(frame).each()) if records(jump)):
         if sum(map(records, jumps)) >= least:
             yield _finding(detector, cluster, jumps, told(jumps))
 

@@ -71,7 +71,8 @@ from analyser.detectors.kafka.coordinator_moves import LATER, MADE_GOOD_S, MOVIN
 from analyser.detectors.kafka.jump_findings import cause_text, numbers_of
 from analyser.detectors.kafka.jumps import MOVED_SQL, OWN_CHOICE, Jump, is_made_anew, jump_of
 from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
-from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, runs_of
+from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run
+from analyser.detectors.kafka.run_columns import RunColumns
 from analyser.detectors.proof import Proof
 from analyser.severity import Confidence, Severity
 from analyser.words import count
@@ -165,7 +166,7 @@ def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
     if not groups:
         return
     cluster, reads = first_value(frames[COMMITS], "cluster_id"), reads_of(frames)
-    begun = [run for run in runs_of(frames[RUNS]) if is_made_anew(run) or jump_of(run) is not None]
+    begun = [run for run in RunColumns(frames[RUNS]).each() if is_made_anew(run) or jump_of(run) is not None]
     refused = Refused(commits.commits(np.flatnonzero(np.isin(commits.numbers["error_code"], MOVING))))
     for group in groups:
         own = [run for run in begun if run.group_id == group[0].group_id]

@@ -31,12 +31,15 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
 from analyser.detectors.frame_rows import Row, first_value, rows_of
 from analyser.detectors.kafka.commits import COMMITS
 from analyser.detectors.kafka.names import group_text, partition_text, who_numbers, who_text
-from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
+from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, proof_of_runs
+from analyser.detectors.kafka.run_columns import RunColumns
 from analyser.times import NS_PER_S, moment_text, seconds_text, time_text
 from analyser.words import count
 
@@ -48,7 +51,8 @@ def detect(frames: Frames, *, messages: int = 1000, gaps: float = 3.0, least: in
     commits = sorted(rows_of(frames[COMMITS]), key=lambda row: row["ts"])
     if not len(frames[RUNS]) or len(commits) < least:
         return
-    run = runs_of(frames[RUNS])[-1]
+    runs = RunColumns(frames[RUNS])
+    run = runs.runs(runs.in_order(np.arange(len(runs)))[-1:])[0]
     last = commits[-1]
     usual = median(later["ts"] - earlier["ts"] for earlier, later in pairwise(commits))
     behind = (run.next_offset or 0) - max(row["committed_offset"] for row in commits)

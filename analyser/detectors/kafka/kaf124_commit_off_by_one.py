@@ -42,8 +42,8 @@ from analyser.detectors.kafka.reading import (
     places_of,
     proof_of_runs,
     readers_text,
-    runs_of,
 )
+from analyser.detectors.kafka.run_columns import RunColumns
 from analyser.times import moment_text, time_text
 from analyser.words import count, times
 
@@ -54,7 +54,7 @@ _EPISODE_NS = 1_000_000_000
 
 def detect(frames: Frames, *, restarts: int = 3, share: float = 0.8) -> Iterator[Finding]:
     """One finding per group."""
-    begun = [run for run in (runs_of(frames[RUNS]) if len(frames[RUNS]) else ()) if _is_restart(run)]
+    begun = [run for run in RunColumns(frames[RUNS]).each() if _is_restart(run)]
     short = [run for run in begun if run.group_offset_before == (run.stored_offset or 0) + 1]
     episodes = 1 + sum(later.ts - earlier.ts > _EPISODE_NS for earlier, later in pairwise(short))
     if short and episodes >= restarts and len(short) >= share * len(begun):

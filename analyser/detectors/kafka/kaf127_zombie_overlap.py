@@ -35,18 +35,16 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.frame import Frame, numbered, pairs, together
 from analyser.detectors.frame_rows import Row, first_value, rows_of
 from analyser.detectors.kafka.commits import COMMITS
 from analyser.detectors.kafka.members import MEMBERS
 from analyser.detectors.kafka.names import group_text, partition_names, partition_text, who_numbers, who_text
-from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Client, Place, Run, proof_of_runs, runs_of
+from analyser.detectors.kafka.overlaps import LateCommit, Overlap, Read, ToldOverlap, where_somebody_is_late
+from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Client, proof_of_runs
 from analyser.detectors.kafka.silence import side_step, side_text
 from analyser.times import NS_PER_MS, moment_text, seconds_text, time_text
 from analyser.words import count, sentence_start
@@ -58,57 +56,24 @@ FENCED = (22, 25, 27, 82, 110, 113)
 MOST_OTHERS = 20
 
 
-class _Overlap(NamedTuple):
-    """own: the run of the one that came back; other: the run that took over; late: the commit."""
-
-    own: Run
-    other: Run
-    late: Row
-    records: int
-
-
 def detect(frames: Frames, *, back_ms: float = 2000.0) -> Iterator[Finding]:
     """One finding per client that came back, and the one that had taken over."""
     back_ns = int(back_ms * NS_PER_MS)
-    all_runs, all_commits = _where_somebody_is_late(frames[RUNS], frames[COMMITS], back_ns)
-    commits: dict[Place, dict[Client, list[Row]]] = {}
-    for row in sorted(rows_of(all_commits), key=lambda row: row["ts"]):
-        clients = commits.setdefault((row["topic"], row["partition"]), {})
-        clients.setdefault((row["client_address"], row["client_id"]), []).append(row)
-    places: dict[Place, list[Run]] = {}
-    for run in runs_of(all_runs):
-        places.setdefault(run.place, []).append(run)
-    found: dict[tuple[Any, ...], list[_Overlap]] = {}
-    for place, runs in places.items():
-        for overlap in _overlaps(runs, commits.get(place, {}), back_ns):
+    rows = where_somebody_is_late(frames[RUNS], frames[COMMITS], back_ns)
+    found: dict[tuple[Client, Client], list[Overlap]] = {}
+    for place in rows.places():
+        for overlap in _overlaps(place.reads, place.commits, back_ns):
             found.setdefault((overlap.own.client, overlap.other.client), []).append(overlap)
     silences: dict[Client, list[Row]] = {}
     for row in rows_of(frames[MEMBERS]) if found else ():
         silences.setdefault((row["client_address"], row["client_id"]), []).append(row)
     for overlaps in found.values():
-        silence = _silence(overlaps, silences.get(overlaps[-1].own.client, ()))
-        yield _finding(first_value(frames[RUNS], "cluster_id"), overlaps, silence)
+        told = rows.told(overlaps)
+        silence = _silence(told, silences.get(told[-1].own.client, ()))
+        yield _finding(first_value(frames[RUNS], "cluster_id"), told, silence)
 
 
-def _where_somebody_is_late(runs: Frame, commits: Frame, back_ns: int) -> tuple[Frame, Frame]:
-    """Both of those partitions in which a client commits so long after its commit before, and after a begin."""
-    topics = together(runs["topic"].texts(), commits["topic"].texts())
-    partitions = np.concatenate([runs["partition"].numbers(), commits["partition"].numbers()])
-    places = numbered(pairs(np.concatenate(topics), partitions))
-    of_runs, of_commits = places[: len(runs)], places[len(runs) :]
-    begun = np.full(len(places), np.iinfo(np.int64).max)
-    np.minimum.at(begun, of_runs, runs["ts"].numbers())
-    clients = pairs(commits["client_address"].texts().codes, commits["client_id"].texts().codes)
-    at = commits["ts"].numbers()
-    order = np.lexsort((at, clients, of_commits))
-    goes_on = (np.diff(clients[order], prepend=-1) == 0) & (np.diff(of_commits[order], prepend=-1) == 0)
-    since, before = at[order] - back_ns, np.roll(at[order], 1)
-    late = order[(~goes_on | (since >= before)) & (since >= begun[of_commits[order]])]
-    is_late = np.isin(np.arange(len(places)), of_commits[late])
-    return runs.take(is_late[of_runs]), commits.take(is_late[of_commits])
-
-
-def _overlaps(runs: Sequence[Run], commits: Mapping[Client, Sequence[Row]], back_ns: int) -> list[_Overlap]:
+def _overlaps(runs: Sequence[Read], commits: Mapping[Client, Sequence[LateCommit]], back_ns: int) -> list[Overlap]:
     """Each run that took over from another client, with what that one did later, before it began anew itself.
 
     runs: of one partition, by time; commits: of it, those of each client by time. In the order of the runs that took
@@ -118,7 +83,7 @@ def _overlaps(runs: Sequence[Run], commits: Mapping[Client, Sequence[Row]], back
     own_runs: dict[Client, list[int]] = {}
     for number, run in enumerate(runs):
         own_runs.setdefault(run.client, []).append(number)
-    found: list[tuple[int, int, _Overlap | None]] = []
+    found: list[tuple[int, int, Overlap | None]] = []
     for rank, (client, numbers) in enumerate(own_runs.items()):
         for number, again in pairwise([*numbers, len(runs)]):
             late = _Late(commits.get(client, ()), begins, range(number + 1, again), back_ns)
@@ -127,9 +92,12 @@ def _overlaps(runs: Sequence[Run], commits: Mapping[Client, Sequence[Row]], back
                 (n, rank, _overlap(runs[number], runs[n], row, back_ns)) for row, n in late.pairs(begins[number], until)
             ]
     for rank, (client, rows) in enumerate(commits.items(), len(own_runs)):
-        if client not in own_runs and rows[-1]["error_code"] in FENCED:
+        if client not in own_runs and rows[-1].error_code in FENCED:
             late = _Late(rows, begins, range(len(runs)), back_ns)
-            found += [(n, rank, _overlap(_unseen(runs[n], rows[-1]), runs[n], row, back_ns)) for row, n in late.pairs()]
+            found += [
+                (n, rank, _overlap(_without_fetches(client, runs[n], rows[-1]), runs[n], row, back_ns))
+                for row, n in late.pairs()
+            ]
     found.sort(key=lambda one: one[:2])
     return [overlap for _, _, overlap in found if overlap is not None]
 
@@ -137,12 +105,12 @@ def _overlaps(runs: Sequence[Run], commits: Mapping[Client, Sequence[Row]], back
 class _Late(NamedTuple):
     """Commits of one client, the begins of all runs, the numbers of those that others began meanwhile."""
 
-    commits: Sequence[Row]
+    commits: Sequence[LateCommit]
     begins: Sequence[int]
     others: range
     back_ns: int
 
-    def pairs(self, from_ns: int | None = None, before_ns: int | None = None) -> Iterator[tuple[Row, int]]:
+    def pairs(self, from_ns: int | None = None, before_ns: int | None = None) -> Iterator[tuple[LateCommit, int]]:
         """Each commit with the runs that it is the first one after, `back_ns` or more behind their begin.
 
         Of many such runs those that began last, so that the work follows the number of commits.
@@ -151,36 +119,32 @@ class _Late(NamedTuple):
         last = len(self.commits) if before_ns is None else bisect_left(self.commits, before_ns, key=_ts)
         for place in range(first, last):
             row = self.commits[place]
-            low = bisect_right(self.begins, self.commits[place - 1]["ts"]) if place else 0
-            high = min(bisect_right(self.begins, row["ts"] - self.back_ns), self.others.stop)
+            low = bisect_right(self.begins, self.commits[place - 1].ts) if place else 0
+            high = min(bisect_right(self.begins, row.ts - self.back_ns), self.others.stop)
             for number in range(max(low, self.others.start, high - MOST_OTHERS), high):
                 yield row, number
 
 
-def _ts(row: Row) -> int:
-    return int(row["ts"])
+def _ts(commit: LateCommit) -> int:
+    return commit.ts
 
 
-def _unseen(other: Run, late: Row) -> Run:
-    """The run of a client whose fetches of the partition are not in the capture, as far as its commit tells."""
-    return other._replace(
-        client_address=late["client_address"], client_id=late["client_id"], member_id=late["member_id"],
-        ts_last=other.ts, next_offset=late["committed_offset"], fetches=0,
-    )  # fmt: skip
+def _without_fetches(client: Client, other: Read, last: LateCommit) -> Read:
+    return Read(other.ts, other.ts, client, other.first_offset, last.offset, -1 - last.row)
 
 
-def _overlap(own: Run, other: Run, late: Row, back_ns: int) -> _Overlap | None:
+def _overlap(own: Read, other: Read, late: LateCommit, back_ns: int) -> Overlap | None:
     """What this late commit tells of the two; None where it tells nothing."""
-    began, reached, offset = other.first_offset, own.next_offset, late["committed_offset"]
+    began, reached, offset = other.first_offset, own.next_offset, late.offset
     if began is None or reached is None or offset is None or min(reached, offset) <= began:
         return None
     # Who fetched on may have been given the partition back; a refusal says that it was not.
-    if own.ts_last > other.ts + back_ns and late["error_code"] not in FENCED:
+    if own.ts_last > other.ts + back_ns and late.error_code not in FENCED:
         return None
-    return _Overlap(own, other, late, min(offset, reached) - began)
+    return Overlap(own, other, late, min(offset, reached) - began)
 
 
-def _silence(overlaps: Sequence[_Overlap], silences: Sequence[Row]) -> Row | None:
+def _silence(overlaps: Sequence[ToldOverlap], silences: Sequence[Row]) -> Row | None:
     """The membership of the one that came back whose silence covers the moment at which the other began."""
     own, began = overlaps[-1].own, min(one.other.ts for one in overlaps)
     covers = (
@@ -194,7 +158,7 @@ def _silence(overlaps: Sequence[_Overlap], silences: Sequence[Row]) -> Row | Non
     return max(covers, key=lambda row: float(row["longest_silence_ms"]), default=None)
 
 
-def _finding(cluster: str | None, overlaps: Sequence[_Overlap], silence: Row | None) -> Finding:
+def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row | None) -> Finding:
     own, other, late = overlaps[-1].own, overlaps[-1].other, overlaps[0].late
     accepted = any(one.late["error_code"] == 0 for one in overlaps)
     back = min(one.late["ts"] for one in overlaps)

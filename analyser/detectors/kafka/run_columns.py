@@ -6,6 +6,7 @@ somebody asks for it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +18,7 @@ from analyser.detectors.held import UNKNOWN, Integers, Texts
 from analyser.detectors.kafka.reading import Place, Run, runs_of
 
 Booleans = npt.NDArray[np.bool_]
+_AT_ONCE = 4096
 
 
 class RunColumns:
@@ -94,6 +96,13 @@ class RunColumns:
     def runs(self, rows: Integers) -> list[Run]:
         """These rows as plain values, in the order of `runs_of`."""
         return runs_of(self._frame.take(rows))
+
+    def each(self, rows: Integers | None = None) -> Iterator[Run]:
+        """These rows as plain values in the order of `in_order`, None for all; some at a time, so that rules that want
+        few of them never hold all."""
+        order = self.in_order(np.arange(len(self)) if rows is None else rows)
+        for start in range(0, len(order), _AT_ONCE):
+            yield from self.runs(order[start : start + _AT_ONCE])
 
     def places(self, rows: Integers) -> list[Place]:
         """The partitions of these rows, each once."""
