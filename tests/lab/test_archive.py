@@ -73,6 +73,7 @@ def test_a_worker_and_a_driver_killed_in_mid_job(tmp_path: Path) -> None:
     assert differences(dataset, sorted(captures.iterdir())) == []
 
 
+@pytest.mark.cases
 def test_spark_submit_with_the_packed_zip(tmp_path: Path) -> None:
     """As docs/cluster.md tells it: the driver, too, has its code from the zip alone."""
     import pyspark
@@ -142,6 +143,7 @@ def test_following_files_that_tcpdump_rotates(tmp_path: Path) -> None:
     assert differences(dataset, sorted(captures.iterdir()), ReadOptions(decode_as={port: "mongo"})) == []
 
 
+@pytest.mark.cases
 def test_following_a_request_log_that_a_broker_writes_and_rotates(tmp_path: Path) -> None:
     """As Kafka's log4j configuration has it: the file of the hour is renamed and another one begun. The one that is
     being written is left alone, connections go on from one to the next, and logrotate compresses one meanwhile."""

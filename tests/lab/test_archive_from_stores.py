@@ -63,6 +63,7 @@ def test_a_dataset_is_what_the_offline_command_finds(workers: SparkSession, name
     assert taken(archive([f"s3://captures/from/{name}/"], tmp_path / "dataset", workers, options)) == (0, 4, [])
 
 
+@pytest.mark.cases
 def test_the_command_takes_all_that_lies_below_an_address(tmp_path: Path) -> None:
     """Odd names, foreign objects, packed ones: as the offline command reads them; nothing tells the credentials."""
     captures = cut("mqtt_faults", tmp_path / "captures", 4)
@@ -194,6 +195,7 @@ def following(below: str, folder: Path, dataset: Path, **environment: str) -> Pr
     return Process("following", command, folder, {"PYTHONPATH": str(ROOT), **environment})
 
 
+@pytest.mark.cases
 def test_following_takes_each_object_once_whatever_is_killed(tmp_path: Path) -> None:
     captures, dataset = cut("mqtt_takeover_loop", tmp_path / "captures", 3), tmp_path / "dataset"
     addresses = stored("followed", captures[:1])

@@ -102,6 +102,7 @@ def test_a_run_that_is_killed_is_done_again(s3: S3Server, tmp_path: Path) -> Non
     assert [int(run.name) for run in Dataset.open(dataset).manifest.runs] == [3]
 
 
+@pytest.mark.cases
 def test_of_two_commands_at_once_the_second_says_so(s3: S3Server, tmp_path: Path) -> None:
     captures, dataset = cut("mqtt_takeover_loop", tmp_path / "captures", 2), "s3://captures/data/two"
     others: list[str] = []
