@@ -16,6 +16,9 @@ from pathlib import Path
 # Version 1 has a folder for each controller, version 2 one for all; both are looked for, since hosts have either.
 _V1, _V2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
 _PERIOD_US = 100_000
+# So many times what other processes get where processors are short: the part is what a group may take, and should get.
+_BEFORE_OTHERS = 8
+_V1_SHARES, _V2_WEIGHT = 1024 * _BEFORE_OTHERS, 100 * _BEFORE_OTHERS
 _GONE_S = 10
 _ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
@@ -37,7 +40,7 @@ def why_not() -> str:
 
 @contextlib.contextmanager
 def processor_share(name: str, part: float) -> Iterator[list[str]]:
-    """A group that takes `part` of one processor at most; the words that start a command in it. OSError without rights.
+    """A group that takes `part` of one processor at most, before others get theirs; the words that start a command in it. OSError without rights.
 
     It is gone when the block ends, for which all its processes must have ended.
     """
@@ -49,8 +52,10 @@ def processor_share(name: str, part: float) -> Iterator[list[str]]:
         if is_v1:
             (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
             (group / "cpu.cfs_quota_us").write_text(quota)
+            (group / "cpu.shares").write_text(str(_V1_SHARES))
         else:
             (group / "cpu.max").write_text(f"{quota} {_PERIOD_US}")
+            (group / "cpu.weight").write_text(str(_V2_WEIGHT))
         yield ["sh", "-c", _ENTER, str(group)]
     finally:
         _removed(group)
