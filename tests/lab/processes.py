@@ -75,6 +75,11 @@ class Process:
         """Of the program that was started: what runs it (setpriv, ip netns exec) becomes it."""
         return self._popen.pid
 
+    @property
+    def is_running(self) -> bool:
+        """Has it not ended?"""
+        return self._popen.poll() is None
+
     def events(self) -> list[dict[str, Any]]:
         """Return the JSON lines printed so far."""
         return read_events(self.stdout_path)
