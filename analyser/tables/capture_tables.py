@@ -14,33 +14,23 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from analyser.context.inferred_names import INFERRED_FROM, inferred_names, naming_remarks
 from analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
 from analyser.context.stages import STAGE_OF, Stage
 from analyser.faults import caught, sentence
 from analyser.options import ReadOptions
-from analyser.reading.facts import capture_remarks, captures_table, file_label
+from analyser.reading.facts import captures_table, file_label
 from analyser.reading.pipeline import Decoded, UnreadInput
 from analyser.registry.coded import BATCH_ROWS, Coder, plain
 from analyser.registry.queries import CAPTURE_MEMORY, distinct, literal, name_list, open_connection, quoted
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.ahead import ahead
 from analyser.rows.timeorder import FLOW
-from analyser.tables.build import (
-    Lookups,
-    duplicate_flows,
-    finish_batch,
-    log_files,
-    pieces,
-    with_ends,
-    with_first_packets,
-)
+from analyser.tables.build import Lookups
+from analyser.tables.decoded_rows import Batches, DecodedRows, flows_in_order
 from analyser.tables.kept import Kept, kept, kept_already
-from analyser.tables.row_order import in_order, order_columns
 from analyser.tables.table_source import OrderedRows
-from analyser.words import count
 from dissectors.core.protocol import Dissector
 
 if TYPE_CHECKING:
@@ -50,7 +40,6 @@ if TYPE_CHECKING:
     from analyser.detectors.running import Failure
     from analyser.owners.named import AddressNames
     from analyser.reading.helpers import Helpers
-    from analyser.tables.joined import Joined
 
 # From so many rows on DuckDB is quicker, however long it takes to start.
 FEW_ROWS = 1 << 12
@@ -79,7 +68,7 @@ class CaptureTables:
         self.names = tuple(name for name in TABLES if name in chosen)
         self.unread: list[UnreadInput] = decoded.unread
         self._topic_ids = topic_ids
-        self._beside: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] = ahead if threads else iter
+        self._beside: Callable[[Batches], Batches] = ahead if threads else iter
         self._remarks = [
             *decoded.remarks,
             *(f"{file_label(stats.file)}: {remark.text}" for stats in decoded.captures for remark in stats.remarks),
@@ -87,6 +76,7 @@ class CaptureTables:
         self.failures: list[Failure] = []
         self.faults: list[str] = []
         self._decoded = decoded
+        self._decoded_rows = DecodedRows(decoded, names, self.faults, self._beside)
         self._dissectors = tuple(dissectors)
         self._finished: set[str] = set()
         # Of tables whose rows are known without asking; a stage does not change how many rows others have.
@@ -94,16 +84,12 @@ class CaptureTables:
         self._helpers = helpers
         # Deals shares of stages out while findings are looked for.
         self.dealer: Dealer | None = None
-        self._address_names = names
-        self._has_owners = False
         self._connection: duckdb.DuckDBPyConnection | None = None
         # Tables in memory and the files of others, as their views are; a stage's rows are not in the table's order.
         self._tables: dict[str, pa.Table] = {}
         self._files: dict[str, Path] = {}
         self._by_stages: set[str] = set()
         self._lookups: Lookups | None = None
-        self._duplicates = pa.array([], pa.int64())
-        self._joined: Joined | None = None
 
     @property
     def con(self) -> duckdb.DuckDBPyConnection:
@@ -137,7 +123,7 @@ class CaptureTables:
     def pieces(self, name: str, _: ReadOptions) -> Iterator[OrderedRows]:
         """One piece. Of a table whose rows are wide it is never a view as a whole, but the rows as they are made."""
         if TABLES[name].lists and name not in self._finished:
-            batches = self._finished_batches(name, self._known())
+            batches = self._decoded_rows.batches(name, self._known())
             self.con.register(STREAM, pa.RecordBatchReader.from_batches(arrow_schema(name), batches))
             yield OrderedRows(STREAM, "")
             return
@@ -150,7 +136,7 @@ class CaptureTables:
         if name in STAGE_OF or name not in self._decoded.store.tables:
             self.ensure(name)
         if name not in self._finished:
-            return self._beside(self._finished_batches(name, self._known(), columns))
+            return self._beside(self._decoded_rows.batches(name, self._known(), columns))
         table = self._tables.get(name)
         if table is None or name in self._by_stages:
             return None
@@ -189,15 +175,12 @@ class CaptureTables:
         from analyser.context.clusters import cluster_of_flows
         from analyser.context.topics import topic_names
 
-        files = [file_label(stats.file) for stats in self._decoded.captures]
-        ends_ns = [stats.ts_last_ns for stats in self._decoded.captures if stats.ts_last_ns is not None]
-        logs = log_files(self._decoded.captures)
-        flows = with_ends(with_first_packets(self._decoded.flows_table(), files, logs), max(ends_ns, default=None))
-        flows = self._with_owners(self._joined_with_logs(flows, logs))
-        self._duplicates = duplicate_flows(flows)
+        files, logs = self._decoded_rows.files, self._decoded_rows.logs
+        flows = self._decoded_rows.flows(lambda: self.con)
+        self._remarks += self._decoded_rows.remarks
         protocols = {dissector.name: dissector for dissector in self._dissectors}
         first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, protocols, logs)
-        self.register("flows", _in_order(flows.drop_columns([FLOW])))
+        self.register("flows", flows_in_order(flows.drop_columns([FLOW])))
         self._finished.add("flows")
         for name in NAMED_BY:
             if name in self._decoded.store.tables:
@@ -209,32 +192,6 @@ class CaptureTables:
         clusters = pa.array([by_flow.get(flow) for flow in flows.column("flow_id").to_pylist()], pa.string())
         self._lookups = Lookups(flows, clusters, topics, files, protocols, logs)
         return self._lookups
-
-    def _joined_with_logs(self, flows: pa.Table, logs: frozenset[int]) -> pa.Table:
-        """The flows, when it is known what logs and captures tell twice."""
-        if not logs or len(logs) == len(self._decoded.captures):
-            return flows
-        from analyser.tables.joined import NEEDED, joined
-
-        if not self._decoded.store.tables.keys() >= {*NEEDED}:
-            return flows
-        self._joined, requests = joined(self.con, self._decoded.store, flows, logs)
-        if not self._joined.requests:
-            return flows
-        self._remarks.append(self._joined.remark(requests))
-        return self._joined.with_duplicates(flows, requests)
-
-    def _with_owners(self, flows: pa.Table) -> pa.Table:
-        """The flows, with who is at their ends where somebody says."""
-        seen = [stats.owners for stats in self._decoded.captures if len(stats.owners)]
-        if not seen and self._address_names is None:
-            return flows
-        from analyser.tables.flow_owners import with_owners
-
-        flows, remarks = with_owners(flows, seen, self._address_names)
-        self._remarks += remarks
-        self._has_owners = True
-        return flows
 
     def _told(self, name: str) -> pa.Table:
         """The rows of a table of NAMED_BY; the different ones where they are many."""
@@ -257,43 +214,12 @@ class CaptureTables:
         self._remarks += naming_remarks(inferred, unnamed - inferred.keys())
         return {**{topic_id: found.topic for topic_id, found in inferred.items()}, **named}
 
-    def _finished_batches(
-        self, name: str, known: Lookups, columns: Sequence[str] | None = None, coder: Coder | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows as registered. coder: for rows that stay, with codes for texts."""
-        if name == "expert_infos":
-            remarks = capture_remarks(self._decoded.captures)
-            yield remarks if columns is None else remarks.select(columns)
-        if name not in self._decoded.store.tables:  # no dissector that fills it is switched on
-            return
-        try:
-            for batch in self._beside(self._decoded.store.tables[name].batches()):
-                yield from self._finished_rows(name, batch, known, columns, coder)
-        except Exception as error:
-            self.faults.append(sentence(caught(error), f"rows of {name}", "the rest of them is left out"))
-
-    def _finished_rows(
-        self, name: str, batch: pa.RecordBatch, known: Lookups, columns: Sequence[str] | None, coder: Coder | None
-    ) -> Iterator[pa.RecordBatch]:
-        if self._joined is not None:
-            batch = self._joined.once(name, batch)
-        # A connection that was captured at two points is told once.
-        if len(self._duplicates):
-            batch = batch.filter(pc.invert(pc.is_in(batch.column(FLOW), self._duplicates)))
-        for piece in pieces(name, batch):
-            try:
-                finished = in_order(name, finish_batch(name, piece, known, order_columns(name, columns), coder))
-                yield finished if columns is None else finished.select(columns)
-            except Exception as error:
-                rest = f"left out: {count(piece.num_rows, 'row')}"
-                self.faults.append(sentence(caught(error), f"columns of {name}", rest))
-
     def _finish_table(self, name: str, known: Lookups) -> Kept:
         """Make the view of a table: in memory while it is small, else a temporary Parquet file."""
         # What decoding and other tables left behind would stay beside what this one takes.
         pa.default_memory_pool().release_unused()
         coder = None if TABLES[name].lists else Coder()
-        batches = self._beside(self._finished_batches(name, known, coder=coder))
+        batches = self._beside(self._decoded_rows.batches(name, known, coder=coder))
         rows = kept(batches, arrow_schema(name), self._file_of(name))
         self._show(name, rows)
         return rows
@@ -379,7 +305,7 @@ class CaptureTables:
 
     def _named(self, findings: pa.Table) -> pa.Table:
         """The findings, with owners of the clients where flows know them."""
-        if not self._has_owners or not findings.num_rows:
+        if not self._decoded_rows.has_owners or not findings.num_rows:
             return findings
         from analyser.tables.named_clients import named_findings
 
@@ -427,9 +353,3 @@ class CaptureTables:
         self._files.pop(name, None)
         if self._connection is not None:
             self._connection.register(name, table)
-
-
-def _in_order(flows: pa.Table) -> pa.Table:
-    """The flows in the order of their table; those that are, as most are by their first packets, are not copied."""
-    rows = flows.combine_chunks().to_batches()
-    return pa.Table.from_batches([in_order("flows", one) for one in rows], flows.schema)

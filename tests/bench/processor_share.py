@@ -40,7 +40,8 @@ def why_not() -> str:
 
 @contextlib.contextmanager
 def processor_share(name: str, part: float) -> Iterator[list[str]]:
-    """A group that takes `part` of one processor at most, before others get theirs; the words that start a command in it. OSError without rights.
+    """A group that takes `part` of one processor at most, before others get theirs; the words that start a command in
+    it. OSError without rights.
 
     It is gone when the block ends, for which all its processes must have ended.
     """
