@@ -23,9 +23,20 @@ def asked(detectors: Iterable[Detector], filled: Collection[str], protocols: Col
     return [one for one in detectors if not one.reads.keys().isdisjoint(filled) and _is_there(one, filled, protocols)]
 
 
+def protocol_of(detector: Detector) -> str | None:
+    """The protocol that a rule is about; None for one about connections of any."""
+    found = {*_own_tables(detector).values()}
+    return found.pop() if len(found) == 1 else None
+
+
 def _is_there(detector: Detector, filled: Collection[str], protocols: Collection[str | None]) -> bool:
     """Is there anything of its protocol?"""
-    own = {name: TABLES[name].protocol for name in detector.reads if TABLES[name].protocol}
-    if not own or detector.code.startswith(_OF_ANY_PROTOCOL):
-        return True
-    return not own.keys().isdisjoint(filled) or not {*own.values()}.isdisjoint(protocols)
+    own = _own_tables(detector)
+    return not own or not own.keys().isdisjoint(filled) or not {*own.values()}.isdisjoint(protocols)
+
+
+def _own_tables(detector: Detector) -> dict[str, str]:
+    """The tables of a protocol that it reads, with that; none of a rule about connections of any."""
+    if detector.code.startswith(_OF_ANY_PROTOCOL):
+        return {}
+    return {name: of for name in detector.reads if (of := TABLES[name].protocol)}

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from analyser.detectors import DETECTORS
+from analyser.detectors.asked import protocol_of
 from analyser.owners.owner import Owner, agreed, owner_words
 from analyser.registry.owners import process_text
 from analyser.registry.queries import literal, quoted
@@ -43,8 +45,6 @@ _NAMES = {
 # Tables that are asked.
 NEEDED = ("flows", *_NAMES)
 _ADDRESS = re.compile(r"[0-9a-fA-F:.]{2,45}")
-# Whose clients a finding means, by the letters of its code; the others are about connections of any protocol.
-_PROTOCOLS = {"KAF": "kafka", "MQT": "mqtt", "MON": "mongo"}
 
 
 class Client(NamedTuple):
@@ -101,7 +101,7 @@ def named_findings(con: duckdb.DuckDBPyConnection, findings: pa.Table, tables: I
     rows = findings.select(["code", "sentence", "numbers"]).to_pylist()
     times = [findings.column(name).cast(pa.int64()).to_pylist() for name in ("ts_first", "ts_last")]
     numbers = [json.loads(row["numbers"]) for row in rows]
-    protocols = [_PROTOCOLS.get(row["code"][:3]) for row in rows]
+    protocols = [protocol_of(DETECTORS[row["code"]]) for row in rows]
     clients = [_clients(one, protocol) for one, protocol in zip(numbers, protocols, strict=True)]
     owners = owners_of(
         con, {client for found in clients for client in found}, _endpoints_of(rows, numbers), set(tables)
