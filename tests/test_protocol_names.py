@@ -42,6 +42,7 @@ ABOUT_SOME = {
     "analyser/archive/derive/lags.py": "kafka",
     "analyser/capture/log_segment.py": "kafka",
     "analyser/context/clusters.py": "kafka",
+    "analyser/context/commit_steps.py": "kafka",
     "analyser/context/connections_stage.py": "kafka",
     "analyser/context/enrich.py": "kafka",
     "analyser/context/group_members.py": "kafka",

@@ -4,9 +4,9 @@ In: a connection with views of the Kafka tables, `cluster_id` and `topic` filled
 `kafka_offset_commits` and `kafka_fetch_partitions` replaced by ones whose context columns are filled in. Rows that the
 caller holds are never joined for that: they get other columns (`added.py`).
 
-Everything is a join in DuckDB, as of the time of the row, for some partitions at a time where there are many rows: what
-cannot spill would grow with them. Times are compared as Unix ns. An unknown cluster is a cluster of its own (''), never
-a wildcard.
+Everything is a join in DuckDB (`commit_steps.py`), as of the time of the row, for some partitions at a time where there
+are many rows: what cannot spill would grow with them. Times are compared as Unix ns. An unknown cluster is a cluster of
+its own (''), never a wildcard.
 """
 
 from __future__ import annotations
@@ -19,9 +19,20 @@ import duckdb
 import pyarrow as pa
 
 from analyser.context.added import numbered, with_columns
-from analyser.context.log_ends import END_TABLES, KEPT_BEFORE, LOG_ENDS, SECOND, TOPIC_LIVES, with_life
-from analyser.context.losses import is_lost
-from analyser.context.ownership import OWNERSHIP_SQL
+from analyser.context.commit_steps import (
+    ADDED,
+    COMMITS,
+    CONTEXT,
+    FETCHES,
+    FETCHES_SQL,
+    GROUPS,
+    MAKE_CLIENTS,
+    NO_OWNERS,
+    OF_PARTITIONS,
+    ONCE,
+    READS,
+    STEPS,
+)
 from analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
 from analyser.context.stage import NOTHING, Held
 from analyser.context.steps import steps_made
@@ -29,180 +40,11 @@ from analyser.context.topics import has_rows, views
 from analyser.registry.coded import BATCH_ROWS, coded_table
 from analyser.registry.queries import keep, name_list, null_columns
 
-# A member that fetched a partition this long before a commit counts as reading it then: an idle Fetch waits at the
-# broker for half a second (fetch.max.wait.ms), and processing takes its time. The committer itself counts as reading if
-# it fetches this long after the commit, too: the capture may lack what it did before.
-FETCHED_LATELY_NS = 5_000_000_000
-
-COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
-
-_READS = (
-    "flows",
-    "expert_infos",
-    "kafka_assignments",
-    "kafka_group_events",
-    "kafka_offset_commits",
-    *END_TABLES,
-)
-
-# Of these views the steps read rows of the partitions alone that are looked at.
-_OF_PARTITIONS = {
-    "context_base": "context_commits",
-    f"some_{FETCHES}": f"in_{FETCHES}",
-    "some_kafka_produce_batches": "in_kafka_produce_batches",
-}
-
-# Where bytes of clients are missing.
-GAPS_SQL = f"""
-    SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns, gaps.ts
-    FROM in_expert_infos AS gaps JOIN in_flows AS flows USING (flow_id)
-    WHERE {is_lost("gaps")}"""
-# Clients that belong to one group only: their Fetch requests, which name no group, are this group's.
-CLIENTS_SQL = """
-    SELECT cluster, coalesce(client_address, '') AS address, coalesce(client_id, '') AS client_id,
-           min(group_id) AS group_id, CASE WHEN count(DISTINCT member_id) = 1 THEN min(member_id) END AS member_id
-    FROM (
-        SELECT coalesce(cluster_id, '') AS cluster, client_address, client_id, group_id,
-               nullif(member_id, '') AS member_id
-        FROM context_base
-        UNION ALL
-        SELECT coalesce(cluster_id, ''), client_address, client_id, group_id, nullif(member_id, '')
-        FROM in_kafka_group_events WHERE event <> 'describe')
-    WHERE group_id IS NOT NULL
-    GROUP BY 1, 2, 3 HAVING count(DISTINCT group_id) = 1"""
-
-
-def _of(table: str) -> str:
-    """The view that the steps read."""
-    return f"some_{table}" if f"some_{table}" in _OF_PARTITIONS else f"in_{table}"
-
-
-_KEYS_SQL = with_life(
-    """
-    SELECT base.row, part, log, cluster, parts.topic, base.topic_id, epoch_ns(ts) AS at_ns,
-           nullif(member_id, '') AS member_id, client_address AS address
-    FROM context_base AS base JOIN context_parts AS parts
-        ON coalesce(base.cluster_id, '') = parts.cluster AND coalesce(base.group_id, '') = parts.group_id
-        AND coalesce(base.topic, base.topic_id, '') = parts.topic AND base.partition = parts.partition""",
-    "context_lives",
-)
-
-# Every step makes one temporary table; `in_<table>` is the view of a table before this stage, `some_<table>` has those
-# of its rows that are looked at. Keys become numbers (`part` for a partition of a group, `log` for a partition) and
-# rows are joined by number, so that what must be sorted is narrow: whole rows through five joins would not fit into a
-# small memory limit.
-_ONCE = {
-    "context_lives": f"""
-        WITH kafka_partitions AS (FROM in_kafka_partitions),
-        kafka_admin_changes AS (FROM in_kafka_admin_changes) {TOPIC_LIVES}""",
-    "context_gaps": GAPS_SQL,
-    "context_owned": OWNERSHIP_SQL,
-}
-_STEPS = {
-    "context_parts": """
-        SELECT row_number() OVER () AS part, dense_rank() OVER (ORDER BY cluster, topic, partition) AS log, *
-        FROM (SELECT DISTINCT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
-                     coalesce(topic, topic_id, '') AS topic, partition FROM context_base)""",
-    "context_keys": f"SELECT row, part, log, life, at_ns, member_id, address FROM ({_KEYS_SQL})",
-    "context_ownership": f"""
-        SELECT part, began, min(member_id) AS member_id, arg_min(coalesce(ended, {2**63 - 1}), member_id) AS ended
-        FROM context_owned JOIN context_parts USING (cluster, group_id, topic, partition) GROUP BY part, began""",
-    "context_owners": """
-        SELECT keys.row, owners.member_id
-        FROM context_keys AS keys ASOF JOIN context_ownership AS owners
-            ON keys.part = owners.part AND keys.at_ns >= owners.began
-        WHERE keys.at_ns < owners.ended""",
-    # Only for commits whose owner no assignment tells: consumers that are one member of the group, and what they fetch.
-    # The committer's own fetches decide, so nothing is concluded where some of them may be missing.
-    "context_unowned": """
-        SELECT keys.row, keys.part, keys.at_ns, keys.member_id
-        FROM context_keys AS keys ANTI JOIN context_owners AS owners ON keys.row = owners.row""",
-    "context_fetchers": """
-        SELECT DISTINCT part, clients.member_id, epoch_ns(ts) AS at_ns
-        FROM some_kafka_fetch_partitions AS fetches
-        JOIN context_clients AS clients
-            ON coalesce(fetches.cluster_id, '') = clients.cluster AND clients.member_id IS NOT NULL
-            AND coalesce(fetches.client_address, '') = clients.address
-            AND coalesce(fetches.client_id, '') = clients.client_id
-        JOIN (FROM context_parts SEMI JOIN context_unowned USING (part)) AS parts
-            ON clients.cluster = parts.cluster AND clients.group_id = parts.group_id
-            AND coalesce(fetches.topic, fetches.topic_id, '') = parts.topic AND fetches.partition = parts.partition
-        WHERE coalesce(replica_id, -1) < 0""",
-    "context_client_gaps": """
-        SELECT keys.row, gaps.ts
-        FROM (SELECT row, at_ns, address FROM context_keys WHERE EXISTS (FROM context_gaps)) AS keys
-        ASOF JOIN context_gaps AS gaps ON keys.address = gaps.address AND keys.at_ns >= gaps.at_ns""",
-    "context_others": f"""
-        SELECT keys.row, keys.part, keys.at_ns, keys.member_id, others.member_id AS other_id
-        FROM context_unowned AS keys
-        ASOF JOIN (SELECT part, at_ns, min(member_id) AS member_id FROM context_fetchers GROUP BY ALL) AS others
-            ON keys.part = others.part AND keys.at_ns >= others.at_ns
-        LEFT JOIN context_client_gaps AS gaps ON keys.row = gaps.row
-        WHERE others.at_ns >= keys.at_ns - {FETCHED_LATELY_NS}
-            AND coalesce(epoch_ns(gaps.ts) < keys.at_ns - {FETCHED_LATELY_NS}, true)""",
-    "context_own_before": """
-        SELECT keys.*, own.at_ns AS before_ns
-        FROM context_others AS keys
-        ASOF LEFT JOIN context_fetchers AS own
-            ON keys.part = own.part AND keys.member_id = own.member_id AND keys.at_ns >= own.at_ns""",
-    "context_readers": f"""
-        SELECT keys.row, CASE WHEN before_ns >= keys.at_ns - {FETCHED_LATELY_NS}
-                                OR next.at_ns <= keys.at_ns + {FETCHED_LATELY_NS} THEN keys.member_id
-                              ELSE other_id END AS member_id
-        FROM context_own_before AS keys
-        ASOF LEFT JOIN context_fetchers AS next
-            ON keys.part = next.part AND keys.member_id = next.member_id AND keys.at_ns < next.at_ns""",
-    # An answer that repeats an end of its second changes nothing.
-    "context_told_ends": f"""
-        WITH {", ".join(f"{table} AS (FROM {_of(table)})" for table in END_TABLES)}
-        SELECT log, life, {SECOND} AS second, log_end, min(at_ns) AS at_ns
-        FROM ({with_life(LOG_ENDS, "context_lives")})
-            JOIN (SELECT DISTINCT log, cluster, topic, partition FROM context_parts) USING (cluster, topic, partition)
-        GROUP BY ALL""",
-    "context_kept_ends": f"""
-        SELECT log, life, second, max(highest) OVER (PARTITION BY log, life {KEPT_BEFORE}) AS kept
-        FROM (SELECT log, life, second, max(log_end) AS highest FROM context_told_ends GROUP BY ALL)""",
-    "context_known_ends": """
-        SELECT log, life, at_ns,
-               greatest(kept, max(log_end) OVER (PARTITION BY log, life, second ORDER BY at_ns)) AS log_end
-        FROM context_told_ends JOIN context_kept_ends USING (log, life, second)""",
-    "context_log_ends": """
-        SELECT keys.row, ends.log_end
-        FROM context_keys AS keys ASOF JOIN context_known_ends AS ends
-            ON keys.log = ends.log AND keys.life = ends.life AND keys.at_ns >= ends.at_ns""",
-}
 # The steps for so many rows of commits and fetches take some 100 MiB.
 STEP_ROWS = 1 << 18
 # So many rows get their columns at a time: to join to all of them at once takes more memory than DuckDB can spill.
 ROWS_AT_A_TIME = 1 << 18
 _PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition)"
-# What rows of `context_base` get, those that may get anything.
-_ADDED = """
-    SELECT keys.row, coalesce(owners.member_id, readers.member_id) AS owner_member_id,
-           CASE WHEN owners.row IS NOT NULL THEN 'high' WHEN readers.row IS NOT NULL THEN 'low' END
-               AS ownership_confidence,
-           ends.log_end AS log_end_offset,
-           gaps.ts::TIMESTAMPTZ_NS AS client_gap_ts
-    FROM context_keys AS keys
-    LEFT JOIN context_owners AS owners ON keys.row = owners.row
-    LEFT JOIN context_readers AS readers ON keys.row = readers.row
-    LEFT JOIN context_log_ends AS ends ON keys.row = ends.row
-    LEFT JOIN context_client_gaps AS gaps ON keys.row = gaps.row"""
-_CONTEXT = ("owner_member_id", "ownership_confidence", "log_end_offset", "client_gap_ts")
-# Planning takes longer than running on a small capture: without assignments nobody owns anything.
-_NO_OWNERS = """
-    SELECT cluster_id AS cluster, group_id, topic, partition, member_id, 0::BIGINT AS began, 0::BIGINT AS ended
-    FROM in_kafka_assignments LIMIT 0"""
-
-_MAKE_CLIENTS = f"CREATE TEMP TABLE context_clients AS {CLIENTS_SQL}"
-_CLIENTS = """
-    LEFT JOIN context_clients AS clients
-        ON clients.cluster = coalesce(fetches.cluster_id, '') AND clients.address = coalesce(fetches.client_address, '')
-        AND clients.client_id = coalesce(fetches.client_id, '')"""
-# Fetches with the group of their client; reads `context_clients` (CLIENTS_SQL).
-FETCHES_SQL = f"SELECT fetches.* REPLACE (clients.group_id AS group_id) FROM in_{FETCHES} AS fetches {_CLIENTS}"
-_GROUPS = f"""
-    SELECT clients.group_id FROM (FROM context_fetches WHERE {{some}}) AS fetches {_CLIENTS} ORDER BY fetches.row"""
 
 
 def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:
@@ -215,7 +57,7 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
     made: dict[str, pa.Table | Path] = {}
     if not has_rows(con, f"in_{COMMITS}"):
         con.execute(f"CREATE TEMP VIEW context_base AS FROM in_{COMMITS}")
-        con.execute(_MAKE_CLIENTS)
+        con.execute(MAKE_CLIENTS)
         commits = "FROM context_base"
     elif COMMITS in held:
         with numbered(con, "context_commits", held[COMMITS]), _added(con, held, dealer) as added:
@@ -227,7 +69,7 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
         con.execute(f"CREATE TEMP VIEW {COMMITS} AS {commits}")
     if FETCHES in held:
         with numbered(con, "context_fetches", held[FETCHES]):
-            queries = [_GROUPS.format(some=some) for some in _some_at_a_time(con, "context_fetches")]
+            queries = [GROUPS.format(some=some) for some in _some_at_a_time(con, "context_fetches")]
             made[FETCHES] = with_columns(con, held[FETCHES], queries)
     elif FETCHES in there:
         con.execute(f"CREATE TEMP VIEW {FETCHES} AS {FETCHES_SQL}")
@@ -243,11 +85,11 @@ def _added(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
     `context_clients` stays: fetches are told by it, too.
     """
     shares = shares_of(_rows(con), STEP_ROWS, dealer)
-    numbers = dealt(dealer, "enrich.commits_of_share", _READS, held, shares)
+    numbers = dealt(dealer, "enrich.commits_of_share", READS, held, shares)
     with _made_once(con):
         if shares == 1:
-            with steps_made(con, _STEPS, _ADDED):
-                yield _ADDED
+            with steps_made(con, STEPS, ADDED):
+                yield ADDED
             return
         names = [_of_share(con, share, shares, made) for share, made in numbers]
         yield " UNION ALL ".join(f"FROM {name}" for name in names)
@@ -256,12 +98,12 @@ def _added(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
 
 @contextmanager
 def commits_of_share(con: duckdb.DuckDBPyConnection, held: Held) -> Iterator[MakeShare]:
-    """What makes the rows of `_ADDED` for another process; see `shares.py`."""
+    """What makes the rows of `ADDED` for another process; see `shares.py`."""
 
     def made(share: int, shares: int) -> Iterator[pa.Table]:
         _look_at(con, _partitions(share, shares))
-        with steps_made(con, _STEPS, _ADDED):
-            yield coded_table(con.sql(_ADDED).to_arrow_reader(BATCH_ROWS))
+        with steps_made(con, STEPS, ADDED):
+            yield coded_table(con.sql(ADDED).to_arrow_reader(BATCH_ROWS))
 
     _all_set_aside(con)
     with numbered(con, "context_commits", held[COMMITS]), _made_once(con):
@@ -272,11 +114,11 @@ def commits_of_share(con: duckdb.DuckDBPyConnection, held: Held) -> Iterator[Mak
 def _made_once(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """What the steps of all partitions read, until the block ends; `context_clients` stays."""
     _look_at(con)
-    con.execute(_MAKE_CLIENTS)
-    once = _ONCE if has_rows(con, "in_kafka_assignments") else {**_ONCE, "context_owned": _NO_OWNERS}
+    con.execute(MAKE_CLIENTS)
+    once = ONCE if has_rows(con, "in_kafka_assignments") else {**ONCE, "context_owned": NO_OWNERS}
     with steps_made(con, once, " ".join(once)):
         yield
-    con.execute("".join(f"DROP VIEW {name};" for name in _OF_PARTITIONS))
+    con.execute("".join(f"DROP VIEW {name};" for name in OF_PARTITIONS))
 
 
 def _of_share(con: duckdb.DuckDBPyConnection, share: int, shares: int, made: Path | None) -> str:
@@ -284,8 +126,8 @@ def _of_share(con: duckdb.DuckDBPyConnection, share: int, shares: int, made: Pat
     if made is not None:
         return _kept(con, made)
     _look_at(con, _partitions(share, shares))
-    with steps_made(con, _STEPS, _ADDED):
-        return keep(con, "commits_context", _ADDED)
+    with steps_made(con, STEPS, ADDED):
+        return keep(con, "commits_context", ADDED)
 
 
 def _kept(con: duckdb.DuckDBPyConnection, made: Path) -> str:
@@ -301,7 +143,7 @@ def _partitions(share: int, shares: int) -> str:
 
 def _look_at(con: duckdb.DuckDBPyConnection, where: str = "") -> None:
     """Let the steps see these rows."""
-    for name, whole in _OF_PARTITIONS.items():
+    for name, whole in OF_PARTITIONS.items():
         con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM {whole}{where}")
 
 
@@ -322,7 +164,7 @@ def _some_at_a_time(con: duckdb.DuckDBPyConnection, rows: str) -> list[str]:
 def _in_order(added: str, some: str) -> str:
     """What rows of `context_commits` get, a row for each in their order. added: of `_added`. some: a condition."""
     return f"""
-        SELECT {name_list(_CONTEXT)} FROM (SELECT row FROM context_commits WHERE {some}) AS base
+        SELECT {name_list(CONTEXT)} FROM (SELECT row FROM context_commits WHERE {some}) AS base
         LEFT JOIN (FROM ({added}) WHERE {some}) AS added USING (row) ORDER BY row"""
 
 
@@ -335,7 +177,7 @@ def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
     con.execute(f"CREATE TEMP VIEW context_commits AS SELECT rowid AS row, * FROM {rows}")
     with _added(con) as columns:
         added = keep(con, "commits_context", _in_order(columns, "true"))
-    columns = ", ".join(f"added.{name} AS {name}" for name in _CONTEXT)
+    columns = ", ".join(f"added.{name} AS {name}" for name in CONTEXT)
     both = keep(
         con, "commits", f"SELECT base.* REPLACE ({columns}) FROM {rows} AS base POSITIONAL JOIN {added} AS added"
     )
@@ -346,7 +188,7 @@ def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
 def _all_set_aside(con: duckdb.DuckDBPyConnection) -> set[str]:
     """Make `in_<table>` of all that is read; names of the views that were there."""
     there = views(con)
-    for table in _READS:
+    for table in READS:
         _set_aside(con, table, table in there)
     return there
 

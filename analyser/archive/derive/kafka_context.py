@@ -46,7 +46,8 @@ from analyser.archive.derive.hour_summaries import (
 from analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import HERE, Workers
-from analyser.context.enrich import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL, enrich
+from analyser.context.commit_steps import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
+from analyser.context.enrich import enrich
 from analyser.context.losses import is_lost
 from analyser.context.ownership import OWNERSHIP_SQL
 from analyser.context.stage import OFFSETS, TITLES

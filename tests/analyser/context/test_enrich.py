@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from analyser.context import enrich as stage
-from analyser.context.enrich import COMMITS, FETCHES, enrich
+from analyser.context.commit_steps import COMMITS, FETCHES
+from analyser.context.enrich import enrich
 from analyser.context.stage import Held
 from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import (
