@@ -27,6 +27,15 @@ class ObjectChanged(OSError):
     """Another object has its name now."""
 
 
+class NameTaken(FileExistsError):
+    """Another object has the name already, or in place of the one that was to be replaced."""
+
+    @classmethod
+    def of(cls, name: object) -> NameTaken:
+        """For the object of this name."""
+        return cls(errno.EEXIST, "another object has this name", str(name))
+
+
 def os_error(error: Exception, name: str, scheme: str) -> OSError:
     """The error that reading a file would have raised."""
     from obstore import exceptions

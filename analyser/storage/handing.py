@@ -21,7 +21,7 @@ from types import TracebackType
 from analyser.own_files import TemporaryFolder
 from analyser.storage.folders import FolderPath, StorePath, folder_at
 from analyser.storage.objects import ObjectPath, bytes_of, objects_below
-from analyser.storage.writing import copy_objects, put_data, put_files, remove_objects
+from analyser.storage.writing import copy_objects, move_objects, put_data, put_files, remove_objects
 
 _AT_A_TIME = 16
 
@@ -152,8 +152,8 @@ def files_below(folder: FolderPath) -> Iterator[str]:
 
 
 def move_files(files: Mapping[FolderPath, FolderPath]) -> None:
-    """Give files other names in their file system or store, where they keep the first ones, too. OSError."""
-    copy_objects({one: to for one, to in files.items() if isinstance(one, StorePath) and isinstance(to, StorePath)})
+    """Give files other names in their file system or store; a bucket keeps the first ones, too. OSError."""
+    move_objects(_stored(files))
     for source, target in files.items():
         if isinstance(source, Path) and isinstance(target, Path):
             source.replace(target)
@@ -165,7 +165,7 @@ def copy_folder(source: FolderPath, target: FolderPath, but: Collection[str] = (
         shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*but))
     else:
         names = [name for name in files_below(source) if name.partition("/")[0] not in but]
-        move_files({source / name: target / name for name in names})
+        copy_objects(_stored({source / name: target / name for name in names}))
 
 
 def remove_file(path: FolderPath) -> None:
@@ -179,9 +179,13 @@ def remove_file(path: FolderPath) -> None:
 def remove_below(folder: FolderPath) -> None:
     """Remove a folder with all its files. OSError."""
     if isinstance(folder, StorePath):
-        remove_objects(objects_below(folder.address))
+        remove_objects(objects_below(folder.address), folder)
     else:
         shutil.rmtree(folder)
+
+
+def _stored(files: Mapping[FolderPath, FolderPath]) -> dict[StorePath, StorePath]:
+    return {one: to for one, to in files.items() if isinstance(one, StorePath) and isinstance(to, StorePath)}
 
 
 def _below(folder: StorePath, found: ObjectPath) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hdfs_native import Client
 
 # The name that Hadoop's tools give a file until it is whole.
-_COPYING = "._COPYING_"
+COPYING = "._COPYING_"
 
 
 def state_at(address: Address) -> ObjectState | None:
@@ -104,7 +104,7 @@ def _opened(store: str) -> Client:
 
 def _state(found: Any) -> ObjectState:
     """A file gets one time for both when it is made, and another one when it is closed."""
-    may_grow = found.modification_time == found.access_time or found.path.endswith(_COPYING)
+    may_grow = found.modification_time == found.access_time or found.path.endswith(COPYING)
     return ObjectState(found.length, found.modification_time * 1_000_000, str(found.modification_time), may_grow)
 
 

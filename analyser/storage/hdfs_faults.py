@@ -23,6 +23,10 @@ _SIGNS = (
     ("simpleauthentication", errno.EACCES, f"the name node asks for Kerberos: {WHO}"),
     ("gssapi", errno.EACCES, f"Kerberos does not let it in: {WHO}"),
     ("sasl", errno.EACCES, f"Kerberos does not let it in: {WHO}"),
+    ("(isnotadirectory)", errno.ENOTDIR, "a file is where a folder would have to be"),
+    ("safemode", errno.EROFS, "the name node is in safe mode, in which nothing is written"),
+    ("couldonlybewritten", errno.EIO, "no data node takes its blocks"),
+    ("failedtocompletefile", errno.EIO, "no data node told the name node of its last block in time"),
     ("blocksnotfound", errno.EIO, "no data node has all of its blocks"),
     ("datatransfererror", errno.EIO, "no data node gives its blocks"),
     ("connectionrefused", errno.EIO, "the store cannot be reached: connection refused"),
@@ -44,5 +48,5 @@ def os_error(error: Exception, name: str) -> OSError:
     for sign, number, told in _SIGNS:
         if sign in words:
             return OSError(number, told, name)
-    why = f"the name node answers {answer}" if answer else "the store cannot be read"
+    why = f"the name node answers {answer}" if answer else "the store cannot be read or written"
     return OSError(errno.EIO, why, name)

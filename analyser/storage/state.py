@@ -1,9 +1,10 @@
-"""What is known of an object without reading it, and what a store has to do to be read."""
+"""What is known of an object without reading it, and what a store has to do to be read and written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from analyser.storage.address import Address
@@ -38,3 +39,36 @@ class Store(Protocol):
     def below(self, address: Address, denied: Callable[[Address], None]) -> Iterator[tuple[Address, ObjectState]]:
         """The objects whose keys begin with the address's and a slash. denied: is told of folders that nobody may look
         into."""
+
+
+class Writer(Protocol):
+    """One kind of stores, as far as writing goes. An object is there when it is whole. What goes wrong is an OSError
+    with a text of ours.
+
+    AT_A_TIME: of how many files whoever has several does best to write at once.
+    """
+
+    AT_A_TIME: int
+
+    def put_file(self, source: Path, target: Address) -> None:
+        """Write a file of this machine, in place of what is there."""
+
+    def put_data(self, target: Address, data: bytes) -> None:
+        """Write these bytes, in place of what is there."""
+
+    def put_if(self, target: Address, data: bytes, replaced: ObjectState | None) -> None:
+        """Write these bytes where no object is (None), or in place of one with this state. NameTaken, which may also be
+        so because the store did it and its answer was lost."""
+
+    def copy(self, source: Address, target: Address) -> None:
+        """Give an object of a store a second name there."""
+
+    def move(self, source: Address, target: Address) -> None:
+        """Give an object of a store another name there; a store that cannot rename keeps the first one, too."""
+
+    def remove(self, objects: Sequence[Address], top: Address | None) -> None:
+        """Remove those that are there; and with `top`, where a store has folders, those below it that hold nothing
+        then."""
+
+    def names_below(self, folder: Address) -> Iterator[str]:
+        """The names in a folder: of whole objects, and of folders."""

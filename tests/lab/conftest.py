@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from tests.lab.hdfs_server import HdfsServer
     from tests.lab.s3_server import S3Server
+    from tests.lab.store_kinds import Store
     from tests.support.browser import Person
 
 
@@ -78,7 +79,7 @@ def workers(spark: SparkSession, s3: S3Server) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
-    """A name node and a data node."""
+    """A name node and two data nodes."""
     from tests.lab.hdfs_server import hdfs_server
 
     with pytest.MonkeyPatch.context() as patch:
@@ -92,3 +93,20 @@ def as_owner(hdfs: HdfsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """This process and those that it starts may do all in HDFS."""
     for name, value in hdfs.environment().items():
         monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def store(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
+    """The kind of stores that `on_stores` names; this process uses it, too."""
+    from analyser.storage import stores
+    from tests.lab.store_kinds import S3, Hdfs
+
+    server = request.getfixturevalue(request.param)
+    kind: Store = S3(server) if request.param == "s3" else Hdfs(server, tmp_path_factory.mktemp("settings"))
+    for name, value in kind.environment().items():
+        monkeypatch.setenv(name, value)
+    stores._opened.cache_clear()
+    yield kind
+    stores._opened.cache_clear()

@@ -1,4 +1,4 @@
-"""Real HDFS on this machine: a name node and a data node of Apache Hadoop, fetched by Maven.
+"""Real HDFS on this machine: a name node and two data nodes of Apache Hadoop, fetched by Maven.
 
 In: a directory. Out: its address, and what programs need in their environment to use it.
 """
@@ -27,10 +27,9 @@ _START_S = 90
 
 
 class HdfsServer(NamedTuple):
-    """port: where the name node listens. data_node: its process, which can be frozen."""
+    """port: where the name node listens."""
 
     port: int
-    data_node: Process
 
     @property
     def address(self) -> str:
@@ -59,8 +58,11 @@ def hdfs_server(directory: Path) -> Iterator[HdfsServer]:
     running: list[Process] = []
     try:
         running.append(Process("namenode", name_node, directory, environment))
-        running.append(Process("datanode", _command(directory, "datanode.DataNode"), directory, environment))
-        server = HdfsServer(port, running[1])
+        for number in range(2):
+            folder = f"-Ddfs.datanode.data.dir=file://{directory}/data-{number}"
+            command = _command(directory, "datanode.DataNode", folder)
+            running.append(Process(f"datanode-{number}", command, directory, environment))
+        server = HdfsServer(port)
         wait_until(lambda: _writes(server, running), "HDFS takes a file", _START_S)
         yield server
     finally:
@@ -68,11 +70,11 @@ def hdfs_server(directory: Path) -> Iterator[HdfsServer]:
             process.kill()
 
 
-def _command(directory: Path, name: str) -> list[str]:
+def _command(directory: Path, name: str, *words: str) -> list[str]:
     command = java(_LIBRARIES, f"{_NODES}.{name}")
     place = command.index("-cp") + 1
     command[place] = f"{directory}:{command[place]}"
-    return command
+    return [*command, *words]
 
 
 def _writes(server: HdfsServer, running: list[Process]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import obstore
@@ -33,13 +34,16 @@ def put(key: str, content: bytes, bucket: str = "captures") -> str:
     return str(address)
 
 
-def wirewitness(*arguments: str | Path, port: int | None = None) -> subprocess.CompletedProcess[str]:
-    """What the command says. port: of a front before the server."""
-    environment = {**os.environ, **({"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"} if port else {})}
+def wirewitness(
+    *arguments: str | Path, port: int | None = None, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What the command says. port: of a front before the S3 server. environment: what it has beside the test's."""
+    front = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"} if port else {}
     code = "import sys; from app.start import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, env=environment, check=False
-    )
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False,
+        env={**os.environ, **front, **(environment or {})},
+    )  # fmt: skip
     assert SECRET not in done.stdout + done.stderr
     assert KEY_ID not in done.stdout + done.stderr
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""Changes of a dataset in a real S3 server: whole or never there, whoever is killed and whoever else writes."""
+"""Changes of a dataset in a real S3 server and in real HDFS: whole or never there, whoever is killed or writes, too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -15,16 +14,17 @@ from analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, write
 from analyser.archive.dataset.place import DatasetError, is_dataset
 from analyser.storage.handing import bytes_at
 from tests.conftest import ROOT
-from tests.lab.s3_server import S3Server
-from tests.lab.stored import put
+from tests.lab.store_kinds import Store, files_of, on_stores
 from tests.support.archived import parts_of
 from tests.support.changes import NEW, OLD, batch, first, second
-from tests.support.faulty_front import Fault, Request, faulty_front
-from tests.support.shares import RUNS_THE_REST
+from tests.support.faulty_front import Fault, Request
+from tests.support.shares import RUNS_THE_REST, pairs
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600), pytest.mark.usefixtures("in_store")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 MANIFEST = "wirewitness.json"
+# At every how many requests a process is killed; HDFS is asked several times as often.
+STEPS = {"s3": 1, "hdfs": 4} if RUNS_THE_REST else {"s3": 9, "hdfs": 60}
 
 
 def rows(root: str) -> list[str]:
@@ -37,17 +37,19 @@ def state(root: str) -> str:
         return bytes_at(change.previous_state / "share-0").decode()
 
 
-def done_by(function: Callable[[str], None], root: str, port: int) -> subprocess.CompletedProcess[str]:
-    """What a process of its own does, behind a front."""
+def done_by(function: Callable[[str], None], root: str, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """What a process of its own does, behind a front that its settings name."""
     code = f"import sys; from tests.support.changes import {function.__name__} as act; act(sys.argv[1])"
-    environment = {**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **settings, "PYTHONPATH": str(ROOT)}
     return subprocess.run([sys.executable, "-c", code, root], env=environment, capture_output=True, text=True,
                           check=False)  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["plain", "with space", "ü#?&+"])
-def test_changes_follow_each_other(name: str) -> None:
-    root = f"s3://captures/changes/{name}"
+@pytest.mark.parametrize(
+    ("store", "name"), [("s3", "plain"), ("s3", "with space"), ("s3", "ü#?&+"), ("hdfs", "plain")], indirect=["store"]
+)
+def test_changes_follow_each_other(store: Store, name: str) -> None:
+    root = store.address(f"changes/{name}")
     first(root)
     assert rows(root) == OLD
     assert state(root) == "one"
@@ -59,7 +61,7 @@ def test_changes_follow_each_other(name: str) -> None:
     assert dataset.manifest.rows("messages") == 1
 
 
-def killed_after(requests: int, function: Callable[[str], None], root: str, s3: S3Server) -> bool:
+def killed_after(requests: int, function: Callable[[str], None], root: str, store: Store) -> bool:
     """Kill a process when it makes its request of this number; False when it came to its end before."""
     code = f"import sys; from tests.support.changes import {function.__name__} as act; act(sys.argv[1])"
     running: list[subprocess.Popen[bytes]] = []
@@ -67,8 +69,8 @@ def killed_after(requests: int, function: Callable[[str], None], root: str, s3: 
     def kill(request: Request) -> Fault | None:
         return Fault(before=running[0].kill) if request.number == requests else None
 
-    with faulty_front(s3.port, kill) as front:
-        environment = {**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{front.port}", "PYTHONPATH": str(ROOT)}
+    with store.front(kill) as front:
+        environment = {**os.environ, **store.environment(front.port), "PYTHONPATH": str(ROOT)}
         running.append(subprocess.Popen([sys.executable, "-c", code, root], env=environment))
         ended = running[0].wait()
         asked = len(front.seen)
@@ -77,12 +79,13 @@ def killed_after(requests: int, function: Callable[[str], None], root: str, s3: 
     return ended != 0
 
 
-def test_killed_at_any_request_it_is_the_old_or_the_new_dataset(s3: S3Server) -> None:
+@on_stores()
+def test_killed_at_any_request_it_is_the_old_or_the_new_dataset(store: Store) -> None:
     seen = set()
-    for number in range(0, 1000, 1 if RUNS_THE_REST else 9):
-        root = f"s3://captures/killed/{number}"
+    for number in range(0, 1000, STEPS[store.name]):
+        root = store.address(f"killed/{number}")
         first(root)
-        killed = killed_after(number, second, root, s3)
+        killed = killed_after(number, second, root, store)
         found = rows(root)
         assert state(root) == {len(OLD): "one", len(NEW): "two"}[len(found)]
         seen.add(len(found))
@@ -101,44 +104,44 @@ def second_again(root: str, found: list[str]) -> None:
     assert rows(root) == sorted([*found, "f-c-8"])
 
 
-def test_what_a_killed_run_left_goes_after_a_day(s3: S3Server) -> None:
-    root, folder = "s3://captures/leftovers", s3.buckets / "captures/leftovers"
+@on_stores(pytest.mark.exhaustive)
+def test_what_a_killed_run_left_goes_after_a_day(store: Store) -> None:
+    """In HDFS a part that it was writing, under the name that it had till then."""
+    root = store.address("leftovers")
     first(root)
-    before = {*folder.rglob("*.parquet")}
-    number = 0
-    while not ({*folder.rglob("*.parquet")} - before):
-        assert killed_after(number, second, root, s3)
+    before, number = parts_below(root), 0
+    while not (left := parts_below(root) - before):
+        assert killed_after(number, second, root, store)
         number += 2
-    left = {*folder.rglob("*.parquet")} - before
     second(root)
-    assert all(path.exists() for path in left)
-    make_older(folder)
+    assert left <= parts_below(root)
+    store.make_older("leftovers")
     second_again(root, NEW)
-    assert [path for path in left if path.exists()] == []
+    assert left & parts_below(root) == set()
     assert rows(root) == sorted([*NEW, "f-c-8"])
 
 
-def test_parts_that_count_no_more_stay_a_day_for_readers(s3: S3Server) -> None:
-    root, folder = "s3://captures/readers", s3.buckets / "captures/readers"
+@on_stores()
+def test_parts_that_count_no_more_stay_a_day_for_readers(store: Store) -> None:
+    root = store.address("readers")
     first(root)
-    before, opened = {*folder.rglob("*.parquet")}, Dataset.open(root)
-    make_older(folder)
+    before, opened = parts_below(root), Dataset.open(root)
+    store.make_older("readers")
     second(root)
-    assert before <= {*folder.rglob("*.parquet")}
+    assert before <= parts_below(root)
     assert len(opened.parts("exchanges")) == len(before)
 
 
-def make_older(folder: Path) -> None:
-    """All objects are of yesterday."""
-    for path in (path for path in folder.rglob("*") if path.is_file()):
-        os.utime(path, (0, path.stat().st_mtime - 25 * 3600))
+def parts_below(root: str) -> set[str]:
+    return {name for name in files_of(root) if ".parquet" in name}
 
 
-def test_the_first_change_of_a_new_dataset_can_be_killed_too(s3: S3Server) -> None:
+@on_stores(pytest.mark.exhaustive)
+def test_the_first_change_of_a_new_dataset_can_be_killed_too(store: Store) -> None:
     seen = set()
-    for number in range(0, 1000, 1 if RUNS_THE_REST else 9):
-        root = f"s3://captures/begun/{number}"
-        killed = killed_after(number, first, root, s3)
+    for number in range(0, 1000, STEPS[store.name]):
+        root = store.address(f"begun/{number}")
+        killed = killed_after(number, first, root, store)
         seen.add(is_dataset(root))
         if not is_dataset(root):
             first(root)
@@ -148,25 +151,40 @@ def test_the_first_change_of_a_new_dataset_can_be_killed_too(s3: S3Server) -> No
     assert seen == {False, True}
 
 
-@pytest.mark.parametrize("is_new", [False, True], ids=["of a dataset", "of a new one"])
-@pytest.mark.parametrize("where", ["begin", "parts", "versions", "decision"])
-def test_of_two_writers_at_once_one_wins_and_the_other_says_so(s3: S3Server, where: str, is_new: bool) -> None:
+STORES_AT_STEPS = [
+    (store, where, is_new)
+    for store in ("s3", "hdfs")
+    for where in ("begin", "parts", "versions", "decision")
+    for is_new in (False, True)
+]
+
+
+@pytest.mark.parametrize(
+    ("store", "where", "is_new"),
+    pairs(
+        STORES_AT_STEPS,
+        [case for case in STORES_AT_STEPS if case[0] == "s3"]
+        + [("hdfs", "versions", False), ("hdfs", "decision", True)],
+    ),
+    indirect=["store"],
+)
+def test_of_two_writers_at_once_one_wins_and_the_other_says_so(store: Store, where: str, is_new: bool) -> None:
     """The other one comes and goes while this one is at each of its steps."""
-    root = f"s3://captures/two/{where}-{is_new}"
+    root = store.address(f"two/{where}-{is_new}")
     if not is_new:
         first(root)
     act = first if is_new else second
-    signs = {"begin": "begun.json", "parts": "/part-", "versions": "_delta_log/0", "decision": MANIFEST}
+    signs = {"begin": "begun.json", "parts": "/part-", "versions": "_delta_log/", "decision": MANIFEST}
     others: list[str] = []
 
     def other(request: Request) -> Fault | None:
-        if others or request.method != "PUT" or signs[where] not in request.path:
+        if others or not store.writes(request) or signs[where] not in request.path:
             return None
         others.append(request.path)
         return Fault(before=lambda: act(root))
 
-    with faulty_front(s3.port, other) as front:
-        done = done_by(act, root, front.port)
+    with store.front(other) as front:
+        done = done_by(act, root, store.environment(front.port))
     assert others
     assert done.returncode != 0
     assert f"{DatasetBusy.__name__}: {root} was changed by another run meanwhile" in done.stderr
@@ -176,8 +194,9 @@ def test_of_two_writers_at_once_one_wins_and_the_other_says_so(s3: S3Server, whe
     second_again(root, rows(root))
 
 
-def test_a_rebuilt_dataset_has_nothing_of_what_was() -> None:
-    root = "s3://captures/rebuilt"
+@on_stores(pytest.mark.exhaustive)
+def test_a_rebuilt_dataset_has_nothing_of_what_was(store: Store) -> None:
+    root = store.address("rebuilt")
     first(root)
     with Change.begin(root, rebuild=True) as change:
         assert (change.previous, change.previous_state) == (None, None)
@@ -186,21 +205,27 @@ def test_a_rebuilt_dataset_has_nothing_of_what_was() -> None:
     assert rows(root) == ["f-c-9"]
 
 
-def test_a_dataset_is_not_made_among_others_objects() -> None:
-    put("others/notes.txt", b"mine")
-    with pytest.raises(DatasetError, match="no dataset and not empty"), Change.begin("s3://captures/others"):
-        pass
-    with pytest.raises(DatasetError, match="is a whole bucket"), Change.begin("s3://captures"):
-        pass
-    with pytest.raises(DatasetError, match="no dataset can have %"), Change.begin("s3://captures/100%25"):
-        pass
+@on_stores()
+def test_a_dataset_is_not_made_among_others_objects(store: Store) -> None:
+    file = store.put("others/notes.txt", b"mine")
+    whole = {"s3": "is a whole bucket", "hdfs": "is the whole of a file system"}
+    below = {"s3": "", "hdfs": "a file is where a folder would have to be"}
+    told = {
+        store.address("others"): "no dataset and not empty", store.address(""): whole[store.name],
+        store.address("100%25"): "no dataset can have %", f"{file}/below": below[store.name],
+    }  # fmt: skip
+    for address, says in told.items():
+        if says:
+            with pytest.raises(DatasetError, match=says), Change.begin(address):
+                pass
 
 
-def test_leaving_without_commit_leaves_nothing(s3: S3Server) -> None:
-    root = "s3://captures/left"
+@on_stores()
+def test_leaving_without_commit_leaves_nothing(store: Store) -> None:
+    root = store.address("left")
     with Change.begin(root):
         pass
-    assert [path for path in (s3.buckets / "captures/left").rglob("*") if path.is_file()] == []
+    assert files_of(root) == {}
     first(root)
     with Change.begin(root) as change:
         change.remove(*change.parts())

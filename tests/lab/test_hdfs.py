@@ -195,18 +195,28 @@ def test_a_dataset_under_a_name_that_delta_cannot_read_is_told(hdfs: HdfsServer,
     assert "the path of a dataset in HDFS has letters, digits and _ . - ~ / only" in done.stderr
 
 
-@pytest.mark.cases
-def test_a_dataset_is_not_made_there(hdfs: HdfsServer, tmp_path: Path) -> None:
-    done = wirewitness("archive", SMALL, "--output", f"{hdfs.address}/new", "--master", "local[2]", "--quiet")
+@pytest.mark.parametrize(
+    ("place", "user", "says"),
+    [
+        ("closed/traffic", "somebody", "permission denied (WRITE for user somebody); HADOOP_USER_NAME says who asks"),
+        ("with space", OWNER, "the path of a dataset in HDFS has letters, digits and _ . - ~ / only; move it."),
+    ],
+)
+def test_a_dataset_that_cannot_be_made_is_one_line(
+    hdfs: HdfsServer, monkeypatch: pytest.MonkeyPatch, place: str, user: str, says: str
+) -> None:
+    client(hdfs).mkdirs("/closed", create_parent=True)
+    monkeypatch.setenv("HADOOP_USER_NAME", user)
+    done = wirewitness("archive", SMALL, "--output", f"{hdfs.address}/{place}", "--master", "local[2]", "--quiet")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert f"{hdfs.address}/new: HDFS is only read; name a folder or an object store to write to" in done.stderr
+    assert says in done.stderr
 
 
 def test_captures_are_taken_into_a_dataset(hdfs: HdfsServer, spark: SparkSession, tmp_path: Path) -> None:
-    """In two runs; then one is replaced, and a copy of another lies beside it."""
+    """Which lies in HDFS, too. In two runs; then one is replaced, and a copy of another lies beside it."""
     captures = rotated(packets_of(SAMPLES / "mqtt_takeover_loop.pcapng"), tmp_path / "captures", 3)
     spark.sparkContext.environment["HADOOP_USER_NAME"] = OWNER
-    options, dataset = ArchiveOptions(shares=3, range_bytes=50_000), tmp_path / "dataset"
+    options, dataset = ArchiveOptions(shares=3, range_bytes=50_000), f"{hdfs.address}/dataset"
     addresses = [put(hdfs, f"from/{path.name}", path.read_bytes()) for path in captures[:2]]
     summary = archive([f"{hdfs.address}/from"], dataset, spark, options)
     assert (len(summary.files), summary.known, summary.aside) == (2, 0, [])

@@ -25,6 +25,7 @@ from analyser.archive.dataset.place import REBUILD, DatasetError
 from analyser.archive.dataset.stored import stored_schema
 from analyser.extras import how_to_install
 from analyser.registry.tables import ALL_TABLES
+from analyser.storage.address import Address
 from analyser.storage.folders import FolderPath, StorePath
 from analyser.storage.stores import settings_of
 from analyser.storage.writing import names_below
@@ -176,13 +177,21 @@ def _opened(path: FolderPath, version: int | None = None) -> DeltaTable:
 def _uri(path: FolderPath) -> str:
     """As delta-rs takes it, which decodes addresses, but not those of HDFS."""
     if isinstance(path, StorePath):
-        key = quote(path.address.key)
-        if path.address.scheme == "hdfs" and key != path.address.key:
-            raise DatasetError(
-                f"{path}: the path of a dataset in HDFS has letters, digits and _ . - ~ / only; move it."
-            )
-        return f"{path.address.scheme}://{path.address.store}/{key}"
+        _check_hdfs(path.address)
+        return f"{path.address.scheme}://{path.address.store}/{quote(path.address.key)}"
     return str(path)
+
+
+def check_address(root: StorePath) -> None:
+    """DatasetError where delta-rs could not write a dataset at this address."""
+    if "%" in root.address.key:  # delta-rs 1.6 decodes addresses more often than they are encoded
+        raise DatasetError(f"{root}: no dataset can have % in its address; name another one.")
+    _check_hdfs(root.address)
+
+
+def _check_hdfs(address: Address) -> None:
+    if address.scheme == "hdfs" and quote(address.key) != address.key:
+        raise DatasetError(f"{address}: the path of a dataset in HDFS has letters, digits and _ . - ~ / only; move it.")
 
 
 def _storage(path: FolderPath) -> dict[str, str] | None:

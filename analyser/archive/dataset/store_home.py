@@ -1,4 +1,4 @@
-"""Where a dataset lives, for a change of it: an object store, which has no locks and moves no files.
+"""Where a dataset lives, for a change of it: an object store or HDFS, without locks.
 
 In: an address. Out: the steps in which a change becomes whole there. A run takes a number that nobody else has. So its
 objects have names of their own, whoever else writes, and its workers put parts where they are to count, and state and
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
-from analyser.archive.dataset.delta import DeltaFolder, in_folders
+from analyser.archive.dataset.delta import DeltaFolder, check_address, in_folders
 from analyser.archive.dataset.home import OWN, WORK, Begun, Staged
 from analyser.archive.dataset.leftovers import STATE
 from analyser.archive.dataset.lock import DatasetBusy
@@ -27,10 +27,11 @@ from analyser.archive.dataset.place import MANIFEST, DatasetError
 from analyser.capture.sources import explain
 from analyser.registry.tables import ALL_TABLES
 from analyser.storage.address import Address
+from analyser.storage.faults import NameTaken
 from analyser.storage.folders import StorePath
 from analyser.storage.objects import ObjectPath, object_at, objects_below
 from analyser.storage.stores import NoStorage
-from analyser.storage.writing import NameTaken, names_below, put_text, remove_objects
+from analyser.storage.writing import names_below, put_text, remove_objects
 
 # Says who took the number of a run; it stays while the number could be taken again.
 BEGUN = "begun.json"
@@ -65,13 +66,13 @@ class StoreHome:
     def drop(self, begun: Begun, parts: Iterable[str]) -> None:
         """See `Home`. Once something was written the number is taken for good: a task may still be at work."""
         with suppress(OSError):
-            remove_objects([self.root / path for path in parts])
+            remove_objects([self.root / path for path in parts], self.root)
             state = self.root / STATE / begun.run
             if self._has_decided:
-                remove_objects(objects_below((state / WORK).address))
+                remove_objects(objects_below((state / WORK).address), self.root)
                 return
             own = [*objects_below(state.address)]
-            remove_objects(own if len(own) == 1 else [one for one in own if one.name != BEGUN])
+            remove_objects(own if len(own) == 1 else [one for one in own if one.name != BEGUN], self.root)
 
     def check_new(self, begun: Begun, path: str) -> None:
         """See `Home`. The number of the run is in its name, so there is no other; whoever wrote it was told that the
@@ -103,7 +104,7 @@ class StoreHome:
         with suppress(OSError):
             below = (self.root / STATE).address
             own = int(begun.run)
-            remove_objects(one for one in objects_below(below) if _number(one, below) < own)
+            remove_objects((one for one in objects_below(below) if _number(one, below) < own), self.root)
         for folder, version in changed.items():
             if version:  # a first one leaves no other behind
                 with suppress(OSError, DatasetError):
@@ -141,10 +142,10 @@ class StoreHome:
         """A dataset is not made among somebody's objects."""
         if not create:
             raise DatasetError(f"{self.root} is no dataset: it holds no {MANIFEST}.")
-        if "%" in self.root.address.key:  # delta-rs 1.6 decodes addresses more often than they are encoded
-            raise DatasetError(f"{self.root}: no dataset can have % in its address; name another one.")
+        check_address(self.root)
         if not self.root.address.key.strip("/"):
-            raise DatasetError(f"{self.root} is a whole bucket: name an address in it, such as {self.root}traffic.")
+            what = "the whole of a file system" if self.root.address.scheme == "hdfs" else "a whole bucket"
+            raise DatasetError(f"{self.root} is {what}: name an address in it, such as {self.root}traffic.")
         # A first change that was killed leaves a number, and maybe tables.
         names = {*names_below(self.root)}
         own = OWN | ALL_TABLES.keys() if STATE in names else OWN

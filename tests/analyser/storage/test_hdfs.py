@@ -41,9 +41,13 @@ def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
         (RuntimeError('RPCError("org.apache.hadoop.ipc.StandbyException", "x\\n\\tat y")'), "answers StandbyException"),
         (RuntimeError('RPCError("a.AccessControlException", "SIMPLE authentication is not enabled")'), "for Kerberos"),
         (RuntimeError("BlocksNotFound(/x)"), "no data node has all of its blocks"),
-        (RuntimeError("secret=abc"), "the store cannot be read"),
+        (RuntimeError('RPCError("a.Exception", "/f (is not a directory)\\n\\tat x")'), "a file is where a folder"),
+        (RuntimeError('RPCError("a.SafeModeException", "Name node is in safe mode.")'), "in which nothing is written"),
+        (RuntimeError('RPCError("a.IOException", "File /x could only be written to 0 of the 1 minReplication nodes")'),
+         "no data node takes its blocks"),
+        (RuntimeError("secret=abc"), "the store cannot be read or written"),
     ],
-)
+)  # fmt: skip
 def test_what_it_says_becomes_one_line_of_ours(said: Exception, told: str) -> None:
     error = os_error(said, "hdfs://host:1/a")
     assert told in str(error)
