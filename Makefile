@@ -89,7 +89,7 @@ lab-test: $(VENV)/.installed-lab
 
 lab-test-exhaustive: $(VENV)/.installed-lab
 	@$(BIN)/python -m tests.support.programs lab
-	$(BIN)/python -m pytest -m "lab and exhaustive" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest -m "lab and exhaustive" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
