@@ -10,15 +10,16 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from analyser.archive.dataset.dataset import Dataset
 from tests.bench.measure import warm
 from tests.bench.process_tree import TreeRun, measure_tree
 from tests.bench.programs import WIREWITNESS
-from tests.bench.spark_events import shuffled_bytes
+from tests.bench.spark_events import Tasks, shuffled_bytes, task_lines, tasks_of
 from tests.support.replay import Replayed
 from tests.support.replay_rotated import replay_rotated
 
@@ -34,13 +35,14 @@ class MessagesMissing(Exception):
 
 
 class Archived(NamedTuple):
-    """One program over the captures. startup_s: until the first capture is looked at. shuffle_bytes: of Spark."""
+    """One program over the captures. startup_s: until the first capture is looked at. The rest: Spark's."""
 
     program: str
     size: Replayed
     run: TreeRun
     startup_s: float
     shuffle_bytes: int | None
+    tasks: Mapping[str, Tasks] = MappingProxyType({})
 
     @property
     def mb_per_s(self) -> float:
@@ -86,9 +88,9 @@ def _archive(folder: Path, captures: Path, made: Replayed, master: str) -> Archi
     run = _run(command, folder)
     begun = _BEGIN.search((folder / "errors.txt").read_text())
     _check(f"wirewitness archive on {master}", Dataset.open(dataset).manifest.rows("exchanges"), made)
-    return Archived(
-        f"archive on {master}", made, run, float(begun[1]) if begun else 0.0, shuffled_bytes(events.iterdir())
-    )
+    startup_s = float(begun[1]) if begun else 0.0
+    logs = [*events.iterdir()]
+    return Archived(f"archive on {master}", made, run, startup_s, shuffled_bytes(logs), tasks_of(logs))
 
 
 def archive_lines(found: Sequence[Archived]) -> list[str]:
@@ -110,6 +112,13 @@ def archive_lines(found: Sequence[Archived]) -> list[str]:
         )  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
     lines.append("\nMiB: the process's own memory at most, in brackets with mapped files; of workers the largest.")
+    if found[-1].tasks:
+        lines += [
+            "",
+            f"Tasks of {found[-1].program}:",
+            "",
+            *task_lines(found[-1].tasks, found[-1].size.size_bytes / 1e6),
+        ]
     return lines
 
 

@@ -16,15 +16,16 @@ import contextlib
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from analyser.archive.dataset.dataset import Dataset
 from tests.bench.measure import warm
 from tests.bench.processor_share import processor_share, why_not
 from tests.bench.programs import WIREWITNESS
-from tests.bench.spark_events import jobs_of, together_s
+from tests.bench.spark_events import Tasks, jobs_of, task_lines, tasks_of, together_s
 from tests.bench.time_model import Measured, TimeModel, fitted
 from tests.lab.processes import Process
 from tests.lab.spark_cluster import Start, spark_cluster
@@ -39,11 +40,12 @@ START, DRIVER = "start", "driver alone"
 
 
 class Ran(NamedTuple):
-    """A run: seconds of each stage, in their order, with START and DRIVER."""
+    """A run: seconds of each stage, in their order, with START and DRIVER; its tasks."""
 
     cores: int
     mb: float
     stages_s: dict[str, float]
+    tasks: Mapping[str, Tasks] = MappingProxyType({})
 
     @property
     def seconds(self) -> float:
@@ -74,13 +76,14 @@ def measured(folder: Path, cores: int, captures: Path, exchanges: int, part: flo
         ended_s = time.time()
     if Dataset.open(dataset).manifest.rows("exchanges") != exchanges:
         raise MessagesMissing(f"{cores} workers: the dataset has not the {exchanges} exchanges of the captures")
-    jobs = jobs_of(events.iterdir())
+    logs = [*events.iterdir()]
+    jobs = jobs_of(logs)
     stages_s = {START: jobs[0].begun_s - begun_s}
     for name in dict.fromkeys(job.name.partition(":")[0] for job in jobs):
         stages_s[name] = together_s([job for job in jobs if job.name.partition(":")[0] == name])
     stages_s[DRIVER] = ended_s - jobs[0].begun_s - together_s(jobs)
     mb = sum(path.stat().st_size for path in captures.iterdir()) / 1e6
-    ran = Ran(cores, mb, stages_s)
+    ran = Ran(cores, mb, stages_s, tasks_of(logs))
     print(f"{cores} workers, {mb:.0f} MB: {ran.seconds:.1f} s", file=sys.stderr, flush=True)
     return ran
 
@@ -114,6 +117,10 @@ def lines_of(runs: Sequence[Ran], part: float) -> list[str]:
     by_cores = {run.cores: run.seconds - run.stages_s[START] for run in runs if run.mb == max(one.mb for one in runs)}
     if {1, 2} <= by_cores.keys():
         lines += ["", f"From one core to two, start not counted: {by_cores[1] / by_cores[2]:.2f} x."]
+    largest = max(runs, key=lambda run: (run.mb, run.cores))
+    if largest.tasks:
+        words = f"Tasks of {largest.cores} workers, {largest.mb:.0f} MB; more cores than tasks help a stage no more:"
+        lines += ["", words, "", *task_lines(largest.tasks, largest.mb)]
     return lines
 
 

@@ -1,16 +1,16 @@
 """What Spark's log of events says of its jobs and tasks.
 
 In: files of events, one JSON object a line. Out: jobs with the stage of the archive that their description names and
-the time that they took, and what all tasks shuffled.
+the time that they took, the tasks of each such stage, and what all tasks shuffled.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _DESCRIPTION = "spark.job.description"
 
@@ -50,6 +50,45 @@ def together_s(jobs: Sequence[Job]) -> float:
         total_s += max(job.ended_s - max(job.begun_s, until_s), 0.0)
         until_s = max(until_s, job.ended_s)
     return total_s
+
+
+class Tasks(NamedTuple):
+    """All tasks of a stage of the archive: how many, the seconds that they ran, and those of the longest one."""
+
+    number: int
+    seconds: float
+    longest_s: float
+
+
+def tasks_of(logs: Iterable[Path]) -> dict[str, Tasks]:
+    """Tasks that succeeded, by the first word of their job's description, in the order in which stages began.
+
+    Their seconds are what has to be done on some core; no number of cores makes a stage shorter than its longest task.
+    """
+    of_stage: dict[int, str] = {}
+    found: dict[str, list[float]] = {}
+    for path in logs:
+        with path.open(encoding="utf-8") as lines:
+            for event in map(json.loads, lines):
+                if event["Event"] == "SparkListenerJobStart":
+                    description = (event.get("Properties") or {}).get(_DESCRIPTION, "")
+                    of_stage.update(dict.fromkeys(event.get("Stage IDs", ()), description.partition(":")[0]))
+                elif event["Event"] == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
+                    ran_s = (event.get("Task Metrics") or {}).get("Executor Run Time", 0) / 1e3
+                    found.setdefault(of_stage.get(event["Stage ID"], ""), []).append(ran_s)
+    return {name: Tasks(len(ran), sum(ran), max(ran)) for name, ran in found.items()}
+
+
+def task_lines(tasks: Mapping[str, Tasks], mb: float) -> list[str]:
+    """A table of them: what each stage has to do for a GB on one core, and what no more cores make shorter."""
+    return [
+        "| stage | tasks | s of all | s per GB of one core | longest task s |",
+        "|---|--:|--:|--:|--:|",
+        *(
+            f"| {name} | {one.number:,} | {one.seconds:.1f} | {one.seconds / mb * 1e3:.1f} | {one.longest_s:.1f} |"
+            for name, one in tasks.items()
+        ),
+    ]
 
 
 def shuffled_bytes(logs: Iterable[Path]) -> int:

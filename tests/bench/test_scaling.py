@@ -11,7 +11,7 @@ import pytest
 
 from tests.bench.processor_share import processor_share, why_not
 from tests.bench.scaling import DRIVER, START, Ran, lines_of
-from tests.bench.spark_events import Job, jobs_of, together_s
+from tests.bench.spark_events import Job, Tasks, jobs_of, task_lines, tasks_of, together_s
 from tests.bench.time_model import Measured, TimeModel, fitted
 
 RUNS = [(cores, mb) for cores in (1, 2, 4, 8) for mb in (40.0, 120.0)]
@@ -50,6 +50,26 @@ def test_jobs_have_names_and_times_and_those_that_overlap_count_once(tmp_path: P
     assert (decoding, writing) == (Job("decoding", 1, 5), Job("writing tables", 3, 3.5))
     assert together_s([decoding, writing]) == 4.0
     assert together_s([decoding, Job("later", 7, 8)]) == 5.0
+
+
+def test_tasks_are_counted_by_the_stage_of_their_job(tmp_path: Path) -> None:
+    def begun(name: str, *stages: int) -> dict[str, object]:
+        properties = {"spark.job.description": name}
+        return {"Event": "SparkListenerJobStart", "Job ID": 0, "Stage IDs": stages, "Properties": properties}
+
+    def ended(stage: int, ran_ms: int, reason: str = "Success") -> dict[str, object]:
+        return {"Event": "SparkListenerTaskEnd", "Stage ID": stage, "Task End Reason": {"Reason": reason},
+                "Task Metrics": {"Executor Run Time": ran_ms}}  # fmt: skip
+
+    events = [
+        begun("context: owners", 1, 2), ended(1, 2_000), ended(2, 3_000), ended(2, 9_000, "ExceptionFailure"),
+        begun("context: cursors", 3), ended(3, 500), begun("findings", 4), ended(4, 1_000),
+    ]  # fmt: skip
+    log = tmp_path / "log"
+    log.write_text("".join(json.dumps(event) + "\n" for event in events))
+    tasks = tasks_of([log])
+    assert tasks == {"context": Tasks(3, 5.5, 3.0), "findings": Tasks(1, 1.0, 1.0)}
+    assert task_lines(tasks, 500)[2:] == ["| context | 3 | 5.5 | 11.0 | 3.0 |", "| findings | 1 | 1.0 | 2.0 | 1.0 |"]
 
 
 def test_what_is_printed_has_every_stage_and_what_follows() -> None:
