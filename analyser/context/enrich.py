@@ -38,7 +38,7 @@ from analyser.context.stage import NOTHING, Held
 from analyser.context.steps import steps_made
 from analyser.context.topics import has_rows, views
 from analyser.registry.coded import BATCH_ROWS, coded_table
-from analyser.registry.queries import keep, name_list, null_columns
+from analyser.registry.queries import keep, keep_more, name_list, null_columns
 
 # The steps for so many rows of commits and fetches take some 100 MiB.
 STEP_ROWS = 1 << 18
@@ -176,7 +176,10 @@ def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
     rows = keep(con, "commits_as_decoded", f"FROM in_{COMMITS}")
     con.execute(f"CREATE TEMP VIEW context_commits AS SELECT rowid AS row, * FROM {rows}")
     with _added(con) as columns:
-        added = keep(con, "commits_context", _in_order(columns, "true"))
+        first, *others = _some_at_a_time(con, "context_commits")
+        added = keep(con, "commits_context", _in_order(columns, first))
+        for some in others:
+            keep_more(con, added, _in_order(columns, some))
     columns = ", ".join(f"added.{name} AS {name}" for name in CONTEXT)
     both = keep(
         con, "commits", f"SELECT base.* REPLACE ({columns}) FROM {rows} AS base POSITIONAL JOIN {added} AS added"

@@ -88,6 +88,12 @@ def keep(connection: duckdb.DuckDBPyConnection, name: str, query: str) -> str:
     return table
 
 
+def keep_more(connection: duckdb.DuckDBPyConnection, table: str, query: str) -> None:
+    """More rows for a table of `keep`, behind those that it has."""
+    connection.execute(f"INSERT INTO {table} {query}")
+    connection.execute(f"CHECKPOINT {_KEPT}")
+
+
 def select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
     """The relation of one SELECT. Raises QueryError."""
     with failures_told():

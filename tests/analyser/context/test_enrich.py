@@ -45,6 +45,11 @@ def context(**rows: list[Row]) -> duckdb.DuckDBPyConnection:
         patch.setattr(stage, "STEP_ROWS", 2)
         patch.setattr(stage, "ROWS_AT_A_TIME", 3)
         some_at_a_time = enriched(rows, given)
+        in_views = connection_from_rows(rows)
+        enrich(in_views)
+    for name in in_memory:
+        found, some = (sorted(map(repr, one.sql(f"FROM {name}").fetchall())) for one in (con, in_views))
+        assert found == some, name
     for name, table in in_memory.items():
         assert isinstance(table, pa.Table)
         assert table.equals(some_at_a_time[name].cast(table.schema)), name  # type: ignore[union-attr]
