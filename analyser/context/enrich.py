@@ -47,11 +47,12 @@ ROWS_AT_A_TIME = 1 << 18
 _PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition)"
 
 
-def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:
+def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None, memory: int = 1) -> Held:
     """Replace the views of commits and fetches by enriched ones; other tables may be missing. Call it once.
 
     held: those of both whose rows are known. They are given back with their new columns, all else as it is, and the
-    caller makes their views. dealer: of work on them to several processes.
+    caller makes their views. dealer: of work on them to several processes. memory: so many times what `analyse` has, for
+    rows that nobody holds: each share of them reads all fetches.
     """
     there = _all_set_aside(con)
     made: dict[str, pa.Table | Path] = {}
@@ -60,11 +61,11 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
         con.execute(MAKE_CLIENTS)
         commits = "FROM context_base"
     elif COMMITS in held:
-        with numbered(con, "context_commits", held[COMMITS]), _added(con, held, dealer) as added:
+        with numbered(con, "context_commits", held[COMMITS]), _added(con, STEP_ROWS, held, dealer) as added:
             queries = [_in_order(added, some) for some in _some_at_a_time(con, "context_commits")]
             made[COMMITS] = with_columns(con, held[COMMITS], queries)
     else:
-        commits = _of_commits(con)
+        commits = _of_commits(con, memory * STEP_ROWS)
     if COMMITS in there and COMMITS not in made:
         con.execute(f"CREATE TEMP VIEW {COMMITS} AS {commits}")
     if FETCHES in held:
@@ -79,12 +80,14 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
 
 
 @contextmanager
-def _added(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Iterator[str]:
+def _added(
+    con: duckdb.DuckDBPyConnection, step_rows: int, held: Held = NOTHING, dealer: Dealer | None = None
+) -> Iterator[str]:
     """A SELECT of what rows of `context_commits` get, with their `row`, until the block ends.
 
     `context_clients` stays: fetches are told by it, too.
     """
-    shares = shares_of(_rows(con), STEP_ROWS, dealer)
+    shares = shares_of(_rows(con), step_rows, dealer)
     numbers = dealt(dealer, "enrich.commits_of_share", READS, held, shares)
     with _made_once(con):
         if shares == 1:
@@ -168,14 +171,14 @@ def _in_order(added: str, some: str) -> str:
         LEFT JOIN (FROM ({added}) WHERE {some}) AS added USING (row) ORDER BY row"""
 
 
-def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
+def _of_commits(con: duckdb.DuckDBPyConnection, step_rows: int) -> str:
     """A SELECT of the commits with their context.
 
     Whole rows are compressed before what the context adds is put beside them: two plain copies take much memory.
     """
     rows = keep(con, "commits_as_decoded", f"FROM in_{COMMITS}")
     con.execute(f"CREATE TEMP VIEW context_commits AS SELECT rowid AS row, * FROM {rows}")
-    with _added(con) as columns:
+    with _added(con, step_rows) as columns:
         first, *others = _some_at_a_time(con, "context_commits")
         added = keep(con, "commits_context", _in_order(columns, first))
         for some in others:

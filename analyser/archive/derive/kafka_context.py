@@ -57,6 +57,8 @@ from analyser.registry.queries import literal
 STAGE = f"context: {TITLES[OFFSETS.makes]}"
 COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
 _EVER = 2**63 - 1
+# Of what DuckDB has of memory in a task, beside what it has in `analyse`.
+_MEMORY = 3
 _HOUR = hour_of("ts")
 _AT = "coalesce(ts_response, ts)"
 _MEMBER = "cluster_id, group_id, member_id"
@@ -199,7 +201,7 @@ def _make_hours(sight: Sight, unit: tuple[str, set[Hour]]) -> set[Hour]:
             con.execute(f"CREATE TEMP VIEW in_{FETCHES} AS {rows_of(sight, FETCHES, own, hidden=True)}")
             return replace_changed_hours(con, sight, table, f"FROM ({FETCHES_SQL})", made, is_cheap=True)
         _make_views(con, sight, parts, made)
-        enrich(con)
+        enrich(con, memory=_MEMORY)
         rows = f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
         return replace_changed_hours(con, sight, table, rows, made, is_cheap=True)
 
