@@ -51,8 +51,8 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
     """Replace the views of commits and fetches by enriched ones; other tables may be missing. Call it once.
 
     held: those of both whose rows are known. They are given back with their new columns, all else as it is, and the
-    caller makes their views. dealer: of work on them to several processes. memory: so many times what `analyse` has, for
-    rows that nobody holds: each share of them reads all fetches.
+    caller makes their views. dealer: of work on them to several processes. memory: so many times what `analyse` has,
+    for rows that nobody holds: each share of them reads all fetches.
     """
     there = _all_set_aside(con)
     made: dict[str, pa.Table | Path] = {}
