@@ -60,7 +60,7 @@ class ToldOverlap(NamedTuple):
     records: int
 
 
-class Place(NamedTuple):
+class ComparedPartition(NamedTuple):
     """A partition: what is compared of its runs, and of the commits of each client, by time."""
 
     reads: list[Read]
@@ -77,7 +77,7 @@ class Rows(NamedTuple):
     commits: Frame
     of_commits: Integers
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[ComparedPartition]:
         """One partition after the other, in the order of their first runs."""
         by_time = np.argsort(self.commits["ts"].numbers(), kind="stable")
         commits = by_time[np.argsort(self.of_commits[by_time], kind="stable")]
@@ -85,7 +85,7 @@ class Rows(NamedTuple):
         of_runs = self.of_runs[self.order]
         for rows in places_of(numbered(of_runs)):
             first, last = np.searchsorted(codes, of_runs[rows[0]] + np.arange(2)).tolist()
-            yield Place(self._reads(rows), self._commits(commits[first:last]))
+            yield ComparedPartition(self._reads(rows), self._commits(commits[first:last]))
 
     def _reads(self, rows: Integers) -> list[Read]:
         runs = zip(rows.tolist(), self.runs.each(self.order[rows]), strict=True)
@@ -93,10 +93,10 @@ class Rows(NamedTuple):
 
     def _commits(self, rows: Integers) -> dict[Client, list[LateCommit]]:
         frame = self.commits.take(rows)
-        columns = (frame[name].values() for name in ("ts", "client_address", "client_id"))
-        positions = (frame[name].values() for name in ("committed_offset", "error_code"))
+        names = ("ts", "client_address", "client_id", "committed_offset", "error_code")
+        columns = [frame[name].values() for name in names]
         found: dict[Client, list[LateCommit]] = {}
-        for row, ts, address, client_id, offset, error in zip(rows.tolist(), *columns, *positions, strict=True):
+        for row, ts, address, client_id, offset, error in zip(rows.tolist(), *columns, strict=True):
             client = address, client_id
             found.setdefault(client, []).append(LateCommit(ts, client, offset, error, row))
         return found
