@@ -25,7 +25,7 @@ from analyser.context.steps import steps_made
 from analyser.context.topics import views
 from analyser.registry.coded import BATCH_ROWS, coded_columns
 from analyser.registry.parquet import TEMPORARY
-from analyser.registry.queries import keep, name_list, null_columns
+from analyser.registry.queries import keep, keep_more, name_list, null_columns
 from analyser.registry.tables import TABLES
 
 TABLE = "kafka_reading_runs"
@@ -33,6 +33,8 @@ TABLE = "kafka_reading_runs"
 FEW_ROWS = 1 << 17
 # They are put together so many at a time, of which one copy is in DuckDB's columns and one in those that are coded.
 PIECE_ROWS = 1 << 15
+# So many at a time where the whole table is kept, compressed.
+VIEW_ROWS = 1 << 17
 # The steps for so many rows of fetches take some 100 MiB.
 STEP_ROWS = 1 << 17
 _UNSEEN = pa.schema([("address", pa.string()), ("at_ns", pa.int64())])
@@ -82,7 +84,7 @@ _BESIDE = (
 _MAY_BE_UNSEEN = """
     SELECT EXISTS (FROM read_flows WHERE NOT handshake_seen AND (identified_by = 'request log' OR ts_first > (
         SELECT min(ts) FROM whole_kafka_fetch_partitions WHERE group_id IS NOT NULL)))"""
-_ROWS = f"FROM ({_RUNS})" + "".join(f" LEFT JOIN ({query}) USING (row)" for query in _BESIDE)
+_ROWS = f"FROM ({_RUNS} {{some}})" + "".join(f" LEFT JOIN (FROM ({query}) {{some}}) USING (row)" for query in _BESIDE)
 
 
 def add_reading_runs(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:
@@ -136,7 +138,10 @@ def _make_view(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> None
     with steps_made(con, steps, _ROWS, only_if="reading_readers") as there_are_readers:
         if not there_are_readers:
             return
-        name = keep(con, TABLE, _ROWS)
+        first, *others = [_ROWS.format(some=some) for some in _some_at_a_time(con, VIEW_ROWS).values()]
+        name = keep(con, TABLE, first)
+        for more in others:
+            keep_more(con, name, more)
     con.execute(f"DROP VIEW IF EXISTS {TABLE}")
     con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM {name}")
 
@@ -216,23 +221,30 @@ def _made(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> Iterator[
     """The rows of what the views have."""
     with steps_made(con, steps, _ROWS, only_if="reading_readers") as there_are_readers:
         if there_are_readers:
-            query = "SELECT row FROM (SELECT row, row_number() OVER (ORDER BY row) AS place FROM reading_begun)"
-            found = con.execute(f"{query} WHERE (place - 1) % {PIECE_ROWS} = 0 ORDER BY row").fetchall()
-            for start, end in pairwise([*([row for (row,) in found] or [0]), None]):
+            for start, some in _some_at_a_time(con, PIECE_ROWS).items():
                 pa.default_memory_pool().release_unused()  # what the steps, or the rows before, left behind
-                yield _in_memory(con, start or 0, end)
+                yield _in_memory(con, start, some)
 
 
-def _in_memory(con: duckdb.DuckDBPyConnection, start: int, end: int | None) -> pa.Table:
-    """The rows with numbers from start to end, what is known besides put beside the runs by their numbers.
+def _some_at_a_time(con: duckdb.DuckDBPyConnection, many: int) -> dict[int, str]:
+    """Conditions for so many runs each, by the number of the first; together all. To join all at once takes several
+    times the memory of what comes out."""
+    query = "SELECT row FROM (SELECT row, row_number() OVER (ORDER BY row) AS place FROM reading_begun)"
+    found = con.execute(f"{query} WHERE (place - 1) % {many} = 0 ORDER BY row").fetchall()
+    starts = [row for (row,) in found] or [0]
+    return {
+        start: f"WHERE row >= {start}" + ("" if end is None else f" AND row < {end}")
+        for start, end in pairwise([*starts, None])
+        if start is not None
+    }
 
-    To join all of it at once takes several times the memory of what comes out.
-    """
-    some = f"row >= {start}" + ("" if end is None else f" AND row < {end}")
-    columns = _columns(con, f"FROM ({_RUNS}) WHERE {some}")
+
+def _in_memory(con: duckdb.DuckDBPyConnection, start: int, some: str) -> pa.Table:
+    """Some rows, what is known besides put beside the runs by their numbers. start: of the first; some: which."""
+    columns = _columns(con, f"FROM ({_RUNS}) {some}")
     rows = columns["row"].to_numpy() - start
     for query in _BESIDE:
-        beside = _columns(con, f"FROM ({query}) WHERE {some}")
+        beside = _columns(con, f"FROM ({query}) {some}")
         places = np.full(rows.max(initial=0) + 1, -1)
         places[beside["row"].to_numpy() - start] = np.arange(len(beside["row"]))
         found = places[rows]

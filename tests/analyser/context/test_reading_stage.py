@@ -19,6 +19,12 @@ from tests.support.rows import connection_from_rows
 Values = tuple[Any, ...]
 
 
+@pytest.fixture(autouse=True)
+def _some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The view is kept two runs at a time."""
+    monkeypatch.setattr(reading_stage, "VIEW_ROWS", 2)
+
+
 def runs(columns: str, **rows: list[Row]) -> list[Values]:
     """These columns of the runs that the context makes of the rows, and gives back to who makes the view himself."""
     given = {"kafka_group_events": [group_event(0, "join", "m1"), group_event(0, "join", "m2")], **rows}
