@@ -30,6 +30,7 @@ from analyser.context.commit_steps import (
     NO_OWNERS,
     OF_PARTITIONS,
     ONCE,
+    PARTITION,
     READS,
     STEPS,
 )
@@ -44,7 +45,6 @@ from analyser.registry.queries import keep, keep_more, name_list, null_columns
 STEP_ROWS = 1 << 18
 # So many rows get their columns at a time: to join to all of them at once takes more memory than DuckDB can spill.
 ROWS_AT_A_TIME = 1 << 18
-_PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition)"
 
 
 def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None, memory: int = 1) -> Held:
@@ -141,7 +141,7 @@ def _kept(con: duckdb.DuckDBPyConnection, made: Path) -> str:
 
 
 def _partitions(share: int, shares: int) -> str:
-    return f" WHERE {_PARTITION} % {shares} = {share}"
+    return f" WHERE {PARTITION} % {shares} = {share}"
 
 
 def _look_at(con: duckdb.DuckDBPyConnection, where: str = "") -> None:

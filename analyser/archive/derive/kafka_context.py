@@ -1,11 +1,12 @@
 """The context of commits and fetches over months: only hours are read whose rows can come out otherwise.
 
 In: a change that has all base rows, and who works. Out: hours, and the commits and fetches of such hours made anew by
-`analyser/context/enrich.py`, some hours of one of both tables in each task.
+`analyser/context/enrich.py`, some hours of one of both tables in each task; of an hour with many rows the commits of
+some partitions.
 
-What a row takes from far away is little, and each hour tells it in few rows (SUMMARIES): which generations were heard
-of and when, last heartbeats, assignments, log ends, lost bytes, who committed and fetched under which name. A row comes
-out otherwise only
+What a row takes from far away is little, and each hour tells it in few rows (`kafka_summaries.py`): which generations
+were heard of and when, last heartbeats, assignments, log ends, lost bytes, who committed and fetched under which name.
+A row comes out otherwise only
 - in an hour with other parts, or beside one with other fetches, since they count for some seconds;
 - behind a log end or lost bytes that are new;
 - while another member owns the partition than the last run thought (a later heartbeat can take back a doubt);
@@ -15,7 +16,8 @@ So owners, clients and lost bytes of the whole dataset are kept and compared wit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import duckdb
 
@@ -36,102 +38,38 @@ from analyser.archive.derive.derived import (
 )
 from analyser.archive.derive.hour_summaries import (
     Anew,
-    HourSummary,
     differing,
     kept,
     make_summaries,
     remember,
     summarised,
 )
+from analyser.archive.derive.kafka_summaries import (
+    COMMITS,
+    COMMITS_OF_HOURS,
+    ENDS_AS_FETCHES,
+    FETCHERS,
+    FETCHES,
+    SUMMARIES,
+    TABLES,
+    knowledge,
+)
 from analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
+from analyser.archive.derive.share_files import leave, put_into_hours, remove_shares, shares_for
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import HERE, Workers
-from analyser.context.commit_steps import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
+from analyser.context.commit_steps import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL, PARTITION
 from analyser.context.enrich import enrich
-from analyser.context.losses import is_lost
 from analyser.context.ownership import OWNERSHIP_SQL
 from analyser.context.stage import OFFSETS, TITLES
 from analyser.registry.queries import literal
 
 # As it is seen in Spark.
 STAGE = f"context: {TITLES[OFFSETS.makes]}"
-COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
 _EVER = 2**63 - 1
 # Of what DuckDB has of memory in a task, beside what it has in `analyse`.
 _MEMORY = 3
 _HOUR = hour_of("ts")
-_AT = "coalesce(ts_response, ts)"
-_MEMBER = "cluster_id, group_id, member_id"
-_BEAT = "event = 'consumer_heartbeat' AND coalesce(error_code = 0, false) AND member_id IS NOT NULL"
-_STEP = f"coalesce(error_code = 0, false) AND (event = 'leave' OR ({_BEAT} AND generation < 0))"
-
-_ASSIGNMENTS = HourSummary(
-    "context_assignments_of_hours",
-    ("kafka_assignments",),
-    f"""
-    SELECT {_HOUR} AS hour, ts, exchange_id, cluster_id, group_id, generation, member_id, topic, topic_id, partition,
-           source
-    FROM kafka_assignments""",
-)
-# Of heartbeats those count that tell of a generation or a client first, and the last two before lost bytes: those of
-# the hour for bytes that are lost later. Answers that come in another hour stay.
-_EVENTS = HourSummary(
-    "context_events_of_hours",
-    ("kafka_group_events", "expert_infos"),
-    f"""
-    WITH events AS (
-        SELECT *, {_HOUR} AS hour, {_AT} AS answered, {hour_of(_AT)} <> {_HOUR} AS late FROM kafka_group_events
-        WHERE group_id IS NOT NULL AND event <> 'describe'),
-    gaps AS (SELECT DISTINCT ts AS gap FROM expert_infos WHERE {is_lost("expert_infos")}),
-    beats AS (
-        SELECT *, lead(answered, 2) OVER own AS next_but_one FROM events WHERE {_BEAT} AND NOT ({_STEP})
-        WINDOW own AS (PARTITION BY hour, {_MEMBER}, late ORDER BY answered))
-    SELECT hour, min(answered) AS ts, NULL::TIMESTAMPTZ_NS AS ts_response, NULL AS exchange_id, cluster_id, group_id,
-           event, member_id, client_id, client_address, generation, CASE WHEN error_code = 0 THEN 0 END AS error_code
-    FROM events WHERE NOT ({_BEAT}) AND NOT ({_STEP})
-    GROUP BY ALL
-    UNION ALL
-    SELECT hour, ts, ts_response, exchange_id, cluster_id, group_id, event, member_id, client_id, client_address,
-           generation, error_code
-    FROM events WHERE {_STEP}
-    UNION ALL
-    SELECT hour, ts, ts_response, NULL, cluster_id, group_id, event, member_id, client_id, client_address, generation,
-           error_code
-    FROM beats ASOF LEFT JOIN gaps ON coalesce(next_but_one, answered) > gap
-    QUALIFY late OR next_but_one IS NULL OR gap >= answered OR row_number() OVER (
-        PARTITION BY hour, {_MEMBER}, client_id, client_address, generation ORDER BY answered) = 1""",
-)
-_COMMITS = HourSummary(
-    "context_commits_of_hours",
-    (COMMITS,),
-    f"""
-    SELECT {_HOUR} AS hour, min(ts) AS ts, cluster_id, group_id, member_id, client_id, client_address, generation,
-           CASE WHEN error_code = 0 THEN 0 END AS error_code
-    FROM {COMMITS} WHERE group_id IS NOT NULL GROUP BY ALL""",
-)
-_FETCHERS = HourSummary(
-    "context_fetchers_of_hours",
-    (FETCHES,),
-    f"""
-    SELECT DISTINCT {_HOUR} AS hour, coalesce(cluster_id, '') AS cluster, coalesce(client_address, '') AS address,
-           coalesce(client_id, '') AS client_id
-    FROM {FETCHES}""",
-)
-_LOST = HourSummary(
-    "context_lost_of_hours",
-    ("expert_infos",),
-    f"""
-    SELECT DISTINCT {_HOUR} AS hour, ts, "group", code, flow_id FROM expert_infos WHERE {is_lost("expert_infos")}""",
-)
-SUMMARIES = (_ASSIGNMENTS, _EVENTS, _COMMITS, _FETCHERS, _LOST, ENDS_OF_HOURS, TOPICS_OF_HOURS, DELETED_OF_HOURS)
-TABLES = tuple(dict.fromkeys(table for summary in SUMMARIES for table in summary.tables))
-
-# The rows of the log ends as fetches of a broker, which nobody takes for a consumer.
-_ENDS_AS_FETCHES = f"""
-    SELECT hour, make_timestamp_ns(at_ns)::TIMESTAMPTZ_NS AS ts, nullif(cluster, '') AS cluster_id,
-           nullif(topic, '') AS topic, topic_id, partition, log_end AS high_watermark, 0 AS replica_id
-    FROM {ENDS_OF_HOURS.name}"""
-
 # What the whole dataset tells of: kept, and compared with what the last run kept.
 _KNOWN = {
     "context_known_gaps": GAPS_SQL,
@@ -140,7 +78,7 @@ _KNOWN = {
 }
 _CLIENT = "cluster, address, client_id"
 _OTHER_CLIENTS = f"""
-    SELECT DISTINCT hour FROM {_FETCHERS.name} SEMI JOIN (
+    SELECT DISTINCT hour FROM {FETCHERS.name} SEMI JOIN (
         (FROM context_known_clients EXCEPT FROM context_known_clients_before) UNION ALL
         (FROM context_known_clients_before EXCEPT FROM context_known_clients)) USING ({_CLIENT})"""
 _OWNED = "cluster, group_id, topic, partition, member_id, began"
@@ -162,12 +100,42 @@ def hours_to_make(change: Change, workers: Workers = HERE) -> list[set[Hour]]:
     return hours
 
 
+class _Work(NamedTuple):
+    """Hours of one of both tables. share: of so many shares of their partitions; they are one task where there is one.
+
+    name: of the hours, before that of the share where it leaves its rows.
+    """
+
+    table: str
+    hours: set[Hour]
+    name: str
+    share: int = 0
+    shares: int = 1
+
+    def names(self) -> list[str]:
+        """Of all its shares."""
+        return [f"{self.name}-{share}" for share in range(self.shares)]
+
+
 def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> dict[str, set[Hour]]:
-    """Make commits and fetches of these hours anew; table -> hours that were written."""
-    units = [(table, hours) for hours in made for table in OFFSETS.makes]
+    """Make commits and fetches of these hours anew; table -> hours that were written.
+
+    Hours are one task for each table. The commits of an hour with more rows than one share are dealt by partitions.
+    """
+    parts = parts_by_hour(change.parts(), OFFSETS.makes)
+    works: list[_Work] = []
+    for number, hours in enumerate(made):
+        shares = max(shares_for(sum(part.rows for hour in hours for part in parts.get(hour, ()))), 1)
+        works += [_Work(COMMITS, hours, str(number), share, shares) for share in range(shares)]
+        works.append(_Work(FETCHES, hours, str(number)))
     written: dict[str, set[Hour]] = {table: set() for table in OFFSETS.makes}
-    for (table, _), hours in zip(units, each_of(change, workers, STAGE, _make_hours, units), strict=True):
-        written[table] |= hours
+    for work, hours in zip(works, each_of(change, workers, STAGE, _make_hours, works), strict=True):
+        written[work.table] |= hours
+    dealt = [work for work in works if work.shares > 1 and work.share == 0]
+    for work, hours in zip(dealt, each_of(change, workers, f"{STAGE}, into hours", _into_hours, dealt), strict=True):
+        written[work.table] |= hours
+    if dealt:
+        remove_shares(change)
     return written
 
 
@@ -176,7 +144,7 @@ def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:
     with change_connection(sight) as con:
         make_summaries(con, sight, anew)
         con.execute(f"CREATE TEMP VIEW in_flows AS {rows_of(sight, 'flows')}")
-        _knowledge(con, "in_")
+        knowledge(con, "in_")
         con.execute(f"CREATE TEMP VIEW context_base AS FROM in_{COMMITS}")
         for name, query in _KNOWN.items():
             con.execute(f"CREATE TEMP TABLE {name} AS {query.replace('context_gaps', 'context_known_gaps')}")
@@ -184,14 +152,14 @@ def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:
         if not all(known):
             hours = set(parts)
         else:
-            hours = anew[_COMMITS] | _beside(anew[_FETCHERS] | anew[ENDS_OF_HOURS] | _hours(con, _OTHER_CLIENTS))
+            hours = anew[COMMITS_OF_HOURS] | _beside(anew[FETCHERS] | anew[ENDS_OF_HOURS] | _hours(con, _OTHER_CLIENTS))
             hours |= _behind(con, anew, set(parts)) | _while_owned(con, set(parts))
     return [made for made, _ in together({hour: parts[hour] for hour in hours if hour in parts})]
 
 
-def _make_hours(sight: Sight, unit: tuple[str, set[Hour]]) -> set[Hour]:
-    """One of both tables. A fetch gets the group of its client, a commit what the stage joins to it."""
-    table, made = unit
+def _make_hours(sight: Sight, work: _Work) -> set[Hour]:
+    """A fetch gets the group of its client, a commit what the stage joins to it. One of many shares leaves its rows."""
+    table, made = work.table, work.hours
     parts = parts_by_hour(sight.parts(), (*TABLES, "flows"))
     own = [part for hour in made for part in parts.get(hour, ()) if part.table == table]
     with change_connection(sight) as con:
@@ -200,46 +168,42 @@ def _make_hours(sight: Sight, unit: tuple[str, set[Hour]]) -> set[Hour]:
             con.execute(f"CREATE TEMP VIEW context_clients AS FROM {clients}")
             con.execute(f"CREATE TEMP VIEW in_{FETCHES} AS {rows_of(sight, FETCHES, own, hidden=True)}")
             return replace_changed_hours(con, sight, table, f"FROM ({FETCHES_SQL})", made, is_cheap=True)
-        _make_views(con, sight, parts, made)
+        _make_views(con, sight, parts, work)
         enrich(con, memory=_MEMORY)
         rows = f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
-        return replace_changed_hours(con, sight, table, rows, made, is_cheap=True)
+        if work.shares == 1:
+            return replace_changed_hours(con, sight, table, rows, made, is_cheap=True)
+        leave(con, sight, table, rows, work.names()[work.share])
+        return set()
+
+
+def _into_hours(sight: Sight, work: _Work) -> set[Hour]:
+    return put_into_hours(sight, work.table, work.hours, work.names(), is_new=False)
 
 
 def _make_views(
-    con: duckdb.DuckDBPyConnection, sight: Sight, parts: Mapping[Hour, Sequence[Part]], made: set[Hour]
+    con: duckdb.DuckDBPyConnection, sight: Sight, parts: Mapping[Hour, Sequence[Part]], work: _Work
 ) -> None:
-    """The views that `enrich` reads, with whole rows of these hours. Whole rows have a `filename`."""
+    """The views that `enrich` reads, with whole rows of a share of these hours. Whole rows have a `filename`.
+
+    Groups have partitions in several shares: what summaries tell of the hours themselves stands for the others' rows.
+    """
     for summary in SUMMARIES:
         source = f"FROM read_parquet({literal(kept(sight, summary.name))})"
         con.execute(f"CREATE TEMP VIEW {summary.name} AS {source}")
-    near = _beside(made)
-    commits, around = ([part for hour in some for part in parts.get(hour, ())] for some in (made, near))
-    _knowledge(con, whole=rows_of(sight, COMMITS, commits, hidden=True), without=made)
+    near = _beside(work.hours)
+    commits, around = ([part for hour in some for part in parts.get(hour, ())] for some in (work.hours, near))
+    # Hashed once more: by the same numbers `enrich` would find all rows in one of its own shares.
+    chosen = "" if work.shares == 1 else f" WHERE hash({PARTITION}) % {work.shares} = {work.share}"
+    whole = f"FROM ({rows_of(sight, COMMITS, commits, hidden=True)}){chosen}"
+    knowledge(con, whole=whole, without=work.hours if work.shares == 1 else ())
     con.execute(
-        f"CREATE TEMP VIEW {FETCHES} AS FROM ({rows_of(sight, FETCHES, around)}) UNION ALL BY NAME "
-        f"SELECT * EXCLUDE hour FROM ({_ENDS_AS_FETCHES}) WHERE NOT {among('hour', near)}"
+        f"CREATE TEMP VIEW {FETCHES} AS FROM (FROM ({rows_of(sight, FETCHES, around)}) UNION ALL BY NAME "
+        f"SELECT * EXCLUDE hour FROM ({ENDS_AS_FETCHES}) WHERE NOT {among('hour', near)}){chosen}"
     )
     for table in ("kafka_list_offsets", "kafka_produce_batches", "kafka_transactions"):
         view_of(con, sight, table, around)
     view_of(con, sight, "flows")
-
-
-def _knowledge(
-    con: duckdb.DuckDBPyConnection, prefix: str = "", *, whole: str | None = None, without: Collection[Hour] = ()
-) -> None:
-    """Views of what the summaries hold, as the context reads it. whole: commits that stand for those of some hours."""
-    for name, summary in (
-        ("kafka_assignments", _ASSIGNMENTS),
-        ("kafka_group_events", _EVENTS),
-        ("expert_infos", _LOST),
-        ("kafka_partitions", TOPICS_OF_HOURS),
-        ("kafka_admin_changes", DELETED_OF_HOURS),
-    ):
-        con.execute(f"CREATE TEMP VIEW {prefix}{name} AS SELECT * EXCLUDE hour FROM {summary.name}")
-    commits = f"SELECT * EXCLUDE hour FROM {_COMMITS.name} WHERE NOT {among('hour', without)}"
-    both = commits if whole is None else f"FROM ({whole}) UNION ALL BY NAME {commits}"
-    con.execute(f"CREATE TEMP VIEW {prefix}{COMMITS} AS {both}")
 
 
 def _beside(hours: set[Hour]) -> set[Hour]:

@@ -17,39 +17,22 @@ import pyarrow as pa
 
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.part import Part
-from analyser.archive.dataset.parts import time_column
 from analyser.archive.dataset.sight import Sight
 from analyser.archive.derive.derived import (
-    ARRIVAL,
-    PROVISIONAL,
     Hour,
-    among,
     change_connection,
-    hour_of,
-    keep_rows,
     parts_by_hour,
     replace_changed_hours,
     rows_of,
     together,
 )
+from analyser.archive.derive.share_files import leave, put_into_hours, remove_shares, shares_for
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import Workers
 from analyser.context.reading_stage import add_share, unseen_of_share
 from analyser.context.stage import KEYED, READING, Keyed
 from analyser.context.stages import Stage
-from analyser.registry.queries import literal, name_list, quoted
-from analyser.registry.tables import arrow_schema
-from analyser.storage.folders import FolderPath
-from analyser.storage.handing import remove_below
-
-# One task looks at about so many rows.
-SHARE_ROWS = 2_000_000
-_SHARES = "shares"
-
-
-def shares_for(rows: int) -> int:
-    """Into how many shares so many rows are dealt."""
-    return -(-rows // SHARE_ROWS)
+from analyser.registry.queries import quoted
 
 
 def run_stage(change: Change, workers: Workers, name: str, stage: Stage) -> dict[str, set[Hour]]:
@@ -71,7 +54,7 @@ def run_stage(change: Change, workers: Workers, name: str, stage: Stage) -> dict
     told = each_of(change, workers, f"{name}, into hours", partial(_into_hours, stage, shares), targets)
     for (table, _), found in zip(targets, told, strict=True):
         written[table] |= found
-    remove_below(change.work / _SHARES)
+    remove_shares(change)
     return written
 
 
@@ -122,25 +105,14 @@ def _share(stage: Stage, way: Keyed, shares: int, sight: Sight, unit: _Unit) -> 
             stage.run(con)
         for table in way.makes:
             own = "true" if way.own is None else f"hash({way.own}) % {shares} = {number}"
-            keep_rows(con, f"FROM {quoted(table)} WHERE {own}", _file(sight, table, number))
-            target = literal(str(_file(sight, table, number).resolve()))
-            hour = hour_of(quoted(time_column(table) or ""))
-            counts = con.execute(f"SELECT {hour}, count(*) FROM read_parquet({target}) GROUP BY ALL").fetchall()
-            made[table] = Counter({None if one is None else int(one): rows for one, rows in counts})
+            made[table] = leave(con, sight, table, f"FROM {quoted(table)} WHERE {own}", str(number))
     return made
 
 
 def _into_hours(stage: Stage, shares: int, sight: Sight, unit: tuple[str, set[Hour]]) -> set[Hour]:
     """Write the hours among these that came out otherwise, of what all shares made."""
     table, hours = unit
-    names = [*arrow_schema(table).names]
-    if table not in stage.new:
-        names += [*ARRIVAL, PROVISIONAL]
-    files = literal([str(_file(sight, table, number).resolve()) for number in range(shares)])
-    rows = f"SELECT {name_list(names)} FROM read_parquet({files}, hive_partitioning = false)"
-    with change_connection(sight) as con:
-        chosen = among(hour_of(quoted(time_column(table) or "")), hours)
-        return replace_changed_hours(con, sight, table, f"{rows} WHERE {chosen}", hours, is_cheap=True)
+    return put_into_hours(sight, table, hours, map(str, range(shares)), is_new=table in stage.new)
 
 
 def _make_views(
@@ -157,7 +129,3 @@ def _make_views(
             also = f" OR {way.everywhere[table]}" if table in way.everywhere else ""
             rows = f"FROM ({rows}) WHERE hash({way.keys[table]}) {share}{also}"
         con.execute(f"CREATE TEMP VIEW {quoted(table)} AS {rows}")
-
-
-def _file(sight: Sight, table: str, number: int) -> FolderPath:
-    return sight.work / _SHARES / f"{table}-{number}.parquet"

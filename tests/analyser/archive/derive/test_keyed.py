@@ -11,7 +11,7 @@ import pytest
 
 from analyser.archive.dataset.dataset import Change, Dataset
 from analyser.archive.derive.context import run_context
-from analyser.archive.derive.keyed import SHARE_ROWS, shares_for
+from analyser.archive.derive.share_files import SHARE_ROWS, shares_for
 from analyser.archive.spark.workers import HERE
 from analyser.context.stage import KEYED
 from analyser.context.stages import STAGES
@@ -73,14 +73,18 @@ def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pyt
     whole, dealt = _Counting(), _Counting()
     expected = _made(tmp_path / "whole", whole)
     monkeypatch.setattr("analyser.archive.derive.keyed.shares_for", lambda rows: 4)
+    monkeypatch.setattr("analyser.archive.derive.kafka_context.shares_for", lambda rows: 6)
+    monkeypatch.setattr("analyser.context.enrich.STEP_ROWS", 100)
     monkeypatch.setattr("analyser.archive.derive.derived.TASK_MEMORY", "64MB")
     monkeypatch.setattr("analyser.archive.derive.derived.TOGETHER_ROWS", 1_000)
     found = _made(tmp_path / "dealt", dealt)
     assert max(whole.units.values()) < 20
     stages = ("context: members and rebalances", "context: where clients of groups read")
     assert [(whole.units[name], dealt.units[name]) for name in stages] == [(1, 4), (1, 4)]
-    # Commits and fetches of each hour by themselves, with what is carried over from those before.
-    assert dealt.units["context: owners, log ends and committers"] == 2 * (HOURS + 1)
+    # Commits and fetches of each hour by themselves, with what is carried over from those before;
+    # commits in six shares.
+    assert dealt.units["context: owners, log ends and committers"] == (6 + 1) * (HOURS + 1)
+    assert dealt.units["context: owners, log ends and committers, into hours"] == HOURS + 1
     for table in MADE:
         assert found[table].num_rows == expected[table].num_rows, table
         assert found[table].equals(expected[table]), table
