@@ -5,8 +5,9 @@
 
 Each worker of a standalone cluster has one core, of which it may take a part (`processor_share.py`), so that two
 processors stand for eight slow machines; the driver is not slowed down. Each run reads all of the same captures into a
-new dataset. Standard output gets Markdown: time of each run and of each stage, the model fitted to them
-(`time_model.py`), and what it says of 100 TB on 500 whole cores. Exit status 1 where messages are missing.
+new dataset. Standard output gets Markdown: time of each run and of each stage, the model made of their tasks
+(`time_model.py`), how far it is off for these runs, and what it says of 100 TB on 500 whole cores. Exit status 1 where
+messages are missing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -26,7 +28,7 @@ from tests.bench.measure import warm
 from tests.bench.processor_share import processor_share, why_not
 from tests.bench.programs import WIREWITNESS
 from tests.bench.spark_events import Tasks, jobs_of, task_lines, tasks_of, together_s
-from tests.bench.time_model import Measured, TimeModel, fitted
+from tests.bench.time_model import StageModel, line_through
 from tests.lab.processes import Process
 from tests.lab.spark_cluster import Start, spark_cluster
 from tests.support.replay_rotated import replay_rotated
@@ -91,9 +93,6 @@ def measured(folder: Path, cores: int, captures: Path, exchanges: int, part: flo
 def lines_of(runs: Sequence[Ran], part: float) -> list[str]:
     """The tables and what follows from them, as Markdown."""
     names = list(dict.fromkeys(name for run in runs for name in run.stages_s))
-    models = {name: fitted([Measured(run.cores, run.mb, max(run.stages_s.get(name, 0), 1e-3)) for run in runs])
-              for name in names}  # fmt: skip
-    whole = fitted([Measured(run.cores, run.mb, run.seconds) for run in runs])
     lines = [
         f"Each worker takes {part:g} of a processor at most. Seconds:",
         "",
@@ -102,17 +101,28 @@ def lines_of(runs: Sequence[Ran], part: float) -> list[str]:
         *(_row(name, [run.stages_s.get(name, 0) for run in runs]) for name in names),
         _row("all", [run.seconds for run in runs]),
     ]
-    if len({run.mb for run in runs}) < 2 or len({run.cores for run in runs}) < 2:
-        return [*lines, "", "One size, or one number of workers, says nothing of others: no model."]
+    if len({run.mb for run in runs}) < 2:
+        return [*lines, "", "One size says nothing of others: no model."]
+    models = {name: _stage_model(name, runs) for name in names if any(name in run.tasks for run in runs)}
+    driver = line_through([(run.mb, run.stages_s[DRIVER]) for run in runs])
+    start_s = median(run.stages_s[START] for run in runs)
+    told = [start_s + driver.seconds(run.mb) + sum(one.seconds(run.cores, run.mb) for one in models.values())
+            for run in runs]  # fmt: skip
+    off = [by_model / run.seconds - 1 for by_model, run in zip(told, runs, strict=True)]
+    far = f"{FAR_MB / 1e6:.0f} TB"
     lines += [
         "",
-        "Fitted, cores as fast as a whole processor: `fixed + per GB * GB + (work + work per GB * GB) / cores`.",
+        "From tasks, cores as fast as a whole processor: a stage takes the time of all its tasks divided by the cores, "
+        "or that of its longest task.",
         "",
-        f"| stage | fixed s | s per GB | work s | work s per GB | worst run off by | {FAR_MB / 1e6:.0f} TB on "
-        f"{FAR_CORES} cores, h |",
+        f"| stage | all tasks s | s per GB | longest task s | s per GB | {far} on {FAR_CORES} cores, h | "
+        "longest task of that, h |",
         "|---|--:|--:|--:|--:|--:|--:|",
         *(_model_row(name, model.faster(1 / part)) for name, model in models.items()),
-        _model_row("all", whole.faster(1 / part)),
+        f"| {DRIVER} | | | {driver.fixed:.2f} | {driver.per_mb * 1e3:.2f} | | {driver.seconds(FAR_MB) / 3600:.1f} |",
+        "",
+        f"With the cores of these runs, it is off by {min(off):+.0%} to {max(off):+.0%}, half of them by "
+        f"{median(map(abs, off)):.0%} at most.",
     ]
     by_cores = {run.cores: run.seconds - run.stages_s[START] for run in runs if run.mb == max(one.mb for one in runs)}
     if {1, 2} <= by_cores.keys():
@@ -128,10 +138,20 @@ def _row(name: str, seconds: Sequence[float]) -> str:
     return f"| {name} | " + " | ".join(f"{one:.1f}" for one in seconds) + " |"
 
 
-def _model_row(name: str, model: TimeModel) -> str:
-    per_gb = [model.fixed, model.per_mb * 1e3, model.work, model.work_per_mb * 1e3]
-    far_h = model.seconds(FAR_CORES, FAR_MB) / 3600
-    return f"| {name} | " + " | ".join(f"{one:.2f}" for one in per_gb) + f" | {model.worst:.0%} | {far_h:.1f} |"
+def _stage_model(name: str, runs: Sequence[Ran]) -> StageModel:
+    seen = [(run.mb, run.tasks[name]) for run in runs if name in run.tasks]
+    return StageModel(
+        line_through([(mb, tasks.seconds) for mb, tasks in seen]),
+        line_through([(mb, tasks.longest_s) for mb, tasks in seen]),
+    )
+
+
+def _model_row(name: str, model: StageModel) -> str:
+    figures = [model.work.fixed, model.work.per_mb * 1e3, model.longest.fixed, model.longest.per_mb * 1e3]
+    hours = [model.work.seconds(FAR_MB) / FAR_CORES / 3600, model.longest.seconds(FAR_MB) / 3600]
+    return (
+        f"| {name} | " + " | ".join(f"{one:.2f}" for one in figures) + "".join(f" | {one:.1f}" for one in hours) + " |"
+    )
 
 
 def _arguments() -> argparse.Namespace:

@@ -12,23 +12,23 @@ import pytest
 from tests.bench.processor_share import processor_share, why_not
 from tests.bench.scaling import DRIVER, START, Ran, lines_of
 from tests.bench.spark_events import Job, Tasks, jobs_of, task_lines, tasks_of, together_s
-from tests.bench.time_model import Measured, TimeModel, fitted
+from tests.bench.time_model import Line, StageModel, line_through
 
 RUNS = [(cores, mb) for cores in (1, 2, 4, 8) for mb in (40.0, 120.0)]
 
 
-def test_the_figures_that_made_the_runs_are_found() -> None:
-    made = TimeModel(3.0, 0.02, 40.0, 0.9, 0.0)
-    found = fitted([Measured(cores, mb, made.seconds(cores, mb)) for cores, mb in RUNS])
+def test_the_figures_that_made_the_tasks_are_found() -> None:
+    made = Line(3.0, 0.02)
+    found = line_through([(mb, made.seconds(mb)) for mb in (40.0, 80.0, 120.0)])
     assert found == pytest.approx(made, abs=1e-6)
-    assert found.faster(5).seconds(2, 100) == pytest.approx(3 + 2 + (8 + 18) / 2)
+    model = StageModel(found, Line(1.0, 0.0))
+    assert model.faster(5).seconds(2, 100) == pytest.approx((3 + 2) / 5 / 2)
+    assert model.seconds(1_000, 100) == 1.0
 
 
-def test_no_figure_is_below_zero_and_the_worst_run_is_told() -> None:
-    """Half of the time of what cannot be less: more cores made it slower."""
-    found = fitted([Measured(1, 10, 10.0), Measured(2, 10, 11.0), Measured(1, 20, 10.0), Measured(2, 20, 11.0)])
-    assert min(found[:4]) >= 0
-    assert 0.04 < found.worst < 0.06
+def test_no_figure_is_below_zero() -> None:
+    assert line_through([(40.0, 10.0), (120.0, 8.0)]) == pytest.approx(Line(8.78, 0.0), abs=0.01)
+    assert line_through([(40.0, 2.0), (120.0, 10.0)]) == pytest.approx(Line(0.0, 0.06), abs=0.02)
 
 
 def test_jobs_have_names_and_times_and_those_that_overlap_count_once(tmp_path: Path) -> None:
@@ -73,19 +73,19 @@ def test_tasks_are_counted_by_the_stage_of_their_job(tmp_path: Path) -> None:
 
 
 def test_what_is_printed_has_every_stage_and_what_follows() -> None:
-    made = {
-        "decoding": TimeModel(0, 0, 0, 2.0, 0),
-        DRIVER: TimeModel(1, 0.01, 0, 0, 0),
-        START: TimeModel(5, 0, 0, 0, 0),
-    }
-    runs = [Ran(cores, mb, {name: one.seconds(cores, mb) for name, one in made.items()}) for cores, mb in RUNS]
+    """Tasks of 2 s for each MB, of which one takes 0.1 s for each MB; 0.01 s of the driver for each MB."""
+    runs = []
+    for cores, mb in RUNS:
+        decoding_s = max(2.0 * mb / cores, 0.1 * mb)
+        tasks = {"decoding": Tasks(20, 2.0 * mb, 0.1 * mb)}
+        runs.append(Ran(cores, mb, {START: 5.0, "decoding": decoding_s, DRIVER: 1 + 0.01 * mb}, tasks))
     lines = lines_of(runs, 0.2)
-    # 100 TB: 1e8 MB * 2 s * 0.2 / 500 cores, and 0.01 s for each MB on the driver.
-    assert any(
-        line.startswith("| decoding | 0.00 | 0.00 | 0.00 | 400.00 |") and line.endswith(" 22.2 |") for line in lines
-    )
-    assert any(line.startswith(f"| {DRIVER} | 1.00 | 10.00 |") and line.endswith(" 277.8 |") for line in lines)
-    assert lines[-1] == "From one core to two, start not counted: 1.98 x."
+    # 100 TB: 1e8 MB * 2 s * 0.2 / 500 cores; the longest task 1e8 MB * 0.1 s * 0.2.
+    assert "| decoding | 0.00 | 400.00 | 0.00 | 20.00 | 22.2 | 555.6 |" in lines
+    assert f"| {DRIVER} | | | 1.00 | 10.00 | | 277.8 |" in lines
+    assert any("off by -0% to +0%" in line or "off by +0% to +0%" in line for line in lines)
+    assert "From one core to two, start not counted: 1.98 x." in lines
+    assert lines[-1].startswith("| decoding | 20 | 240.0 |")
 
 
 def test_of_one_size_nothing_is_said_of_others() -> None:

@@ -1,7 +1,7 @@
-"""Time over cores and bytes: `fixed + per_mb * MB + (work + work_per_mb * MB) / cores`.
+"""Time of a stage over cores and bytes, from its tasks: what all of them take, dealt to cores, or the longest one.
 
-In: measured runs. Out: the four figures that come closest, none below zero, and how far off they are. What does not
-become less with cores limits first: on many cores that is what the driver does by itself, and the longest task.
+In: measured stages. Out: lines through them over the bytes, none below zero. A stage takes `max(longest, work / cores)`
+seconds: what its longest task takes limits it however many cores there are.
 """
 
 from __future__ import annotations
@@ -13,51 +13,53 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Measured(NamedTuple):
-    """One run of so many cores over so many MB (millions of bytes)."""
-
-    cores: int
-    mb: float
-    seconds: float
-
-
-class TimeModel(NamedTuple):
-    """Seconds. work, work_per_mb: of one core. worst: the largest deviation of a run, as a part of its time."""
+class Line(NamedTuple):
+    """`fixed + per_mb * MB` (millions of bytes) seconds."""
 
     fixed: float
     per_mb: float
-    work: float
-    work_per_mb: float
-    worst: float
+
+    def seconds(self, mb: float) -> float:
+        """Of so many bytes."""
+        return self.fixed + self.per_mb * mb
+
+    def faster(self, times: float) -> Line:
+        """On cores that are so many times faster."""
+        return Line(self.fixed / times, self.per_mb / times)
+
+
+class StageModel(NamedTuple):
+    """work: seconds of all tasks together; longest: of the longest of them."""
+
+    work: Line
+    longest: Line
 
     def seconds(self, cores: float, mb: float) -> float:
-        """What a run takes."""
-        return self.fixed + self.per_mb * mb + (self.work + self.work_per_mb * mb) / cores
+        """What the stage takes."""
+        return max(self.longest.seconds(mb), self.work.seconds(mb) / cores)
 
-    def faster(self, times: float) -> TimeModel:
-        """The same with cores that are so many times faster; what the driver does stays."""
-        return self._replace(work=self.work / times, work_per_mb=self.work_per_mb / times)
+    def faster(self, times: float) -> StageModel:
+        """On cores that are so many times faster."""
+        return StageModel(self.work.faster(times), self.longest.faster(times))
 
 
-def fitted(runs: Sequence[Measured]) -> TimeModel:
-    """The model that deviates least, each run counted by parts of its own time. ValueError without runs."""
-    if not runs:
-        raise ValueError("a model needs measured runs")
-    rows = np.array([[1.0, run.mb, 1 / run.cores, run.mb / run.cores] for run in runs])
-    took = np.array([run.seconds for run in runs])
+def line_through(points: Sequence[tuple[float, float]]) -> Line:
+    """The line over MB through seconds that deviates least, by parts of each; ValueError without points."""
+    if not points:
+        raise ValueError("a line needs points")
+    rows = np.array([[1.0, mb] for mb, _ in points])
+    took = np.array([max(seconds, 1e-3) for _, seconds in points])
     rows /= took[:, None]
-    # A figure that comes out below zero says nothing: the best of all choices of figures without such ones.
+    # A figure below zero says nothing: the best of all choices of figures without such ones.
     best: tuple[float, np.ndarray] | None = None
-    for number in range(1, rows.shape[1] + 1):
-        for chosen in combinations(range(rows.shape[1]), number):
-            found = np.linalg.lstsq(rows[:, chosen], np.ones(len(runs)), rcond=None)[0]
-            if (found < 0).any():
-                continue
-            figures = np.zeros(rows.shape[1])
-            figures[list(chosen)] = found
-            off = float(np.sum((rows @ figures - 1) ** 2))
-            if best is None or off < best[0] - 1e-12:
-                best = off, figures
+    for chosen in (choice for number in (1, 2) for choice in combinations(range(2), number)):
+        found = np.linalg.lstsq(rows[:, chosen], np.ones(len(points)), rcond=None)[0]
+        if (found < 0).any():
+            continue
+        figures = np.zeros(2)
+        figures[list(chosen)] = found
+        off = float(np.sum((rows @ figures - 1) ** 2))
+        if best is None or off < best[0] - 1e-12:
+            best = off, figures
     assert best is not None  # one figure alone is never below zero
-    worst = float(np.max(np.abs(rows @ best[1] - 1)))
-    return TimeModel(*map(float, best[1]), worst)
+    return Line(*map(float, best[1]))
