@@ -33,9 +33,6 @@ OF_PARTITIONS = {
     "some_kafka_produce_batches": "in_kafka_produce_batches",
 }
 
-# Of rows of one partition it is the same.
-PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition)"
-
 # Where bytes of clients are missing.
 GAPS_SQL = f"""
     SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns, gaps.ts

@@ -30,12 +30,11 @@ from analyser.context.commit_steps import (
     NO_OWNERS,
     OF_PARTITIONS,
     ONCE,
-    PARTITION,
     READS,
     STEPS,
 )
 from analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
-from analyser.context.stage import NOTHING, Held
+from analyser.context.stage import NOTHING, PARTITION, Held
 from analyser.context.steps import steps_made
 from analyser.context.topics import has_rows, views
 from analyser.registry.coded import BATCH_ROWS, coded_table

@@ -99,6 +99,11 @@ _CHANGED = {
             AND try_cast(split_part(asked.cut, '<', 1) AS BIGINT) = parts.partition""",
 }
 
+# Who committed any partition: `reading_committers`, made before the steps, of more partitions than these look at.
+COMMITTERS = f"""
+    SELECT coalesce(cluster_id, '') AS cluster, group_id, {CLIENT}, member_id, {_ANSWERED_NS} AS at_ns
+    FROM whole_kafka_offset_commits WHERE error_code = 0"""
+
 # What led a reader to where it began: looked for as of its first fetch, and kept where it came after the one before.
 _LED = {
     "reading_asks": """
@@ -133,8 +138,7 @@ _LED = {
                   FROM read_kafka_group_events
                   WHERE error_code = 0 AND event IN ('join', 'sync', 'heartbeat', 'consumer_heartbeat')
                   UNION ALL
-                  SELECT coalesce(cluster_id, ''), group_id, {CLIENT}, member_id, {_ANSWERED_NS}
-                  FROM whole_kafka_offset_commits WHERE error_code = 0)
+                  SELECT cluster, group_id, address, client_id, member_id, at_ns FROM reading_committers)
             JOIN (SELECT DISTINCT member, cluster, group_id, address, client_id FROM reading_readers)
                 USING (cluster, group_id, address, client_id)
             WHERE coalesce(member_id, '') <> '' GROUP BY ALL),

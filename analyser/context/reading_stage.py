@@ -7,20 +7,21 @@ out is put together PIECE_ROWS at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser.context.reading_causes import CAUSES, UNSEEN
+from analyser.context.reading_causes import CAUSES, COMMITTERS, UNSEEN
 from analyser.context.reading_runs import RUNS
 from analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
-from analyser.context.stage import NOTHING, OF_PARTITIONS, READING, Held
+from analyser.context.stage import NOTHING, OF_PARTITIONS, PARTITION, READING, Held
 from analyser.context.steps import steps_made
 from analyser.context.topics import views
 from analyser.registry.coded import BATCH_ROWS, coded_columns
@@ -38,8 +39,7 @@ VIEW_ROWS = 1 << 17
 # The steps for so many rows of fetches take some 100 MiB.
 STEP_ROWS = 1 << 17
 _UNSEEN = pa.schema([("address", pa.string()), ("at_ns", pa.int64())])
-_ALL_UNSEEN = "reading_all_unseen"
-_PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition)"
+_ALL_UNSEEN, _ALL_COMMITTERS = "reading_all_unseen", "reading_all_committers"
 
 
 def _time(column: str, name: str) -> str:
@@ -101,25 +101,44 @@ def add_reading_runs(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, deale
     return NOTHING
 
 
-def unseen_of_share(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> pa.Table:
-    """What one share of the partitions tells all others, for `add_share`: where connections began unseen."""
+class OfAllShares(NamedTuple):
+    """What shares of the partitions tell each other. unseen: where connections began unseen; committers: members that
+    committed, as `reading_committers` has them."""
+
+    unseen: pa.Table
+    committers: pa.Table
+
+    @classmethod
+    def of(cls, told: Sequence[OfAllShares]) -> OfAllShares:
+        """What all of them told."""
+        return cls(*map(pa.concat_tables, zip(*told, strict=True)))
+
+
+def told_by_share(con: duckdb.DuckDBPyConnection) -> OfAllShares:
+    """What a share of the partitions tells all others, for `add_share`. Views have the rows of that share."""
     _set_aside(con)
-    rows = [*_unseen_of(con, share, shares)] if con.execute(_MAY_BE_UNSEEN).fetchall()[0][0] else []
-    return rows[0] if rows else _UNSEEN.empty_table()
+    rows = [*_unseen(con)] if con.execute(_MAY_BE_UNSEEN).fetchall()[0][0] else []
+    committers = "SELECT * REPLACE (min(at_ns) AS at_ns) FROM reading_committers WHERE member_id <> '' GROUP BY ALL"
+    return OfAllShares(rows[0] if rows else _UNSEEN.empty_table(), con.sql(committers).to_arrow_table())
 
 
 def _unseen_of(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> Iterator[pa.Table]:
     _see_share(con, share, shares)
+    yield from _unseen(con)
+
+
+def _unseen(con: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:
     with steps_made(con, {**RUNS, **UNSEEN}, "reading_unseen", only_if="reading_readers") as there_are_readers:
         if there_are_readers:
             yield con.sql("FROM reading_unseen").to_arrow_table()
 
 
-def add_share(con: duckdb.DuckDBPyConnection, share: int, shares: int, unseen: pa.Table) -> None:
-    """As `add_reading_runs`, for one of so many shares of the partitions alone. unseen: what all shares told."""
+def add_share(con: duckdb.DuckDBPyConnection, told: OfAllShares) -> None:
+    """As `add_reading_runs`, where views have the rows of one share of the partitions alone."""
     _set_aside(con)
-    _see_share(con, share, shares)
-    con.register(_ALL_UNSEEN, unseen)
+    con.register(_ALL_UNSEEN, told.unseen)
+    con.register(_ALL_COMMITTERS, told.committers)
+    con.execute(f"CREATE OR REPLACE TEMP VIEW reading_committers AS FROM {_ALL_COMMITTERS}")
     _make_view(con, {**RUNS, **CAUSES, "reading_unseen": f"SELECT DISTINCT * FROM {_ALL_UNSEEN}"})
 
 
@@ -130,6 +149,7 @@ def _set_aside(con: duckdb.DuckDBPyConnection) -> None:
         source = f"FROM {table}" if table in there else f"SELECT {null_columns(table)} LIMIT 0"
         con.execute(f"CREATE OR REPLACE TEMP VIEW whole_{table} AS {source}")
         con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS FROM whole_{table}")
+    con.execute(f"CREATE OR REPLACE TEMP VIEW reading_committers AS {COMMITTERS}")
 
 
 def _make_view(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> None:
@@ -213,7 +233,7 @@ def _runs_of(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> Iterato
 def _see_share(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> None:
     """Let the views have the rows of one share of the partitions."""
     for table in OF_PARTITIONS:
-        rows = f"FROM whole_{table} WHERE {_PARTITION} % {shares} = {share}"
+        rows = f"FROM whole_{table} WHERE {PARTITION} % {shares} = {share}"
         con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS {rows}")
 
 

@@ -105,12 +105,14 @@ TITLES = {
     CURSORS.makes: "MongoDB cursors and transactions",
 }
 
-# Of these tables the rows of one partition are looked at together; `reading_stage.py` itself deals them.
+# Of these tables the rows of one partition are looked at together.
 OF_PARTITIONS = ("kafka_fetch_partitions", "kafka_offset_commits", "kafka_offset_fetches", "kafka_produce_batches")
+# Of rows of one partition it is the same.
+PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition)"
 _GROUP, _CURSOR = "coalesce(cluster_id, ''), group_id", "server_address, server_port, cursor_id"
 # Stages that can be dealt, by the tables that they make.
 KEYED = {
-    READING.makes: [Keyed(READING.makes, dict.fromkeys(OF_PARTITIONS, ""))],
+    READING.makes: [Keyed(READING.makes, dict.fromkeys(OF_PARTITIONS, PARTITION))],
     GROUPS.makes: [
         Keyed(GROUPS.makes, dict.fromkeys(("kafka_group_events", "kafka_offset_commits", "kafka_assignments"), _GROUP))
     ],

@@ -51,11 +51,17 @@ def change_connection(change: Sight) -> Iterator[duckdb.DuckDBPyConnection]:
         yield con
 
 
-def keep_rows(con: duckdb.DuckDBPyConnection, query: str, path: FolderPath) -> None:
-    """Write the rows of a SELECT to a Parquet file, which is there at once: a task may be done twice at a time."""
+def keep_rows(con: duckdb.DuckDBPyConnection, query: str, path: FolderPath, group_rows: int = 122_880) -> None:
+    """Write the rows of a SELECT to a Parquet file, which is there at once: a task may be done twice at a time.
+
+    group_rows: in a row group.
+    """
     ((spills_to,),) = con.execute("SELECT current_setting('temp_directory')").fetchall()
     with NewFile(path, Path(spills_to)) as written:
-        con.execute(f"COPY ({query}) TO {literal(str(written.resolve()))} (FORMAT parquet, COMPRESSION zstd)")
+        con.execute(
+            f"COPY ({query}) TO {literal(str(written.resolve()))} (FORMAT parquet, COMPRESSION zstd, "
+            f"ROW_GROUP_SIZE {group_rows})"
+        )
 
 
 def view_of(

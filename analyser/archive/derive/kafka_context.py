@@ -24,6 +24,7 @@ import duckdb
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.sight import Sight
+from analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
 from analyser.archive.derive.derived import (
     Hour,
     among,
@@ -58,11 +59,11 @@ from analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS
 from analyser.archive.derive.share_files import leave, put_into_hours, remove_shares, shares_for
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import HERE, Workers
-from analyser.context.commit_steps import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL, PARTITION
+from analyser.context.commit_steps import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
 from analyser.context.enrich import enrich
 from analyser.context.ownership import OWNERSHIP_SQL
-from analyser.context.stage import OFFSETS, TITLES
-from analyser.registry.queries import literal
+from analyser.context.stage import OF_PARTITIONS, OFFSETS, PARTITION, TITLES
+from analyser.registry.queries import literal, quoted
 
 # As it is seen in Spark.
 STAGE = f"context: {TITLES[OFFSETS.makes]}"
@@ -101,16 +102,21 @@ def hours_to_make(change: Change, workers: Workers = HERE) -> list[set[Hour]]:
 
 
 class _Work(NamedTuple):
-    """Hours of one of both tables. share: of so many shares of their partitions; they are one task where there is one.
+    """Hours of one of both tables. dealt: their rows and those near, where they are several shares.
 
-    name: of the hours, before that of the share where it leaves its rows.
+    share: one of these. name: of the hours, before that of the share where it leaves its rows.
     """
 
     table: str
     hours: set[Hour]
     name: str
     share: int = 0
-    shares: int = 1
+    dealt: Sequence[Dealt] = ()
+
+    @property
+    def shares(self) -> int:
+        """How many tasks the hours are."""
+        return self.dealt[0].deal.shares if self.dealt else 1
 
     def names(self) -> list[str]:
         """Of all its shares."""
@@ -122,21 +128,35 @@ def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> d
 
     Hours are one task for each table. The commits of an hour with more rows than one share are dealt by partitions.
     """
-    parts = parts_by_hour(change.parts(), OFFSETS.makes)
+    parts = parts_by_hour(change.parts(), (*OFFSETS.makes, *OF_PARTITIONS))
     works: list[_Work] = []
     for number, hours in enumerate(made):
-        shares = max(shares_for(sum(part.rows for hour in hours for part in parts.get(hour, ()))), 1)
-        works += [_Work(COMMITS, hours, str(number), share, shares) for share in range(shares)]
+        own = [part for hour in hours for part in parts.get(hour, ()) if part.table in OFFSETS.makes]
+        shares = shares_for(sum(part.rows for part in own))
+        dealt = _dealt(change, workers, parts, hours, str(number), shares) if shares > 1 else ()
+        works += [_Work(COMMITS, hours, str(number), share, dealt) for share in range(max(shares, 1))]
         works.append(_Work(FETCHES, hours, str(number)))
     written: dict[str, set[Hour]] = {table: set() for table in OFFSETS.makes}
     for work, hours in zip(works, each_of(change, workers, STAGE, _make_hours, works), strict=True):
         written[work.table] |= hours
-    dealt = [work for work in works if work.shares > 1 and work.share == 0]
-    for work, hours in zip(dealt, each_of(change, workers, f"{STAGE}, into hours", _into_hours, dealt), strict=True):
+    left = [work for work in works if work.dealt and work.share == 0]
+    for work, hours in zip(left, each_of(change, workers, f"{STAGE}, into hours", _into_hours, left), strict=True):
         written[work.table] |= hours
-    if dealt:
+    if left:
         remove_shares(change)
     return written
+
+
+def _dealt(
+    change: Change, workers: Workers, parts: Mapping[Hour, Sequence[Part]], hours: set[Hour], name: str, shares: int
+) -> Sequence[Dealt]:
+    """Rows of these hours, and of other tables those of hours beside them, dealt by partitions."""
+    deals = []
+    for table in (COMMITS, FETCHES, "kafka_produce_batches"):
+        near = hours if table == COMMITS else _beside(hours)
+        found = [part for hour in near for part in parts.get(hour, ()) if part.table == table]
+        deals.append(Deal(name, table, found, PARTITION, shares, hidden=table == COMMITS))
+    return deal_rows(change, workers, STAGE, deals)
 
 
 def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:
@@ -171,7 +191,7 @@ def _make_hours(sight: Sight, work: _Work) -> set[Hour]:
         _make_views(con, sight, parts, work)
         enrich(con, memory=_MEMORY)
         rows = f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
-        if work.shares == 1:
+        if not work.dealt:
             return replace_changed_hours(con, sight, table, rows, made, is_cheap=True)
         leave(con, sight, table, rows, work.names()[work.share])
         return set()
@@ -192,17 +212,18 @@ def _make_views(
         source = f"FROM read_parquet({literal(kept(sight, summary.name))})"
         con.execute(f"CREATE TEMP VIEW {summary.name} AS {source}")
     near = _beside(work.hours)
+    of_share = {one.deal.table: rows_of_share(sight, one, work.share) for one in work.dealt}
     commits, around = ([part for hour in some for part in parts.get(hour, ())] for some in (work.hours, near))
-    # Hashed once more: by the same numbers `enrich` would find all rows in one of its own shares.
-    chosen = "" if work.shares == 1 else f" WHERE hash({PARTITION}) % {work.shares} = {work.share}"
-    whole = f"FROM ({rows_of(sight, COMMITS, commits, hidden=True)}){chosen}"
-    knowledge(con, whole=whole, without=work.hours if work.shares == 1 else ())
+    whole = of_share.get(COMMITS) or rows_of(sight, COMMITS, commits, hidden=True)
+    knowledge(con, whole=whole, without=() if of_share else work.hours)
+    fetches = of_share.get(FETCHES) or rows_of(sight, FETCHES, around)
     con.execute(
-        f"CREATE TEMP VIEW {FETCHES} AS FROM (FROM ({rows_of(sight, FETCHES, around)}) UNION ALL BY NAME "
-        f"SELECT * EXCLUDE hour FROM ({ENDS_AS_FETCHES}) WHERE NOT {among('hour', near)}){chosen}"
+        f"CREATE TEMP VIEW {FETCHES} AS FROM ({fetches}) UNION ALL BY NAME "
+        f"SELECT * EXCLUDE hour FROM ({ENDS_AS_FETCHES}) WHERE NOT {among('hour', near)}"
     )
     for table in ("kafka_list_offsets", "kafka_produce_batches", "kafka_transactions"):
-        view_of(con, sight, table, around)
+        rows = of_share.get(table) or rows_of(sight, table, around)
+        con.execute(f"CREATE TEMP VIEW {quoted(table)} AS {rows}")
     view_of(con, sight, "flows")
 
 

@@ -1,23 +1,23 @@
 """Stages of the context in shares: rows that belong together by a key are looked at by one task.
 
 In: a change, a stage, who works. Out: the hours of its tables that came out otherwise, written. A stage with few rows
-is one task. One with many is dealt by a hash of its keys: each task sees its share of the rows, with other tables
-whole, and leaves what it makes of them in files; other tasks put these into hours, and write the hours that are others.
-A key with most of the rows makes one task do most of the work, within the same memory: DuckDB spills.
+is one task. One with many is dealt by a hash of its keys (`dealing.py`): each task sees its share of the rows, with
+other tables whole, and leaves what it makes of them in files; other tasks put these into hours, and write the hours
+that are others. A key with most of the rows makes one task do most of the work, within the same memory: DuckDB spills.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 import duckdb
-import pyarrow as pa
 
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.sight import Sight
+from analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
 from analyser.archive.derive.derived import (
     Hour,
     change_connection,
@@ -29,7 +29,7 @@ from analyser.archive.derive.derived import (
 from analyser.archive.derive.share_files import leave, put_into_hours, remove_shares, shares_for
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import Workers
-from analyser.context.reading_stage import add_share, unseen_of_share
+from analyser.context.reading_stage import OfAllShares, add_share, told_by_share
 from analyser.context.stage import KEYED, READING, Keyed
 from analyser.context.stages import Stage
 from analyser.registry.queries import quoted
@@ -43,31 +43,34 @@ def run_stage(change: Change, workers: Workers, name: str, stage: Stage) -> dict
     if shares <= 1:
         (written,) = each_of(change, workers, name, _whole, [stage])
         return written
+    kept = {*stage.makes} - {*stage.new}
     hours: dict[str, Counter[Hour]] = {table: Counter() for table in stage.makes}
     for way in ways:
-        units = _told_first(change, workers, name, stage, shares)
-        for made in each_of(change, workers, name, partial(_share, stage, way, shares), units):
+        deals = [
+            Deal(way.makes[0], table, change.parts(table), key, shares, way.everywhere.get(table, ""), table in kept)
+            for table, key in way.keys.items()
+        ]
+        dealt = deal_rows(change, workers, name, deals)
+        told = _told_first(change, workers, name, stage, dealt, shares)
+        for made in each_of(change, workers, name, partial(_share, stage, way, dealt, told), range(shares)):
             for table, counts in made.items():
                 hours[table].update(counts)
     written = {table: set[Hour]() for table in stage.makes}
     targets = [(table, some) for table in stage.makes for some in _some_at_a_time(change, table, hours[table])]
-    told = each_of(change, workers, f"{name}, into hours", partial(_into_hours, stage, shares), targets)
-    for (table, _), found in zip(targets, told, strict=True):
+    put = each_of(change, workers, f"{name}, into hours", partial(_into_hours, stage, shares), targets)
+    for (table, _), found in zip(targets, put, strict=True):
         written[table] |= found
     remove_shares(change)
     return written
 
 
-# A share by its number, with what all shares told first.
-_Unit = tuple[int, pa.Table | None]
-
-
-def _told_first(change: Change, workers: Workers, name: str, stage: Stage, shares: int) -> Sequence[_Unit]:
+def _told_first(
+    change: Change, workers: Workers, name: str, stage: Stage, dealt: Sequence[Dealt], shares: int
+) -> OfAllShares | None:
     if stage.makes != READING.makes:
-        return [(number, None) for number in range(shares)]
-    work = partial(_tell, stage, shares)
-    unseen = pa.concat_tables(each_of(change, workers, f"{name}, connections unseen", work, range(shares)))
-    return [(number, unseen) for number in range(shares)]
+        return None
+    work = partial(_tell, stage, dealt)
+    return OfAllShares.of(each_of(change, workers, f"{name}, what all partitions tell", work, range(shares)))
 
 
 def _some_at_a_time(change: Change, table: str, made: Mapping[Hour, int]) -> list[set[Hour]]:
@@ -86,23 +89,24 @@ def _whole(sight: Sight, stage: Stage) -> dict[str, set[Hour]]:
         return {table: replace_changed_hours(con, sight, table, f"FROM {quoted(table)}") for table in stage.makes}
 
 
-def _tell(stage: Stage, shares: int, sight: Sight, number: int) -> pa.Table:
+def _tell(stage: Stage, dealt: Sequence[Dealt], sight: Sight, number: int) -> OfAllShares:
     with change_connection(sight) as con:
-        _make_views(con, sight, stage)
-        return unseen_of_share(con, number, shares)
+        _make_views(con, sight, stage, dealt, number)
+        return told_by_share(con)
 
 
-def _share(stage: Stage, way: Keyed, shares: int, sight: Sight, unit: _Unit) -> dict[str, Counter[Hour]]:
+def _share(
+    stage: Stage, way: Keyed, dealt: Sequence[Dealt], told: OfAllShares | None, sight: Sight, number: int
+) -> dict[str, Counter[Hour]]:
     """Make the rows of one share, in files; table -> hour -> how many."""
-    number, told = unit
     made: dict[str, Counter[Hour]] = {}
+    shares = dealt[0].deal.shares
     with change_connection(sight) as con:
-        if told is not None:
-            _make_views(con, sight, stage)
-            add_share(con, number, shares, told)
-        else:
-            _make_views(con, sight, stage, way, f"% {shares} = {number}")
+        _make_views(con, sight, stage, dealt, number, {*stage.makes} - {*way.makes})
+        if told is None:
             stage.run(con)
+        else:
+            add_share(con, told)
         for table in way.makes:
             own = "true" if way.own is None else f"hash({way.own}) % {shares} = {number}"
             made[table] = leave(con, sight, table, f"FROM {quoted(table)} WHERE {own}", str(number))
@@ -116,16 +120,20 @@ def _into_hours(stage: Stage, shares: int, sight: Sight, unit: tuple[str, set[Ho
 
 
 def _make_views(
-    con: duckdb.DuckDBPyConnection, sight: Sight, stage: Stage, way: Keyed | None = None, share: str = ""
+    con: duckdb.DuckDBPyConnection,
+    sight: Sight,
+    stage: Stage,
+    dealt: Sequence[Dealt] = (),
+    share: int = 0,
+    without: Collection[str] = (),
 ) -> None:
-    """The views that a stage reads. way, share: of tables with keys only the rows whose hash is of that share."""
+    """The views that a stage reads, without some tables. dealt: tables of which only rows of that share are seen."""
+    of_share = {one.deal.table: rows_of_share(sight, one, share) for one in dealt}
     for table in dict.fromkeys((*stage.reads, *stage.uses, "flows", *stage.makes)):
-        if way is not None and table in stage.makes and table not in way.makes:
+        if table in without:
             continue
-        rows = rows_of(sight, table, hidden=table in stage.makes and table not in stage.new)
         if table in stage.new:
             rows = f"FROM ({rows_of(sight, table)}) LIMIT 0"
-        elif way is not None and table in way.keys:
-            also = f" OR {way.everywhere[table]}" if table in way.everywhere else ""
-            rows = f"FROM ({rows}) WHERE hash({way.keys[table]}) {share}{also}"
+        else:
+            rows = of_share.get(table) or rows_of(sight, table, hidden=table in stage.makes)
         con.execute(f"CREATE TEMP VIEW {quoted(table)} AS {rows}")

@@ -69,5 +69,10 @@ def remove_shares(change: Change) -> None:
     remove_below(change.work / _SHARES)
 
 
+def share_file(sight: Sight, name: str) -> FolderPath:
+    """Where a file of that name lies until `remove_shares`."""
+    return sight.work / _SHARES / f"{name}.parquet"
+
+
 def _file(sight: Sight, table: str, name: str) -> FolderPath:
-    return sight.work / _SHARES / f"{table}-{name}.parquet"
+    return share_file(sight, f"{table}-{name}")

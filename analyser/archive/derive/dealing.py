@@ -1,0 +1,127 @@
+"""Rows dealt by a key, once, so that each task reads its own share of them and not all.
+
+In: a change, who works, tables with their keys. Out: files in which the rows of one share lie together, and SELECTs of
+a share. Reading all rows in each of the tasks, whose number grows with the rows, would take a time that grows with
+their square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.part import Part
+from analyser.archive.dataset.sight import Sight
+from analyser.archive.derive.derived import ARRIVAL, PROVISIONAL, change_connection, keep_rows, rows_of
+from analyser.archive.derive.share_files import share_file
+from analyser.archive.derive.tasks import each_of
+from analyser.archive.spark.workers import Workers
+from analyser.registry.queries import literal, name_list
+from analyser.registry.tables import arrow_schema
+from analyser.storage.folders import FolderPath
+
+# A task deals about so many rows: to sort more wide ones takes more memory than it has.
+DEALT_ROWS = 500_000
+# A share is read in whole row groups.
+_GROUP_ROWS = (2_048, 122_880)
+
+
+class Deal(NamedTuple):
+    """What is dealt. name: of its files, another one for each deal. parts: which have the rows.
+
+    key: columns, as SQL; rows with the same values are in one of so many `shares`. everywhere: rows that all shares
+    see, as SQL. hidden: with what a row of a dataset has beside its columns.
+    """
+
+    name: str
+    table: str
+    parts: Sequence[Part]
+    key: str
+    shares: int
+    everywhere: str = ""
+    hidden: bool = False
+
+    def columns(self) -> str:
+        """Those of its rows."""
+        return name_list([*arrow_schema(self.table).names, *((*ARRIVAL, PROVISIONAL) if self.hidden else ())])
+
+
+class Dealt(NamedTuple):
+    """A deal, without its parts, and how many files it has."""
+
+    deal: Deal
+    files: int
+
+
+class _Some(NamedTuple):
+    """Rows that one task deals: of the deal's parts, or of its one part those from `start` on, before `end`."""
+
+    deal: Deal
+    number: int
+    rows: int
+    start: int | None = None
+    end: int | None = None
+
+
+def deal_rows(change: Change, workers: Workers, stage: str, deals: Sequence[Deal]) -> list[Dealt]:
+    """Deal all rows. stage: of which this is the beginning, as it is seen in Spark."""
+    units: list[_Some] = []
+    dealt: list[Dealt] = []
+    for deal in deals:
+        found = [some._replace(number=number) for number, some in enumerate(_some_at_a_time(deal))]
+        units += found
+        dealt.append(Dealt(deal._replace(parts=()), len(found)))
+    each_of(change, workers, f"{stage}, dealt", _deal, units)
+    return dealt
+
+
+def rows_of_share(sight: Sight, dealt: Dealt, number: int) -> str:
+    """The rows of a share, as a SELECT."""
+    deal = dealt.deal
+    if not dealt.files:
+        return rows_of(sight, deal.table, (), hidden=deal.hidden)
+    files = literal([str(_file(sight, deal, file).resolve()) for file in range(dealt.files)])
+    also = " OR share IS NULL" if deal.everywhere else ""
+    return (
+        f"SELECT {deal.columns()} FROM read_parquet({files}, hive_partitioning = false) "
+        f"WHERE share = {number}::UINTEGER{also}"
+    )
+
+
+def _some_at_a_time(deal: Deal) -> Iterator[_Some]:
+    held: list[Part] = []
+    rows = 0
+    for part in deal.parts:
+        if part.rows > DEALT_ROWS:
+            for start in range(0, part.rows, DEALT_ROWS):
+                yield _Some(deal._replace(parts=(part,)), 0, DEALT_ROWS, start, start + DEALT_ROWS)
+            continue
+        if rows + part.rows > DEALT_ROWS:
+            yield _Some(deal._replace(parts=tuple(held)), 0, rows)
+            held, rows = [], 0
+        held.append(part)
+        rows += part.rows
+    if held:
+        yield _Some(deal._replace(parts=tuple(held)), 0, rows)
+
+
+def _deal(sight: Sight, some: _Some) -> None:
+    deal = some.deal
+    share = f"(hash({deal.key}) % {deal.shares})::UINTEGER"
+    if deal.everywhere:
+        share = f"CASE WHEN {deal.everywhere} THEN NULL ELSE {share} END"
+    chosen = "" if some.start is None else f" WHERE file_row_number >= {some.start} AND file_row_number < {some.end}"
+    least, most = _GROUP_ROWS
+    with change_connection(sight) as con:
+        keep_rows(
+            con,
+            f"SELECT {deal.columns()}, {share} AS share "
+            f"FROM ({rows_of(sight, deal.table, deal.parts, hidden=True)}){chosen} ORDER BY share",
+            _file(sight, deal, some.number),
+            min(max(some.rows // deal.shares, least), most),
+        )
+
+
+def _file(sight: Sight, deal: Deal, number: int) -> FolderPath:
+    return share_file(sight, f"dealt-{deal.name}-{deal.table}-{number}")
