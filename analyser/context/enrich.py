@@ -173,21 +173,19 @@ def _in_order(added: str, some: str) -> str:
 def _of_commits(con: duckdb.DuckDBPyConnection, step_rows: int) -> str:
     """A SELECT of the commits with their context.
 
-    Whole rows are compressed before what the context adds is put beside them: two plain copies take much memory.
+    Whole rows stand in a table that spills as it is: to compress them takes longer than all steps.
     """
-    rows = keep(con, "commits_as_decoded", f"FROM in_{COMMITS}")
+    rows = "commits_as_decoded"
+    con.execute(f"CREATE TEMP TABLE {rows} AS FROM in_{COMMITS}")
     con.execute(f"CREATE TEMP VIEW context_commits AS SELECT rowid AS row, * FROM {rows}")
     with _added(con, step_rows) as columns:
         first, *others = _some_at_a_time(con, "context_commits")
         added = keep(con, "commits_context", _in_order(columns, first))
         for some in others:
             keep_more(con, added, _in_order(columns, some))
+    con.execute("DROP VIEW context_commits")
     columns = ", ".join(f"added.{name} AS {name}" for name in CONTEXT)
-    both = keep(
-        con, "commits", f"SELECT base.* REPLACE ({columns}) FROM {rows} AS base POSITIONAL JOIN {added} AS added"
-    )
-    con.execute(f"DROP VIEW context_commits; DROP TABLE {rows}; DROP TABLE {added}")
-    return f"FROM {both}"
+    return f"SELECT base.* REPLACE ({columns}) FROM {rows} AS base POSITIONAL JOIN {added} AS added"
 
 
 def _all_set_aside(con: duckdb.DuckDBPyConnection) -> set[str]:

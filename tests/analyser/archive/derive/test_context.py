@@ -66,7 +66,9 @@ NAMES = ["kafka_fenced_commit", "kafka_admin", "mqtt_qos2_stuck", "mqtt_takeover
 @pytest.mark.parametrize(("name", "shares"), pairs(product(NAMES, [1, 3]), turns(NAMES, [1, 3])))
 def test_in_three_runs_as_in_one(name: str, shares: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("analyser.archive.derive.derived.SORTED_ROWS", 40)
-    monkeypatch.setattr("analyser.archive.derive.keyed.shares_for", lambda rows: min(rows, shares))
+    monkeypatch.setattr("analyser.archive.derive.dealing.DEALT_ROWS", 50)
+    for module in ("keyed", "kafka_context"):
+        monkeypatch.setattr(f"analyser.archive.derive.{module}.shares_for", lambda rows: min(rows, shares))
     capture = SAMPLES / f"{name}.pcapng"
     protocol = name.split("_", maxsplit=1)[0]
     stage_tables = [table for table in STAGE_OF if TABLES[table].protocol == protocol]
