@@ -89,5 +89,6 @@ def test_what_was_looked_at_in_one_run_is_known_in_the_next(tmp_path: Path) -> N
     found = [json.loads(line) for line in lines]
     assert {one["code"] for one in found} >= {"KAF101", "KAF102", "KAF103", "KAF104"}
     # A race may bring a trouble that the sample's run did not have, like a record handled twice on a slow machine.
-    first = {json.loads(line)["code"] for line in run("findings", sample, "--format", "jsonl", "--quiet").stdout.splitlines()}
+    told = run("findings", sample, "--format", "jsonl", "--quiet").stdout.splitlines()
+    first = {json.loads(line)["code"] for line in told}
     assert [one["sentence"] for one in found if one["code"] in first and one["review_note"] != "known"] == []
