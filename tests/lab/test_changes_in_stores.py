@@ -7,17 +7,23 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, write_parts
 from analyser.archive.dataset.place import DatasetError, is_dataset
-from analyser.storage.handing import bytes_at
+from analyser.archive.derive.context import run_context
+from analyser.registry.tables import TABLES
+from analyser.storage.folders import folder_at
+from analyser.storage.handing import bytes_at, files_below
 from tests.conftest import ROOT
 from tests.lab.store_kinds import Store, files_of, on_stores
 from tests.support.archived import parts_of
 from tests.support.changes import NEW, OLD, batch, first, second
+from tests.support.datasets import take_in
 from tests.support.faulty_front import Fault, Request
+from tests.support.giant_group import MADE, giant_rows
 from tests.support.shares import RUNS_THE_REST, pairs
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
@@ -230,3 +236,19 @@ def test_leaving_without_commit_leaves_nothing(store: Store) -> None:
     with Change.begin(root) as change:
         change.remove(*change.parts())
     assert rows(root) == OLD
+
+
+@on_stores(pytest.mark.exhaustive)
+def test_shares_leave_their_rows_in_the_store(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As tasks on machines that share no disk."""
+    take_in(tmp_path / "d", giant_rows(), [run_context])
+    for module in ("keyed", "kafka_context"):
+        monkeypatch.setattr(f"analyser.archive.derive.{module}.shares_for", lambda _: 3)
+    root = store.address("dealt")
+    left: list[str] = []
+    take_in(folder_at(root), giant_rows(), [run_context, lambda change: left.extend(files_below(change.work))])
+    assert [name for name in left if name.startswith("shares/")] == []
+    for table in MADE:
+        keys = [(name, "ascending") for name in TABLES[table].order]
+        assert parts_of(root, table).sort_by(keys).equals(parts_of(tmp_path / "d", table).sort_by(keys)), table
+        assert parts_of(root, table).num_rows > 0

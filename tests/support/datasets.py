@@ -16,6 +16,7 @@ import analyser
 from analyser.archive.dataset.dataset import Change, InputFile, write_parts
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.timeorder import FLOW
+from analyser.storage.folders import FolderPath
 from analyser.tables.analysis import Analysis
 from dissectors.core.model import packet_of
 from tests.support.rows import Rows, arrow_from_rows
@@ -81,7 +82,9 @@ def _of_share(batch: pa.RecordBatch, keys: dict[str, int], share: int) -> pa.Rec
     return whole.filter(pc.equal(pa.array(of, pa.int64()), share))
 
 
-def take_in(root: Path, rows: Rows, work: Sequence[Callable[[Change], object]], *, gone: Collection[str] = ()) -> None:
+def take_in(
+    root: FolderPath, rows: Rows, work: Sequence[Callable[[Change], object]], *, gone: Collection[str] = ()
+) -> None:
     """One run: rows of tables into a dataset, then what works on all rows.
 
     gone: names of tables whose earlier rows do not count any more. Rows of a table named `TABLE?` are provisional.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,40 +15,10 @@ from analyser.archive.spark.workers import HERE
 from analyser.context.stage import KEYED
 from analyser.context.stages import STAGES
 from analyser.registry.tables import TABLES, arrow_schema
-from tests.analyser.detectors.scenarios.build import Row, assigned, commit, fetch, flow, group_event
+from tests.analyser.detectors.scenarios.build import group_event
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
-
-MADE = ("kafka_offset_commits", "kafka_members", "kafka_rebalances", "kafka_reading_runs")
-HOURS, GIANT, OTHERS = 3, 4_000, 400
-_FLOWS = [flow(f"flow{one}{of}", client_address=f"10.1.0.{one}") for one in (1, 2, 3) for of in ("", "data")]
-
-
-@cache
-def _rows() -> dict[str, tuple[Row, ...]]:
-    """One group with nine of ten rows, over three hours; ten others beside it. A member of the giant vanishes."""
-    commits, fetches, events, plans = [], [], [], []
-    for number in range(GIANT + OTHERS):
-        seconds = number * HOURS * 3600 / (GIANT + OTHERS)
-        small = number % 11 == 10
-        group, member = (f"small-{number // 11 % 10}", "m3") if small else ("billing", ("m1", "m2")[number % 2])
-        if member == "m2" and seconds > 5_000:
-            continue
-        generation = 5 if seconds < 5_040 else 6
-        told = {"group_id": group, "partition": number % 4, "topic": "small" if small else "payments"}
-        commits.append(commit(seconds, number, member, generation=generation, **told))
-        told.pop("group_id")
-        fetches.append(fetch(seconds + 0.1, number, member, next_offset=number + 1, **told))
-        if number % 50 == 0 or (small and number // 11 < 10):
-            events.append(group_event(seconds, "heartbeat", member, generation=generation, group_id=group))
-    for seconds, generation, members in ((-30, 5, ("m1", "m2")), (5_040, 6, ("m1",))):
-        for member in members:
-            join = {"generation": generation, "session_timeout_ms": 30_000, "protocol_name": "range"}
-            events.append(group_event(seconds, "join", member, **join))
-        plans += assigned(seconds + 0.5, generation, {member: [0, 1] for member in members})
-    rows = {"kafka_offset_commits": commits, "kafka_fetch_partitions": fetches, "kafka_group_events": events,
-            "kafka_assignments": plans, "flows": _FLOWS}  # fmt: skip
-    return {name: tuple(held) for name, held in rows.items()}
+from tests.support.giant_group import FLOWS, GIANT, HOURS, MADE, giant_rows
 
 
 class _Counting:
@@ -64,7 +33,7 @@ class _Counting:
 
 
 def _made(root: Path, workers: _Counting) -> dict[str, pa.Table]:
-    take_in(root, _rows(), [lambda change: run_context(change, workers)])  # type: ignore[arg-type]
+    take_in(root, giant_rows(), [lambda change: run_context(change, workers)])  # type: ignore[arg-type]
     keys = {table: [(name, "ascending") for name in TABLES[table].order] for table in MADE}
     return {table: parts_of(root, table).sort_by(keys[table]) for table in MADE}
 
@@ -96,7 +65,7 @@ def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pyt
 
 def test_nothing_of_the_shares_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("analyser.archive.derive.keyed.shares_for", lambda rows: 2)
-    rows = {"kafka_group_events": [group_event(1, "join", "m1", generation=1)], "flows": _FLOWS}
+    rows = {"kafka_group_events": [group_event(1, "join", "m1", generation=1)], "flows": FLOWS}
     left: list[Path] = []
 
     def look(change: Change) -> None:
