@@ -39,6 +39,9 @@ TASK_MEMORY = "512MB"
 
 # Hours since 1970 of a part; None for no time.
 Hour = int | None
+# How many rows, and the sum of their hashes.
+Digest = tuple[int, int]
+_NEW = "FROM derived_new"
 
 
 @contextmanager
@@ -154,30 +157,60 @@ def replace_changed_hours(
     only: hours that `new` has rows of; others stay. None for all. is_cheap: `new` costs little more than reading what
     it makes, so it is read several times; else its rows are held, which for wide ones takes much of the disk.
     """
-    names = arrow_schema(table).names
     parts = [part for part in change.parts(table) if only is None or Place.of(part).hour in only]
     kind = "VIEW" if is_cheap else "TABLE"
     con.execute(f"CREATE TEMP {kind} derived_new AS {new}")
     try:
-        kept = {name for (name, *_) in con.execute("DESCRIBE derived_new").fetchall()}
-        hour = hour_of(quoted(time_column(table) or ""))
-        digest = f"SELECT {hour} AS hour, count(*) AS n, sum(hash({name_list(names)})) AS digest"
-        changed = con.execute(
-            f"SELECT coalesce(old.hour, new.hour) "
-            f"FROM ({digest} FROM ({rows_of(change, table, parts)}) GROUP BY hour) AS old "
-            f"FULL JOIN ({digest} FROM derived_new GROUP BY hour) AS new ON old.hour IS NOT DISTINCT FROM new.hour "
-            "WHERE old.n IS DISTINCT FROM new.n OR old.digest IS DISTINCT FROM new.digest"
-        ).fetchall()
-        hours = {None if one is None else int(one) for (one,) in changed}
+        hours = differing_hours(digests(con, table, rows_of(change, table, parts)), digests(con, table, _NEW))
         if hours:
             change.remove(*(part for part in parts if Place.of(part).hour in hours))
-            _write(con, change, table, hours, kept)
+            _write(con, change, table, hours, "")
     finally:
         con.execute(f"DROP {kind} derived_new")
     return hours
 
 
-def _write(con: duckdb.DuckDBPyConnection, change: Sight, table: str, hours: set[Hour], kept: set[str]) -> None:
+def write_hours(
+    con: duckdb.DuckDBPyConnection, change: Sight, table: str, new: str, hours: Collection[Hour], name: str
+) -> None:
+    """Write the rows of the SELECT `new` that are of these hours, in parts that have this in their names.
+
+    Where nobody else writes parts of these hours it is empty.
+    """
+    con.execute(f"CREATE TEMP VIEW derived_new AS {new}")
+    try:
+        _write(con, change, table, hours, name)
+    finally:
+        con.execute("DROP VIEW derived_new")
+
+
+def digests(con: duckdb.DuckDBPyConnection, table: str, rows: str) -> dict[Hour, Digest]:
+    """What rows of a table come down to, hour by hour, whatever their order. rows: a SELECT of its columns."""
+    found = con.execute(
+        f"SELECT {hour_of(quoted(time_column(table) or ''))} AS hour, count(*), "
+        f"sum(hash({name_list(arrow_schema(table).names)})) FROM ({rows}) GROUP BY hour"
+    ).fetchall()
+    return {None if hour is None else int(hour): (count, int(total)) for hour, count, total in found}
+
+
+def together_of(told: Iterable[Mapping[Hour, Digest]]) -> dict[Hour, Digest]:
+    """The digests of rows of which these are parts."""
+    found: dict[Hour, Digest] = {}
+    for one in told:
+        for hour, (count, total) in one.items():
+            before = found.get(hour, (0, 0))
+            found[hour] = before[0] + count, before[1] + total
+    return found
+
+
+def differing_hours(old: Mapping[Hour, Digest], new: Mapping[Hour, Digest]) -> set[Hour]:
+    """Hours whose rows are not the same."""
+    return {hour for hour in {*old, *new} if old.get(hour) != new.get(hour)}
+
+
+def _write(con: duckdb.DuckDBPyConnection, change: Sight, table: str, hours: Collection[Hour], name: str) -> None:
+    """Write the rows of `derived_new` that are of these hours. name: what sets the names of the parts apart."""
+    kept = {column for (column, *_) in con.execute("DESCRIBE derived_new").fetchall()}
     hour = hour_of(quoted(time_column(table) or ""))
     arrival = [name for name in ARRIVAL if name in kept]
     columns = [name for name in part_schema(table).names if name in kept]
@@ -192,8 +225,8 @@ def _write(con: duckdb.DuckDBPyConnection, change: Sight, table: str, hours: set
                 con, f"SELECT {name_list(columns)} FROM derived_new WHERE {chosen}{stretch} ORDER BY {order}"
             )
         )
-        name = f"{change.run}-{'open' if provisional else 'made'}"
-        change.add(*write_parts(table, rows, change.staging, name, provisional=provisional))
+        names = f"{change.run}-{'open' if provisional else 'made'}{name}"
+        change.add(*write_parts(table, rows, change.staging, names, provisional=provisional))
 
 
 def _stretches(con: duckdb.DuckDBPyConnection, table: str, chosen: str) -> list[str]:

@@ -26,6 +26,7 @@ from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.sight import Sight
 from analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
 from analyser.archive.derive.derived import (
+    Digest,
     Hour,
     among,
     change_connection,
@@ -56,7 +57,7 @@ from analyser.archive.derive.kafka_summaries import (
     knowledge,
 )
 from analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
-from analyser.archive.derive.share_files import leave, put_into_hours, remove_shares, shares_for
+from analyser.archive.derive.share_files import Left, leave, put_into_hours, shares_for
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import HERE, Workers
 from analyser.context.commit_steps import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
@@ -114,13 +115,9 @@ class _Work(NamedTuple):
     dealt: Sequence[Dealt] = ()
 
     @property
-    def shares(self) -> int:
-        """How many tasks the hours are."""
-        return self.dealt[0].deal.shares if self.dealt else 1
-
-    def names(self) -> list[str]:
-        """Of all its shares."""
-        return [f"{self.name}-{share}" for share in range(self.shares)]
+    def of_share(self) -> str:
+        """The name under which it leaves its rows."""
+        return f"{self.name}-{self.share}"
 
 
 def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> dict[str, set[Hour]]:
@@ -137,13 +134,16 @@ def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> d
         works += [_Work(COMMITS, hours, str(number), share, dealt) for share in range(max(shares, 1))]
         works.append(_Work(FETCHES, hours, str(number)))
     written: dict[str, set[Hour]] = {table: set() for table in OFFSETS.makes}
-    for work, hours in zip(works, each_of(change, workers, STAGE, _make_hours, works), strict=True):
-        written[work.table] |= hours
-    left = [work for work in works if work.dealt and work.share == 0]
-    for work, hours in zip(left, each_of(change, workers, f"{STAGE}, into hours", _into_hours, left), strict=True):
-        written[work.table] |= hours
-    if left:
-        remove_shares(change)
+    told: dict[str, dict[Hour, Digest]] = {}
+    for work, made_of_it in zip(works, each_of(change, workers, STAGE, _make_hours, works), strict=True):
+        if isinstance(made_of_it, set):
+            written[work.table] |= made_of_it
+        else:
+            told[work.of_share] = made_of_it
+    if told:
+        full = {hour for work in works if work.dealt for hour in work.hours}
+        (hours,) = put_into_hours(change, workers, STAGE, [Left(COMMITS, told, False, full)])
+        written[COMMITS] |= hours
     return written
 
 
@@ -177,7 +177,7 @@ def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:
     return [made for made, _ in together({hour: parts[hour] for hour in hours if hour in parts})]
 
 
-def _make_hours(sight: Sight, work: _Work) -> set[Hour]:
+def _make_hours(sight: Sight, work: _Work) -> set[Hour] | dict[Hour, Digest]:
     """A fetch gets the group of its client, a commit what the stage joins to it. One of many shares leaves its rows."""
     table, made = work.table, work.hours
     parts = parts_by_hour(sight.parts(), (*TABLES, "flows"))
@@ -193,12 +193,7 @@ def _make_hours(sight: Sight, work: _Work) -> set[Hour]:
         rows = f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
         if not work.dealt:
             return replace_changed_hours(con, sight, table, rows, made, is_cheap=True)
-        leave(con, sight, table, rows, work.names()[work.share])
-        return set()
-
-
-def _into_hours(sight: Sight, work: _Work) -> set[Hour]:
-    return put_into_hours(sight, work.table, work.hours, work.names(), is_new=False)
+        return leave(con, sight, table, rows, work.of_share)
 
 
 def _make_views(

@@ -8,25 +8,22 @@ that are others. A key with most of the rows makes one task do most of the work,
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 import duckdb
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.sight import Sight
 from analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
 from analyser.archive.derive.derived import (
+    Digest,
     Hour,
     change_connection,
-    parts_by_hour,
     replace_changed_hours,
     rows_of,
-    together,
 )
-from analyser.archive.derive.share_files import leave, put_into_hours, remove_shares, shares_for
+from analyser.archive.derive.share_files import Left, leave, put_into_hours, shares_for
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import Workers
 from analyser.context.reading_stage import OfAllShares, add_share, told_by_share
@@ -44,7 +41,7 @@ def run_stage(change: Change, workers: Workers, name: str, stage: Stage) -> dict
         (written,) = each_of(change, workers, name, _whole, [stage])
         return written
     kept = {*stage.makes} - {*stage.new}
-    hours: dict[str, Counter[Hour]] = {table: Counter() for table in stage.makes}
+    lefts: list[Left] = []
     for way in ways:
         deals = [
             Deal(way.makes[0], table, change.parts(table), key, shares, way.everywhere.get(table, ""), table in kept)
@@ -52,16 +49,12 @@ def run_stage(change: Change, workers: Workers, name: str, stage: Stage) -> dict
         ]
         dealt = deal_rows(change, workers, name, deals)
         told = _told_first(change, workers, name, stage, dealt, shares)
-        for made in each_of(change, workers, name, partial(_share, stage, way, dealt, told), range(shares)):
-            for table, counts in made.items():
-                hours[table].update(counts)
-    written = {table: set[Hour]() for table in stage.makes}
-    targets = [(table, some) for table in stage.makes for some in _some_at_a_time(change, table, hours[table])]
-    put = each_of(change, workers, f"{name}, into hours", partial(_into_hours, stage, shares), targets)
-    for (table, _), found in zip(targets, put, strict=True):
-        written[table] |= found
-    remove_shares(change)
-    return written
+        made = each_of(change, workers, name, partial(_share, stage, way, dealt, told), range(shares))
+        for table in way.makes:
+            of_shares = {str(number): one[table] for number, one in enumerate(made)}
+            lefts.append(Left(table, of_shares, table in stage.new))
+    hours = put_into_hours(change, workers, name, lefts)
+    return {left.table: of_table for left, of_table in zip(lefts, hours, strict=True)}
 
 
 def _told_first(
@@ -71,14 +64,6 @@ def _told_first(
         return None
     work = partial(_tell, stage, dealt)
     return OfAllShares.of(each_of(change, workers, f"{name}, what all partitions tell", work, range(shares)))
-
-
-def _some_at_a_time(change: Change, table: str, made: Mapping[Hour, int]) -> list[set[Hour]]:
-    """All hours of a table, those that have no rows any more too, as many together as one task writes."""
-    parts = parts_by_hour(change.parts(), [table])
-    for hour, rows in made.items():
-        parts.setdefault(hour, []).append(Part(table, "", rows, 0, provisional=False))
-    return [some for some, _ in together(parts)]
 
 
 def _whole(sight: Sight, stage: Stage) -> dict[str, set[Hour]]:
@@ -97,9 +82,9 @@ def _tell(stage: Stage, dealt: Sequence[Dealt], sight: Sight, number: int) -> Of
 
 def _share(
     stage: Stage, way: Keyed, dealt: Sequence[Dealt], told: OfAllShares | None, sight: Sight, number: int
-) -> dict[str, Counter[Hour]]:
-    """Make the rows of one share, in files; table -> hour -> how many."""
-    made: dict[str, Counter[Hour]] = {}
+) -> dict[str, dict[Hour, Digest]]:
+    """Make the rows of one share, in files; table -> what `leave` tells."""
+    made: dict[str, dict[Hour, Digest]] = {}
     shares = dealt[0].deal.shares
     with change_connection(sight) as con:
         _make_views(con, sight, stage, dealt, number, {*stage.makes} - {*way.makes})
@@ -111,12 +96,6 @@ def _share(
             own = "true" if way.own is None else f"hash({way.own}) % {shares} = {number}"
             made[table] = leave(con, sight, table, f"FROM {quoted(table)} WHERE {own}", str(number))
     return made
-
-
-def _into_hours(stage: Stage, shares: int, sight: Sight, unit: tuple[str, set[Hour]]) -> set[Hour]:
-    """Write the hours among these that came out otherwise, of what all shares made."""
-    table, hours = unit
-    return put_into_hours(sight, table, hours, map(str, range(shares)), is_new=table in stage.new)
 
 
 def _make_views(

@@ -6,24 +6,33 @@ where they came out otherwise.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import duckdb
 
 from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.part import Part, Place
 from analyser.archive.dataset.parts import time_column
 from analyser.archive.dataset.sight import Sight
 from analyser.archive.derive.derived import (
     ARRIVAL,
     PROVISIONAL,
+    Digest,
     Hour,
     among,
     change_connection,
+    differing_hours,
+    digests,
     hour_of,
     keep_rows,
-    replace_changed_hours,
+    rows_of,
+    together,
+    together_of,
+    write_hours,
 )
+from analyser.archive.derive.tasks import each_of
+from analyser.archive.spark.workers import Workers
 from analyser.registry.queries import literal, name_list, quoted
 from analyser.registry.tables import arrow_schema
 from analyser.storage.folders import FolderPath
@@ -31,7 +40,32 @@ from analyser.storage.handing import remove_below
 
 # A share has about so many rows: what one task looks at.
 SHARE_ROWS = 2_000_000
+# So many rows of an hour are written by one task, and compared by one.
+WRITTEN_ROWS = 1_000_000
 _SHARES = "shares"
+
+
+class Left(NamedTuple):
+    """What all shares left of a table. told: share -> hour -> what `leave` told.
+
+    is_new: the table had no rows before the stage that made these. only: hours that they are of; None for all.
+    """
+
+    table: str
+    told: Mapping[str, Mapping[Hour, Digest]]
+    is_new: bool
+    only: Collection[Hour] | None = None
+
+
+class _Write(NamedTuple):
+    """Hours of a table that one task writes, of the files of these shares. name: of the parts, where others write parts
+    of the same hour."""
+
+    table: str
+    shares: Sequence[str]
+    hours: Collection[Hour]
+    columns: str
+    name: str
 
 
 def shares_for(rows: int) -> int:
@@ -39,40 +73,93 @@ def shares_for(rows: int) -> int:
     return -(-rows // SHARE_ROWS)
 
 
-def leave(con: duckdb.DuckDBPyConnection, sight: Sight, table: str, rows: str, name: str) -> Counter[Hour]:
-    """Write rows of a table for the tasks that put them into hours; how many each hour has. name: of this share."""
+def leave(con: duckdb.DuckDBPyConnection, sight: Sight, table: str, rows: str, name: str) -> dict[Hour, Digest]:
+    """Write rows of a table for the tasks that put them into hours; what they come down to. name: of this share."""
     path = _file(sight, table, name)
     keep_rows(con, rows, path)
-    hour = hour_of(quoted(time_column(table) or ""))
-    written = literal(str(path.resolve()))
-    counts = con.execute(f"SELECT {hour}, count(*) FROM read_parquet({written}) GROUP BY ALL").fetchall()
-    return Counter({None if one is None else int(one): rows for one, rows in counts})
+    return digests(con, table, _rows(name_list(arrow_schema(table).names), [path]))
 
 
-def put_into_hours(
-    sight: Sight, table: str, hours: Collection[Hour], names: Iterable[str], *, is_new: bool
-) -> set[Hour]:
-    """Write those of these hours that came out otherwise, of what the shares of these names left; which were written.
+def put_into_hours(change: Change, workers: Workers, stage: str, lefts: Sequence[Left]) -> list[set[Hour]]:
+    """Write those hours that came out otherwise; those that were written. lefts: of a table each. stage: that ends so.
 
-    is_new: the table had no rows before the stage that made these.
+    An hour is written by one task, together with others where they are few rows; one with many by several.
     """
-    columns = [*arrow_schema(table).names, *(() if is_new else (*ARRIVAL, PROVISIONAL))]
-    files = literal([str(_file(sight, table, name).resolve()) for name in names])
-    rows = f"SELECT {name_list(columns)} FROM read_parquet({files}, hive_partitioning = false)"
-    with change_connection(sight) as con:
-        chosen = among(hour_of(quoted(time_column(table) or "")), hours)
-        return replace_changed_hours(con, sight, table, f"{rows} WHERE {chosen}", hours, is_cheap=True)
-
-
-def remove_shares(change: Change) -> None:
-    """What shares left is not needed any more."""
+    old = {left.table: _parts(change, left) for left in lefts}
+    pieces = [(table, some) for table, parts in old.items() for some in _some_at_a_time(parts)]
+    seen: dict[str, list[dict[Hour, Digest]]] = {left.table: [] for left in lefts}
+    if pieces:
+        before = each_of(change, workers, f"{stage}, before", _compare, pieces)
+        for (table, _), told in zip(pieces, before, strict=True):
+            seen[table].append(told)
+    written: list[set[Hour]] = []
+    writes: list[_Write] = []
+    for left in lefts:
+        now = together_of(left.told.values())
+        hours = differing_hours(together_of(seen[left.table]), now)
+        change.remove(*(part for part in old[left.table] if Place.of(part).hour in hours))
+        writes += _writes(left, {hour: now[hour][0] for hour in hours if hour in now})
+        written.append(hours)
+    if writes:
+        each_of(change, workers, f"{stage}, into hours", _write, writes)
     remove_below(change.work / _SHARES)
+    return written
 
 
 def share_file(sight: Sight, name: str) -> FolderPath:
-    """Where a file of that name lies until `remove_shares`."""
+    """Where a file of that name lies until rows are in their hours."""
     return sight.work / _SHARES / f"{name}.parquet"
 
 
 def _file(sight: Sight, table: str, name: str) -> FolderPath:
     return share_file(sight, f"{table}-{name}")
+
+
+def _parts(change: Change, left: Left) -> list[Part]:
+    """Those of hours that shares may have made anew."""
+    return [part for part in change.parts(left.table) if left.only is None or Place.of(part).hour in left.only]
+
+
+def _some_at_a_time(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    by_number: dict[Hour, list[Part]] = {number: [part] for number, part in enumerate(parts)}
+    for _, some in together(by_number):
+        yield some
+
+
+def _compare(sight: Sight, unit: tuple[str, list[Part]]) -> dict[Hour, Digest]:
+    table, parts = unit
+    with change_connection(sight) as con:
+        return digests(con, table, rows_of(sight, table, parts))
+
+
+def _writes(left: Left, rows: Mapping[Hour, int]) -> Iterator[_Write]:
+    """Tasks that write these hours. rows: how many each has."""
+    columns = name_list([*arrow_schema(left.table).names, *(() if left.is_new else (*ARRIVAL, PROVISIONAL))])
+    few = {hour: [Part(left.table, "", number, 0, False)] for hour, number in rows.items() if number <= WRITTEN_ROWS}
+    for hours, _ in together(few):
+        shares = [share for share, told in left.told.items() if told.keys() & hours]
+        yield _Write(left.table, shares, hours, columns, "")
+    for hour in rows.keys() - few.keys():
+        held: list[str] = []
+        number = 0
+        for share, told in left.told.items():
+            more = told.get(hour, (0, 0))[0]
+            if held and number + more > WRITTEN_ROWS:
+                yield _Write(left.table, held, {hour}, columns, f"-{held[0]}")
+                held, number = [], 0
+            if more:
+                held.append(share)
+                number += more
+        yield _Write(left.table, held, {hour}, columns, f"-{held[0]}")
+
+
+def _write(sight: Sight, unit: _Write) -> None:
+    files = [_file(sight, unit.table, share) for share in unit.shares]
+    chosen = among(hour_of(quoted(time_column(unit.table) or "")), unit.hours)
+    with change_connection(sight) as con:
+        write_hours(con, sight, unit.table, f"{_rows(unit.columns, files)} WHERE {chosen}", unit.hours, unit.name)
+
+
+def _rows(columns: str, files: Sequence[FolderPath]) -> str:
+    names = literal([str(file.resolve()) for file in files])
+    return f"SELECT {columns} FROM read_parquet({names}, hive_partitioning = false)"
