@@ -19,7 +19,7 @@ from analyser.archive.dataset.dataset import Dataset
 from tests.bench.measure import warm
 from tests.bench.process_tree import TreeRun, measure_tree
 from tests.bench.programs import WIREWITNESS
-from tests.bench.spark_events import Tasks, shuffled_bytes, task_lines, tasks_of
+from tests.bench.spark_events import Tasks, shuffled_bytes, steps_of, task_lines, tasks_of
 from tests.support.replay import Replayed
 from tests.support.replay_rotated import replay_rotated
 
@@ -90,7 +90,7 @@ def _archive(folder: Path, captures: Path, made: Replayed, master: str) -> Archi
     _check(f"wirewitness archive on {master}", Dataset.open(dataset).manifest.rows("exchanges"), made)
     startup_s = float(begun[1]) if begun else 0.0
     logs = [*events.iterdir()]
-    return Archived(f"archive on {master}", made, run, startup_s, shuffled_bytes(logs), tasks_of(logs))
+    return Archived(f"archive on {master}", made, run, startup_s, shuffled_bytes(logs), tasks_of(steps_of(logs)))
 
 
 def archive_lines(found: Sequence[Archived]) -> list[str]:

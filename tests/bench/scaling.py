@@ -2,6 +2,7 @@
 
     python -m tests.bench.scaling                       1, 2, 4 and 8 workers, two sizes; half an hour (root)
     python -m tests.bench.scaling --mb 25 --mb 75 --part 0.25
+    python -m tests.bench.scaling --local --cores 1 --cores 2 --mb 650 --mb 1300
 
 Each worker of a standalone cluster has one core, of which it may take a part (`processor_share.py`), so that two
 processors stand for eight slow machines; the driver is not slowed down. Each run reads all of the same captures into a
@@ -27,8 +28,8 @@ from analyser.archive.dataset.dataset import Dataset
 from tests.bench.measure import warm
 from tests.bench.processor_share import processor_share, why_not
 from tests.bench.programs import WIREWITNESS
-from tests.bench.spark_events import Tasks, jobs_of, task_lines, tasks_of, together_s
-from tests.bench.time_model import StageModel, line_through
+from tests.bench.spark_events import Step, Tasks, jobs_of, steps_of, task_lines, tasks_of, together_s
+from tests.bench.time_model import StepModel, line_through
 from tests.lab.processes import Process
 from tests.lab.spark_cluster import Start, spark_cluster
 from tests.support.replay_rotated import replay_rotated
@@ -42,12 +43,12 @@ START, DRIVER = "start", "driver alone"
 
 
 class Ran(NamedTuple):
-    """A run: seconds of each stage, in their order, with START and DRIVER; its tasks."""
+    """A run: seconds of each stage, in their order, with START and DRIVER; the tasks of each step."""
 
     cores: int
     mb: float
     stages_s: dict[str, float]
-    tasks: Mapping[str, Tasks] = MappingProxyType({})
+    steps: Mapping[Step, Tasks] = MappingProxyType({})
 
     @property
     def seconds(self) -> float:
@@ -59,17 +60,19 @@ class MessagesMissing(Exception):
     """A dataset has another number of exchanges than the captures hold."""
 
 
-def measured(folder: Path, cores: int, captures: Path, exchanges: int, part: float) -> Ran:
-    """One archive on so many workers. Raises MessagesMissing, LabError."""
+def measured(folder: Path, cores: int, captures: Path, exchanges: int, part: float | None) -> Ran:
+    """One archive on so many workers; part: None for cores of this machine. Raises MessagesMissing, LabError."""
     work, dataset, events = folder / "cluster", folder / "dataset", folder / "events"
     for path in (work, dataset, events):
         shutil.rmtree(path, ignore_errors=True)
     work.mkdir()
     events.mkdir()
     with contextlib.ExitStack() as there:
-        shares = [there.enter_context(processor_share(f"wirewitness-{n}", part)) for n in range(cores)]
-        cluster = there.enter_context(spark_cluster(work, [Start(before=words) for words in shares]))
-        command = [*WIREWITNESS, "archive", str(captures), "--output", str(dataset), "--master", cluster.url,
+        master = f"local[{cores}]"
+        if part is not None:
+            shares = [there.enter_context(processor_share(f"wirewitness-{n}", part)) for n in range(cores)]
+            master = there.enter_context(spark_cluster(work, [Start(before=words) for words in shares])).url
+        command = [*WIREWITNESS, "archive", str(captures), "--output", str(dataset), "--master", master,
                    "--executor-memory", "600m", "--conf", "spark.eventLog.enabled=true",
                    "--conf", f"spark.eventLog.dir=file:{events}", "--conf", "spark.eventLog.rolling.enabled=false",
                    "--conf", "spark.eventLog.compress=false"]  # fmt: skip
@@ -85,7 +88,7 @@ def measured(folder: Path, cores: int, captures: Path, exchanges: int, part: flo
         stages_s[name] = together_s([job for job in jobs if job.name.partition(":")[0] == name])
     stages_s[DRIVER] = ended_s - jobs[0].begun_s - together_s(jobs)
     mb = sum(path.stat().st_size for path in captures.iterdir()) / 1e6
-    ran = Ran(cores, mb, stages_s, tasks_of(logs))
+    ran = Ran(cores, mb, stages_s, steps_of(logs))
     print(f"{cores} workers, {mb:.0f} MB: {ran.seconds:.1f} s", file=sys.stderr, flush=True)
     return ran
 
@@ -94,7 +97,8 @@ def lines_of(runs: Sequence[Ran], part: float) -> list[str]:
     """The tables and what follows from them, as Markdown."""
     names = list(dict.fromkeys(name for run in runs for name in run.stages_s))
     lines = [
-        f"Each worker takes {part:g} of a processor at most. Seconds:",
+        *([f"Each worker takes {part:g} of a processor at most."] if part < 1 else []),
+        "Seconds:",
         "",
         "| stage | " + " | ".join(f"{run.cores} x, {run.mb:.0f} MB" for run in runs) + " |",
         "|---|" + "--:|" * len(runs),
@@ -103,7 +107,7 @@ def lines_of(runs: Sequence[Ran], part: float) -> list[str]:
     ]
     if len({run.mb for run in runs}) < 2:
         return [*lines, "", "One size says nothing of others: no model."]
-    models = {name: _stage_model(name, runs) for name in names if any(name in run.tasks for run in runs)}
+    models = {step: _step_model(step, runs) for step in dict.fromkeys(step for run in runs for step in run.steps)}
     driver = line_through([(run.mb, run.stages_s[DRIVER]) for run in runs])
     start_s = median(run.stages_s[START] for run in runs)
     told = [start_s + driver.seconds(run.mb) + sum(one.seconds(run.cores, run.mb) for one in models.values())
@@ -112,13 +116,16 @@ def lines_of(runs: Sequence[Ran], part: float) -> list[str]:
     far = f"{FAR_MB / 1e6:.0f} TB"
     lines += [
         "",
-        "From tasks, cores as fast as a whole processor: a stage takes the time of all its tasks divided by the cores, "
-        "or that of its longest task.",
+        "From tasks, cores as fast as a whole processor: stages have steps, one after the other, and a step takes the "
+        "time of all its tasks divided by the cores, or that of its longest task.",
         "",
-        f"| stage | all tasks s | s per GB | longest task s | s per GB | {far} on {FAR_CORES} cores, h | "
-        "longest task of that, h |",
+        f"| stage | all tasks s | s per GB | longest tasks of its steps s | s per GB | {far} on {FAR_CORES} cores, h | "
+        "longest tasks of that, h |",
         "|---|--:|--:|--:|--:|--:|--:|",
-        *(_model_row(name, model.faster(1 / part)) for name, model in models.items()),
+        *(
+            _model_row(name, [model.faster(1 / part) for step, model in models.items() if _stage_of(step) == name])
+            for name in dict.fromkeys(map(_stage_of, models))
+        ),
         f"| {DRIVER} | | | {driver.fixed:.2f} | {driver.per_mb * 1e3:.2f} | | {driver.seconds(FAR_MB) / 3600:.1f} |",
         "",
         f"With the cores of these runs, it is off by {min(off):+.0%} to {max(off):+.0%}, half of them by "
@@ -128,9 +135,9 @@ def lines_of(runs: Sequence[Ran], part: float) -> list[str]:
     if {1, 2} <= by_cores.keys():
         lines += ["", f"From one core to two, start not counted: {by_cores[1] / by_cores[2]:.2f} x."]
     largest = max(runs, key=lambda run: (run.mb, run.cores))
-    if largest.tasks:
+    if largest.steps:
         words = f"Tasks of {largest.cores} workers, {largest.mb:.0f} MB; more cores than tasks help a stage no more:"
-        lines += ["", words, "", *task_lines(largest.tasks, largest.mb)]
+        lines += ["", words, "", *task_lines(tasks_of(largest.steps), largest.mb)]
     return lines
 
 
@@ -138,17 +145,29 @@ def _row(name: str, seconds: Sequence[float]) -> str:
     return f"| {name} | " + " | ".join(f"{one:.1f}" for one in seconds) + " |"
 
 
-def _stage_model(name: str, runs: Sequence[Ran]) -> StageModel:
-    seen = [(run.mb, run.tasks[name]) for run in runs if name in run.tasks]
-    return StageModel(
+def _stage_of(step: Step) -> str:
+    return step[0].partition(":")[0]
+
+
+def _step_model(step: Step, runs: Sequence[Ran]) -> StepModel:
+    seen = [(run.mb, run.steps[step]) for run in runs if step in run.steps]
+    return StepModel(
         line_through([(mb, tasks.seconds) for mb, tasks in seen]),
         line_through([(mb, tasks.longest_s) for mb, tasks in seen]),
     )
 
 
-def _model_row(name: str, model: StageModel) -> str:
-    figures = [model.work.fixed, model.work.per_mb * 1e3, model.longest.fixed, model.longest.per_mb * 1e3]
-    hours = [model.work.seconds(FAR_MB) / FAR_CORES / 3600, model.longest.seconds(FAR_MB) / 3600]
+def _model_row(name: str, models: Sequence[StepModel]) -> str:
+    figures = [
+        sum(model.work.fixed for model in models),
+        sum(model.work.per_mb for model in models) * 1e3,
+        sum(model.longest.fixed for model in models),
+        sum(model.longest.per_mb for model in models) * 1e3,
+    ]
+    hours = [
+        sum(model.work.seconds(FAR_MB) for model in models) / FAR_CORES / 3600,
+        sum(model.longest.seconds(FAR_MB) for model in models) / 3600,
+    ]
     return (
         f"| {name} | " + " | ".join(f"{one:.2f}" for one in figures) + "".join(f" | {one:.1f}" for one in hours) + " |"
     )
@@ -158,6 +177,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="archives on 1, 2, 4 and 8 workers")
     parser.add_argument("--mb", type=float, action="append", help="size of captures; repeatable (40, 120)")
     parser.add_argument("--cores", type=int, action="append", help="workers; repeatable (1, 2, 4, 8)")
+    parser.add_argument("--local", action="store_true", help="cores of this machine in place of workers")
     parser.add_argument("--part", type=float, default=PART, help=f"of a processor, for each worker ({PART:g})")
     parser.add_argument("--out", type=Path, default=OUT, help="folder for captures and datasets")
     return parser.parse_args()
@@ -166,7 +186,8 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     """See the module's docstring."""
     args = _arguments()
-    if reason := why_not():
+    part = None if args.local else args.part
+    if part is not None and (reason := why_not()):
         print(f"scaling: {reason}", file=sys.stderr)
         return 1
     folder: Path = args.out / "scaling"
@@ -177,14 +198,14 @@ def main() -> int:
             made = replay_rotated(captures, round(mb * 1e6), FILES)
             for path in captures.iterdir():
                 warm(path)
-            runs += [measured(folder, cores, captures, made.exchanges, args.part) for cores in args.cores or CORES]
+            runs += [measured(folder, cores, captures, made.exchanges, part) for cores in args.cores or CORES]
             shutil.rmtree(captures)
     except MessagesMissing as error:
         print(error, file=sys.stderr)
         return 1
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    print("\n".join(lines_of(runs, args.part)))
+    print("\n".join(lines_of(runs, part or 1.0)))
     return 0
 
 

@@ -7,6 +7,7 @@ the time that they took, the tasks of each such stage, and what all tasks shuffl
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,23 +61,42 @@ class Tasks(NamedTuple):
     longest_s: float
 
 
-def tasks_of(logs: Iterable[Path]) -> dict[str, Tasks]:
-    """Tasks that succeeded, by the first word of their job's description, in the order in which stages began.
+# A step of a stage of the archive, by the description of its job and its number among those with that description:
+# tasks that run beside each other, none of which begins before the step before has ended.
+Step = tuple[str, int]
 
-    Their seconds are what has to be done on some core; no number of cores makes a stage shorter than its longest task.
-    """
-    of_stage: dict[int, str] = {}
-    found: dict[str, list[float]] = {}
+
+def steps_of(logs: Iterable[Path]) -> dict[Step, Tasks]:
+    """Tasks that succeeded, by their step, in the order in which steps began."""
+    of_stage: dict[int, Step] = {}
+    counted: Counter[str] = Counter()
+    found: dict[Step, list[float]] = {}
     for path in logs:
         with path.open(encoding="utf-8") as lines:
             for event in map(json.loads, lines):
                 if event["Event"] == "SparkListenerJobStart":
                     description = (event.get("Properties") or {}).get(_DESCRIPTION, "")
-                    of_stage.update(dict.fromkeys(event.get("Stage IDs", ()), description.partition(":")[0]))
+                    for stage in sorted(event.get("Stage IDs", ())):
+                        of_stage[stage] = description, counted[description]
+                        counted[description] += 1
                 elif event["Event"] == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
                     ran_s = (event.get("Task Metrics") or {}).get("Executor Run Time", 0) / 1e3
-                    found.setdefault(of_stage.get(event["Stage ID"], ""), []).append(ran_s)
-    return {name: Tasks(len(ran), sum(ran), max(ran)) for name, ran in found.items()}
+                    found.setdefault(of_stage.get(event["Stage ID"], ("", 0)), []).append(ran_s)
+    return {step: Tasks(len(ran), sum(ran), max(ran)) for step, ran in found.items()}
+
+
+def tasks_of(steps: Mapping[Step, Tasks]) -> dict[str, Tasks]:
+    """Tasks by the stage of the archive, the first word of their job's description.
+
+    Their seconds are what has to be done on some core; no number of cores makes a stage shorter than its longest task.
+    """
+    found: dict[str, Tasks] = {}
+    for (description, _), one in steps.items():
+        name = description.partition(":")[0]
+        before = found.get(name, Tasks(0, 0.0, 0.0))
+        longest_s = max(before.longest_s, one.longest_s)
+        found[name] = Tasks(before.number + one.number, before.seconds + one.seconds, longest_s)
+    return found
 
 
 def task_lines(tasks: Mapping[str, Tasks], mb: float) -> list[str]:

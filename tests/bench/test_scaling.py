@@ -11,8 +11,8 @@ import pytest
 
 from tests.bench.processor_share import processor_share, why_not
 from tests.bench.scaling import DRIVER, START, Ran, lines_of
-from tests.bench.spark_events import Job, Tasks, jobs_of, task_lines, tasks_of, together_s
-from tests.bench.time_model import Line, StageModel, line_through
+from tests.bench.spark_events import Job, Tasks, jobs_of, steps_of, task_lines, tasks_of, together_s
+from tests.bench.time_model import Line, StepModel, line_through
 
 RUNS = [(cores, mb) for cores in (1, 2, 4, 8) for mb in (40.0, 120.0)]
 
@@ -21,7 +21,7 @@ def test_the_figures_that_made_the_tasks_are_found() -> None:
     made = Line(3.0, 0.02)
     found = line_through([(mb, made.seconds(mb)) for mb in (40.0, 80.0, 120.0)])
     assert found == pytest.approx(made, abs=1e-6)
-    model = StageModel(found, Line(1.0, 0.0))
+    model = StepModel(found, Line(1.0, 0.0))
     assert model.faster(5).seconds(2, 100) == pytest.approx((3 + 2) / 5 / 2)
     assert model.seconds(1_000, 100) == 1.0
 
@@ -67,7 +67,9 @@ def test_tasks_are_counted_by_the_stage_of_their_job(tmp_path: Path) -> None:
     ]  # fmt: skip
     log = tmp_path / "log"
     log.write_text("".join(json.dumps(event) + "\n" for event in events))
-    tasks = tasks_of([log])
+    steps = steps_of([log])
+    assert [*steps] == [("context: owners", 0), ("context: owners", 1), ("context: cursors", 0), ("findings", 0)]
+    tasks = tasks_of(steps)
     assert tasks == {"context": Tasks(3, 5.5, 3.0), "findings": Tasks(1, 1.0, 1.0)}
     assert task_lines(tasks, 500)[2:] == ["| context | 3 | 5.5 | 11.0 | 3.0 |", "| findings | 1 | 1.0 | 2.0 | 1.0 |"]
 
@@ -77,7 +79,7 @@ def test_what_is_printed_has_every_stage_and_what_follows() -> None:
     runs = []
     for cores, mb in RUNS:
         decoding_s = max(2.0 * mb / cores, 0.1 * mb)
-        tasks = {"decoding": Tasks(20, 2.0 * mb, 0.1 * mb)}
+        tasks = {("decoding", 0): Tasks(20, 2.0 * mb, 0.1 * mb)}
         runs.append(Ran(cores, mb, {START: 5.0, "decoding": decoding_s, DRIVER: 1 + 0.01 * mb}, tasks))
     lines = lines_of(runs, 0.2)
     # 100 TB: 1e8 MB * 2 s * 0.2 / 500 cores; the longest task 1e8 MB * 0.1 s * 0.2.

@@ -1,7 +1,7 @@
-"""Time of a stage over cores and bytes, from its tasks: what all of them take, dealt to cores, or the longest one.
+"""Time of steps over cores and bytes, from their tasks: what all of them take, dealt to cores, or the longest one.
 
-In: measured stages. Out: lines through them over the bytes, none below zero. A stage takes `max(longest, work / cores)`
-seconds: what its longest task takes limits it however many cores there are.
+In: measured steps, which follow each other. Out: lines through them over the bytes, none below zero. A step takes
+`max(longest, work / cores)` seconds: what its longest task takes limits it however many cores there are.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class Line(NamedTuple):
         return Line(self.fixed / times, self.per_mb / times)
 
 
-class StageModel(NamedTuple):
+class StepModel(NamedTuple):
     """work: seconds of all tasks together; longest: of the longest of them."""
 
     work: Line
     longest: Line
 
     def seconds(self, cores: float, mb: float) -> float:
-        """What the stage takes."""
+        """What the step takes."""
         return max(self.longest.seconds(mb), self.work.seconds(mb) / cores)
 
-    def faster(self, times: float) -> StageModel:
+    def faster(self, times: float) -> StepModel:
         """On cores that are so many times faster."""
-        return StageModel(self.work.faster(times), self.longest.faster(times))
+        return StepModel(self.work.faster(times), self.longest.faster(times))
 
 
 def line_through(points: Sequence[tuple[float, float]]) -> Line:
