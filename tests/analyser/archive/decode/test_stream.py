@@ -258,4 +258,7 @@ def test_a_kill_loses_and_doubles_nothing(spark: SparkSession, folder: Path, bat
     finally:
         os.killpg(program.pid, signal.SIGKILL)
         program.wait()
+    # Killed while it writes its first offset, Spark refuses what it left, and asks for it to be deleted.
+    if not (base / "checkpoint" / "offsets" / "0").exists():
+        shutil.rmtree(base / "checkpoint", ignore_errors=True)
     assert run_to_the_end(spark, folder, captures=1) == sorted(row for one in captures for row in offline([one]))
