@@ -104,7 +104,9 @@ class Frame:
         numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         if len(self._spans) == 1:
             held, start, _ = self._spans[0]
-            taken = TakenRows(held, numbers + start, {name: name for name in self.schema.names})
+            rows = numbers + start
+            own = {name: name for name in self.schema.names}
+            taken = held.some(rows) if isinstance(held, TakenRows) else TakenRows(held, rows, own)
             return Frame(self.schema, [Span(taken, 0, len(numbers))])
         # A column of many batches is never put together for the sake of some rows.
         starts = np.cumsum([0, *map(len, self._spans)])

@@ -88,8 +88,13 @@ class Rows(NamedTuple):
             yield ComparedPartition(self._reads(rows), self._commits(commits[first:last]))
 
     def _reads(self, rows: Integers) -> list[Read]:
-        runs = zip(rows.tolist(), self.runs.each(self.order[rows]), strict=True)
-        return [Read(run.ts, run.ts_last, run.client, run.first_offset, run.next_offset, row) for row, run in runs]
+        frame = self.runs.taken(self.order[rows])
+        names = ("ts", "ts_last", "client_address", "client_id", "first_offset", "next_offset")
+        columns = [frame[name].values() for name in names]
+        return [
+            Read(ts, ts_last, (address, client_id), first, following, row)
+            for row, ts, ts_last, address, client_id, first, following in zip(rows.tolist(), *columns, strict=True)
+        ]
 
     def _commits(self, rows: Integers) -> dict[Client, list[LateCommit]]:
         frame = self.commits.take(rows)

@@ -93,9 +93,13 @@ class RunColumns:
             order = np.lexsort((*keys[:-1], _ranks(exchanges, rows), keys[-1]))
         return rows[order]
 
+    def taken(self, rows: Integers) -> Frame:
+        """These rows of the frame."""
+        return self._frame.take(rows)
+
     def runs(self, rows: Integers) -> list[Run]:
         """These rows as plain values, in the order of `runs_of`."""
-        return runs_of(self._frame.take(rows))
+        return runs_of(self.taken(rows))
 
     def each(self, rows: Integers | None = None) -> Iterator[Run]:
         """These rows as plain values in the order of `in_order`, None for all; some at a time, so that rules that want
