@@ -30,8 +30,8 @@ from analyser.registry.queries import keep, keep_more, name_list, null_columns
 from analyser.registry.tables import TABLES
 
 TABLE = "kafka_reading_runs"
-# So many rows take some 30 MiB as codes.
-FEW_ROWS = 1 << 17
+# So many rows take some 15 MiB as codes.
+FEW_ROWS = 1 << 16
 # They are put together so many at a time, of which one copy is in DuckDB's columns and one in those that are coded.
 PIECE_ROWS = 1 << 15
 # So many at a time where the whole table is kept, compressed.

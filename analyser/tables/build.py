@@ -37,8 +37,9 @@ class Lookups:
     """What is known when a table leaves the store.
 
     logs: indexes of files that are request logs: rows of theirs have lines where others have packets.
-    flows: the registered `flows` table with the column FLOW, by which it is sorted. clusters: cluster id per row of
-    flows. topics: topic id to name. files: capture names by file index. protocols: dissectors by their names.
+    flows: of the registered `flows` table OF_FLOWS at least, and the column FLOW, by which it is sorted. clusters:
+    cluster id per row of flows. topics: topic id to name. files: capture names by file index. protocols: dissectors by
+    their names.
     """
 
     flows: pa.Table
@@ -270,6 +271,18 @@ def _positions(keys: pa.ChunkedArray, wanted: pa.Array) -> pa.Array:
 
 
 _Maker = Callable[[_Builder], pa.Array]
+
+# Columns of `flows` that rows of other tables get.
+OF_FLOWS = tuple(
+    name
+    for name in TABLES["flows"].column_names()
+    if any(
+        column.name == name and column.source == "flow"
+        for table in TABLES.values()
+        if table.name != "flows"
+        for column in table.columns
+    )
+)
 
 # Columns that hold a packet number: without the file, which a raw field has in its upper bits.
 _PACKETS = frozenset(

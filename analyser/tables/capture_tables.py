@@ -27,9 +27,9 @@ from analyser.registry.queries import CAPTURE_MEMORY, distinct, literal, name_li
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.ahead import ahead
 from analyser.rows.timeorder import FLOW
-from analyser.tables.build import Lookups
+from analyser.tables.build import OF_FLOWS, Lookups
 from analyser.tables.decoded_rows import Batches, DecodedRows, flows_in_order
-from analyser.tables.kept import Kept, kept, kept_already
+from analyser.tables.kept import Kept, kept, kept_already, kept_table
 from analyser.tables.table_source import OrderedRows
 from dissectors.core.protocol import Dissector
 
@@ -179,9 +179,11 @@ class CaptureTables:
         flows = self._decoded_rows.flows(lambda: self.con)
         self._remarks += self._decoded_rows.remarks
         protocols = {dissector.name: dissector for dissector in self._dissectors}
-        first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, protocols, logs)
-        self.register("flows", flows_in_order(flows.drop_columns([FLOW])))
+        keep = kept_table if "findings" in self.names else kept_already  # rules need the memory of many flows
+        self._show("flows", keep(flows_in_order(flows.drop_columns([FLOW])), self._file_of("flows")))
         self._finished.add("flows")
+        flows, self._decoded.flow_facts = flows.select([*OF_FLOWS, FLOW]), None  # all that others need of them
+        first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, protocols, logs)
         for name in NAMED_BY:
             if name in self._decoded.store.tables:
                 self._finish_table(name, first)

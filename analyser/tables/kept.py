@@ -13,10 +13,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from analyser.registry.coded import coded_schema, one_table
+from analyser.registry.coded import BATCH_ROWS, Coder, coded_schema, one_table
 from analyser.registry.parquet import TEMPORARY
 
-SMALL_ROWS = 1 << 17
+# What may stay in memory, where all that is done to all other tables comes beside it.
+SMALL_ROWS, SMALL_BYTES = 1 << 17, 16 << 20
+# Batches leave pieces behind between those that stay, which so many bytes of them make worth giving back.
+_RELEASED_BYTES = 16 << 20
 
 
 class Kept(NamedTuple):
@@ -31,13 +34,22 @@ def kept(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> Ke
     """Keep rows. schema: of the table, with texts everywhere. path: of the file, should there be many."""
     waiting = iter(batches)
     held: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in waiting:
         held.append(batch)
         rows += batch.num_rows
-        if rows > SMALL_ROWS:
+        size += batch.nbytes
+        if rows > SMALL_ROWS or size > SMALL_BYTES:
             return _in_file(held, waiting, schema, path)
     return Kept(rows, one_table(held, schema), path)
+
+
+def kept_table(rows: pa.Table, path: Path) -> Kept:
+    """Keep rows that are in memory; where they take much, as codes and in a file."""
+    if rows.nbytes <= SMALL_BYTES:
+        return Kept(rows.num_rows, rows, path)
+    coder = Coder()
+    return kept(map(coder.batch, rows.to_batches(max_chunksize=BATCH_ROWS)), rows.schema, path)
 
 
 def kept_already(rows: pa.Table | Path, path: Path) -> Kept:
@@ -54,11 +66,15 @@ def _in_file(first: list[pa.RecordBatch], others: Iterable[pa.RecordBatch], sche
     import pyarrow.parquet as pq
 
     found = coded_schema(first, schema)
-    rows = 0
+    rows = size = 0
     with pq.ParquetWriter(path, found, compression=TEMPORARY) as writer:
         for batch in chain(_emptied(first), others):
             rows += batch.num_rows
+            size += batch.nbytes
             writer.write_table(pa.Table.from_batches([batch]).cast(found))
+            if size > _RELEASED_BYTES:
+                pa.default_memory_pool().release_unused()
+                size = 0
     return Kept(rows, None, path)
 
 

@@ -153,6 +153,7 @@ def test_rows_in_files_give_the_same(dealings: list[RuleDealing], monkeypatch: p
     """Also where tables are large and rules look at some buckets at a time, out of files to which rows were dealt."""
     expected, dealt = alone(name), []
     monkeypatch.setattr(kept, "SMALL_ROWS", 300)
+    monkeypatch.setattr(kept, "SMALL_BYTES", 20_000)
     monkeypatch.setattr(reading_stage, "FEW_ROWS", 50)
     monkeypatch.setattr(enrich, "ROWS_AT_A_TIME", 70)
     for rules in (looking, running):

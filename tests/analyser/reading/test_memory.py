@@ -24,7 +24,7 @@ ROW_BUFFERS = {
     "analyser.rows.raw_table": ("CHUNK_ROWS", "MAX_ROWS_IN_MEMORY"),
     "dissectors.core.later": ("MAX_BYTES", "MAX_FRAMES"),
     "analyser.tables.analysis": ("BATCH_ROWS", "ROW_GROUP_ROWS"),
-    "analyser.tables.kept": ("SMALL_ROWS",),
+    "analyser.tables.kept": ("SMALL_ROWS", "SMALL_BYTES"),
 }
 # Allocators keep some slack. The larger captures are at least 25 MB larger than the smaller ones: bytes or rows that
 # stayed would show.

@@ -10,7 +10,7 @@ import pytest
 
 from analyser.registry.coded import Coder, plain
 from analyser.tables import kept as module
-from analyser.tables.kept import kept
+from analyser.tables.kept import kept, kept_table
 
 SCHEMA = pa.schema([pa.field("id", pa.string()), pa.field("name", pa.string()), pa.field("number", pa.int64())])
 BATCH = 2000
@@ -57,6 +57,23 @@ def test_many_rows_go_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert (found.rows, found.table) == (6 * BATCH + 3, None)
     rows = duckdb.sql(f"FROM read_parquet('{found.path}')").to_arrow_table().cast(SCHEMA)
     assert rows.equals(_texts(_batches(6)))
+
+
+def test_few_rows_that_take_much_go_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SMALL_BYTES", 2 * _batches(1)[0].nbytes)
+    found = kept(_batches(3), SCHEMA, tmp_path / "rows.parquet")
+    assert (found.rows, found.table) == (3 * BATCH + 3, None)
+    rows = duckdb.sql(f"FROM read_parquet('{found.path}')").to_arrow_table().cast(SCHEMA)
+    assert rows.equals(_texts(_batches(3)))
+
+
+def test_a_table_in_memory_goes_to_a_file_where_it_takes_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = _texts(_batches(3))
+    assert kept_table(rows, tmp_path / "rows.parquet").table is rows
+    monkeypatch.setattr(module, "SMALL_BYTES", rows.nbytes // 4)
+    found = kept_table(rows, tmp_path / "rows.parquet")
+    assert (found.rows, found.table) == (rows.num_rows, None)
+    assert duckdb.sql(f"FROM read_parquet('{found.path}')").to_arrow_table().cast(SCHEMA).equals(rows)
 
 
 def test_no_rows(tmp_path: Path) -> None:
