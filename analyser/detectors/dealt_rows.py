@@ -91,6 +91,8 @@ def dealt(
             for writer, first, end in zip(writers, [0, *ends[:-1].tolist()], ends.tolist(), strict=True):
                 if first < end:
                     writer.write_table(_compact(sorted_rows.slice(first, end - first), schema))
+            del rows, sorted_rows
+            pa.default_memory_pool().release_unused()  # else as much again stays as all of them take
     return Dealt(targets, sizes)
 
 

@@ -91,8 +91,10 @@ class Decoded:
     def flows_table(self) -> pa.Table:
         """The registered columns of all flows and FLOW, sorted by that; made once, when reading is over."""
         if self.flow_facts is None:
+            pa.default_memory_pool().release_unused()  # what decoding left behind would stay beside two copies of them
             self.flow_facts = self.flows.table()
             self.flows.let_go()
+            pa.default_memory_pool().release_unused()
         return self.flow_facts
 
 

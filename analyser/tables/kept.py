@@ -19,7 +19,7 @@ from analyser.registry.parquet import TEMPORARY
 # What may stay in memory, where all that is done to all other tables comes beside it.
 SMALL_ROWS, SMALL_BYTES = 1 << 17, 16 << 20
 # Batches leave pieces behind between those that stay, which so many bytes of them make worth giving back.
-_RELEASED_BYTES = 16 << 20
+_RELEASED_BYTES = 48 << 20
 
 
 class Kept(NamedTuple):
