@@ -98,12 +98,35 @@ def at_hand(
         found = {name: coded_array(rows.column(name)) for name in own}
         if sum(column.nbytes for column in found.values()) > most_bytes:
             raise TooManyBytes
+    _add_topic(found, columns)
+    return LoadedRows(found, TABLES[table].order)
+
+
+def loaded_batches(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    columns: Sequence[str],
+    table: str,
+    most_bytes: int | None = None,
+    *,
+    in_order: bool = False,
+) -> LoadedRows:
+    """Rows that come with the columns of the schema, of which these are made. Raises TooManyBytes.
+
+    in_order: there is no need to look whether they are in the table's order.
+    """
+    found = coded_columns(batches, schema, most_bytes)
+    _add_topic(found, columns)
+    return LoadedRows(found, () if in_order else TABLES[table].order)
+
+
+def _add_topic(found: dict[str, pa.Array], columns: Sequence[str]) -> None:
+    """What stands for the topic as a key, if it is among the columns."""
     if TOPIC in columns:
         found[TOPIC] = found["topic"]
         if found["topic"].null_count:
             told = pc.coalesce(*(found[name].cast(pa.string()) for name in ("topic", "topic_id")))
             found[TOPIC] = told.dictionary_encode()
-    return LoadedRows(found, TABLES[table].order)
 
 
 def numbered_files(paths: Sequence[Path], rows: Sequence[int]) -> str:

@@ -26,7 +26,9 @@ from analyser.detectors.detector import Detector
 from analyser.detectors.held import Integers
 from analyser.detectors.loaded import LoadedRows, at_hand, loaded
 from analyser.detectors.partition_sql import (
+    ALL_BUCKETS,
     BUCKET,
+    BUCKETS,
     ROW,
     TOPIC,
     key_column,
@@ -54,6 +56,9 @@ _LARGE_PORTIONS = 3
 # What a row may take, and each of its columns; of most tables it is half.
 _ROW_BYTES, _COLUMN_BYTES, _GUESSED_HIGH = 32, 8, 2
 
+# The view of rows that are loaded for one rule.
+_PORTION = "wirewitness_portion"
+
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_TABLES: Mapping[str, pa.Table | Path] = MappingProxyType({})
 
@@ -64,6 +69,11 @@ class _Portion(NamedTuple):
     buckets: Sequence[int]
     number: int = 0
     portions: int = 1
+
+    @property
+    def is_whole(self) -> bool:
+        """Has it all of those?"""
+        return len(self.buckets) * self.portions == BUCKETS
 
 
 class SharedRows:
@@ -210,13 +220,19 @@ class SharedRows:
         if not isinstance(place, Path):
             query = wanted_rows_sql(detector, table, portion.buckets, suspects)
             rows = loaded(self._con, query, table, most)
-            names = {name: name for name in detector.columns(table)}
-        else:
-            files = self._files(detector, table, place, portion)
-            numbers = self._numbers(detector, table, files.source, portion.buckets, suspects)
-            if not len(numbers):
+            return part_of(detector, rows, np.arange(len(rows)), {name: name for name in detector.columns(table)})
+        files = self._files(detector, table, place, portion)
+        columns = loaded_columns([detector], table)
+        if files.ready:
+            if not any(files.rows):
                 return None
-            rows = at_hand(files.paths, loaded_columns([detector], table), table, most, numbers)
+            rows = files.loaded(columns, table, most)
+            buckets = ALL_BUCKETS if files.exact and portion.is_whole else portion.buckets
+            return part_of(detector, rows, self._numbers_among(detector, table, rows, buckets, suspects), names)
+        numbers = self._numbers(detector, table, files.source, portion.buckets, suspects)
+        if not len(numbers):
+            return None
+        rows = at_hand(files.paths, columns, table, most, numbers)
         return part_of(detector, rows, np.arange(len(rows)), names)
 
     def _files(self, detector: Detector, table: str, place: Path, portion: _Portion) -> Dealt:
@@ -228,12 +244,14 @@ class SharedRows:
         if key not in self._dealt:
             same = [one for one in self._waiting if table in one.reads and _key_of(one, table) == key]
             columns = loaded_columns([detector, *same], table)
-            number = min(self._times_too_large(self._count(table) * _row_bytes(len(columns))), _MOST_FILES)
+            size = _row_bytes(len(columns))
+            number = min(self._times_too_large(self._count(table) * size), _MOST_FILES)
             stem = f"dealt-{next(self._numbered)}-{table}"
-            targets = [self._folder / f"{stem}-{part}.parquet" for part in range(number)]
+            targets = [self._folder / f"{stem}-{part}" for part in range(number)]
+            most = _LARGE_PORTIONS * self._portion_bytes // size
             try:
                 self._dealt[key] = dealt(
-                    self._con, detector, table, place, [name for name in columns if name != TOPIC], targets
+                    self._con, detector, table, place, [name for name in columns if name != TOPIC], targets, most
                 )
             except OSError:  # no room: the rows are read from where they are, again for each portion
                 self._dealt[key] = None
@@ -246,6 +264,22 @@ class SharedRows:
         query = wanted_numbers_sql(detector, table, source, buckets, suspects)
         numbers: Integers = np.sort(self._con.execute(query).fetchnumpy()[ROW])
         return numbers
+
+    def _numbers_among(
+        self, detector: Detector, table: str, rows: LoadedRows, buckets: Sequence[int], suspects: str | None
+    ) -> Integers:
+        """Of rows that were loaded for this rule alone."""
+        if suspects is None and table not in detector.rows and len(buckets) == len(ALL_BUCKETS):
+            return np.arange(len(rows))
+        self._show(rows, _PORTION)
+        try:
+            return self._numbers(detector, table, _PORTION, buckets, suspects)
+        finally:
+            self._con.unregister(_PORTION)
+
+    def _show(self, rows: LoadedRows, view: str) -> None:
+        """Make a view of rows with their numbers."""
+        self._con.register(view, pa.table({**rows.columns, ROW: pa.array(np.arange(len(rows)))}))
 
     def _count(self, table: str) -> int:
         if table in self._known:
@@ -273,7 +307,7 @@ class SharedRows:
             self._too_large.add(table)
             return False
         self._loaded[table], self._sizes[table] = rows, rows.nbytes
-        self._con.register(_view(table), pa.table({**rows.columns, ROW: pa.array(np.arange(len(rows)))}))
+        self._show(rows, _view(table))
         return True
 
 

@@ -244,6 +244,33 @@ def test_a_table_is_dealt_once_for_rules_of_one_key(
     assert [*folder.iterdir()] == []
 
 
+@pytest.mark.parametrize("times", [3, 1_000], ids=["too large to be ready", "ready"])
+def test_files_of_uneven_sizes_have_the_same_partitions(
+    times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that memory does not hold as a whole are not put together."""
+    made: list[dealt_rows.Dealt | None] = []
+    right = dealt_rows.dealt
+
+    def dealt(*given: Any) -> Any:
+        made.append(right(*given))
+        return made[-1]
+
+    monkeypatch.setattr(shared_rows, "dealt", dealt)
+    monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
+    monkeypatch.setattr(shared_rows, "_LARGE_PORTIONS", times)
+    monkeypatch.setattr(dealt_rows, "_ROWS", 5)
+    con = connection_from_rows({"kafka_offset_commits": commits(["a", None, *"abcdefgh" * 3, *"a" * 24])})
+    detector = DETECTORS["KAF101"]
+    tables = in_files(con, ["kafka_offset_commits"], tmp_path)
+    (folder := tmp_path / "dealt").mkdir()
+    shared = SharedRows(con, [detector], 0, portion_bytes=500, tables=tables, folder=folder)
+    found = taken(con, shared, detector)
+    assert found
+    assert sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, detector))))
+    assert [one.ready for one in made if one] == [times == 1_000]
+
+
 def test_without_room_for_files_rows_are_read_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
     con, detector = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), DETECTORS["KAF101"]
