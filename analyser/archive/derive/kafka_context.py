@@ -126,12 +126,15 @@ def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> d
     Hours are one task for each table. The commits of an hour with more rows than one share are dealt by partitions.
     """
     parts = parts_by_hour(change.parts(), (*OFFSETS.makes, *OF_PARTITIONS))
+    deals = [deal for number, hours in enumerate(made) for deal in _deals(parts, hours, str(number))]
+    dealt: dict[str, list[Dealt]] = {}
+    for one in deal_rows(change, workers, STAGE, deals) if deals else ():
+        dealt.setdefault(one.deal.name, []).append(one)
     works: list[_Work] = []
     for number, hours in enumerate(made):
-        own = [part for hour in hours for part in parts.get(hour, ()) if part.table in OFFSETS.makes]
-        shares = shares_for(sum(part.rows for part in own))
-        dealt = _dealt(change, workers, parts, hours, str(number), shares) if shares > 1 else ()
-        works += [_Work(COMMITS, hours, str(number), share, dealt) for share in range(max(shares, 1))]
+        own = dealt.get(str(number), [])
+        shares = own[0].deal.shares if own else 1
+        works += [_Work(COMMITS, hours, str(number), share, own) for share in range(shares)]
         works.append(_Work(FETCHES, hours, str(number)))
     written: dict[str, set[Hour]] = {table: set() for table in OFFSETS.makes}
     told: dict[str, dict[Hour, Digest]] = {}
@@ -147,16 +150,18 @@ def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> d
     return written
 
 
-def _dealt(
-    change: Change, workers: Workers, parts: Mapping[Hour, Sequence[Part]], hours: set[Hour], name: str, shares: int
-) -> Sequence[Dealt]:
-    """Rows of these hours, and of other tables those of hours beside them, dealt by partitions."""
+def _deals(parts: Mapping[Hour, Sequence[Part]], hours: set[Hour], name: str) -> list[Deal]:
+    """How rows of these hours, and of other tables those of hours beside them, are dealt; nothing where they are few."""
+    own = [part for hour in hours for part in parts.get(hour, ()) if part.table in OFFSETS.makes]
+    shares = shares_for(sum(part.rows for part in own))
+    if shares <= 1:
+        return []
     deals = []
     for table in (COMMITS, FETCHES, "kafka_produce_batches"):
         near = hours if table == COMMITS else _beside(hours)
         found = [part for hour in near for part in parts.get(hour, ()) if part.table == table]
         deals.append(Deal(name, table, found, PARTITION, shares, hidden=table == COMMITS))
-    return deal_rows(change, workers, STAGE, deals)
+    return deals
 
 
 def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:
