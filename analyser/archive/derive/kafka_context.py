@@ -151,7 +151,7 @@ def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> d
 
 
 def _deals(parts: Mapping[Hour, Sequence[Part]], hours: set[Hour], name: str) -> list[Deal]:
-    """How rows of these hours, and of other tables those of hours beside them, are dealt; nothing where they are few."""
+    """How rows of these hours, and those of other tables near them, are dealt; nothing where they are few."""
     own = [part for hour in hours for part in parts.get(hour, ()) if part.table in OFFSETS.makes]
     shares = shares_for(sum(part.rows for part in own))
     if shares <= 1:
