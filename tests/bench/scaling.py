@@ -113,20 +113,22 @@ def lines_of(runs: Sequence[Ran], part: float) -> list[str]:
     told = [start_s + driver.seconds(run.mb) + sum(one.seconds(run.cores, run.mb) for one in models.values())
             for run in runs]  # fmt: skip
     off = [by_model / run.seconds - 1 for by_model, run in zip(told, runs, strict=True)]
+    largest = max(runs, key=lambda run: (run.mb, run.cores))
     far = f"{FAR_MB / 1e6:.0f} TB"
     lines += [
         "",
         "From tasks, cores as fast as a whole processor: stages have steps, one after the other, and a step takes the "
         "time of all its tasks divided by the cores, or that of its longest task.",
         "",
-        f"| stage | all tasks s | s per GB | longest tasks of its steps s | s per GB | {far} on {FAR_CORES} cores, h | "
-        "longest tasks of that, h |",
-        "|---|--:|--:|--:|--:|--:|--:|",
+        f"| stage | all tasks s | s per GB | {far} on {FAR_CORES} cores, h | longest tasks of {largest.mb:.0f} MB, s |",
+        "|---|--:|--:|--:|--:|",
         *(
-            _model_row(name, [model.faster(1 / part) for step, model in models.items() if _stage_of(step) == name])
+            _model_row(
+                name, [model.faster(1 / part) for step, model in models.items() if _stage_of(step) == name], largest
+            )
             for name in dict.fromkeys(map(_stage_of, models))
         ),
-        f"| {DRIVER} | | | {driver.fixed:.2f} | {driver.per_mb * 1e3:.2f} | | {driver.seconds(FAR_MB) / 3600:.1f} |",
+        f"| {DRIVER} | {driver.fixed:.2f} | {driver.per_mb * 1e3:.2f} | {driver.seconds(FAR_MB) / 3600:.1f} | |",
         "",
         f"With the cores of these runs, it is off by {min(off):+.0%} to {max(off):+.0%}, half of them by "
         f"{median(map(abs, off)):.0%} at most.",
@@ -134,7 +136,6 @@ def lines_of(runs: Sequence[Ran], part: float) -> list[str]:
     by_cores = {run.cores: run.seconds - run.stages_s[START] for run in runs if run.mb == max(one.mb for one in runs)}
     if {1, 2} <= by_cores.keys():
         lines += ["", f"From one core to two, start not counted: {by_cores[1] / by_cores[2]:.2f} x."]
-    largest = max(runs, key=lambda run: (run.mb, run.cores))
     if largest.steps:
         words = f"Tasks of {largest.cores} workers, {largest.mb:.0f} MB; more cores than tasks help a stage no more:"
         lines += ["", words, "", *task_lines(tasks_of(largest.steps), largest.mb)]
@@ -157,20 +158,12 @@ def _step_model(step: Step, runs: Sequence[Ran]) -> StepModel:
     )
 
 
-def _model_row(name: str, models: Sequence[StepModel]) -> str:
-    figures = [
-        sum(model.work.fixed for model in models),
-        sum(model.work.per_mb for model in models) * 1e3,
-        sum(model.longest.fixed for model in models),
-        sum(model.longest.per_mb for model in models) * 1e3,
-    ]
-    hours = [
-        sum(model.work.seconds(FAR_MB) for model in models) / FAR_CORES / 3600,
-        sum(model.longest.seconds(FAR_MB) for model in models) / 3600,
-    ]
-    return (
-        f"| {name} | " + " | ".join(f"{one:.2f}" for one in figures) + "".join(f" | {one:.1f}" for one in hours) + " |"
-    )
+def _model_row(name: str, models: Sequence[StepModel], largest: Ran) -> str:
+    """Tasks are cut by rows and bytes, so what the longest ones take is told as it is and not for more bytes."""
+    fixed, per_mb = sum(model.work.fixed for model in models), sum(model.work.per_mb for model in models)
+    far_h = sum(model.work.seconds(FAR_MB) for model in models) / FAR_CORES / 3600
+    longest_s = sum(model.longest.seconds(largest.mb) for model in models)
+    return f"| {name} | {fixed:.2f} | {per_mb * 1e3:.2f} | {far_h:.1f} | {longest_s:.1f} |"
 
 
 def _arguments() -> argparse.Namespace:
