@@ -231,7 +231,7 @@ class LivePipeline(Pipeline):
 def _ends_of(row: Row) -> tuple[End, End]:
     """Of a row of `flows`."""
     client, server = ((row[f"{side}_address"], row[f"{side}_port"]) for side in ("client", "server"))
-    return _ends(client, server, row["encapsulation"] or "")
+    return _ends(client, server, row.get("encapsulation") or "")
 
 
 def _ends(one: tuple[str, int], other: tuple[str, int], around: str) -> tuple[End, End]:
