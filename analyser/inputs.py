@@ -12,8 +12,8 @@ from analyser.capture import CaptureError, Source, in_time_order, open_captures
 from analyser.options import ProgressCallback, ReadOptions
 from analyser.reading.address_names import named_addresses
 from analyser.reading.decode import decode_captures
+from analyser.reading.decoded import Decoded, UnreadInput
 from analyser.reading.helpers import Helpers
-from analyser.reading.pipeline import Decoded, UnreadInput
 from analyser.registry.tables import DATASET_TABLES, TABLES
 from analyser.storage.address import address_of
 from analyser.tables.analysis import Analysis

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -254,8 +253,7 @@ def _some_at_a_time(con: duckdb.DuckDBPyConnection, many: int) -> dict[int, str]
     starts = [row for (row,) in found] or [0]
     return {
         start: f"WHERE row >= {start}" + ("" if end is None else f" AND row < {end}")
-        for start, end in pairwise([*starts, None])
-        if start is not None
+        for start, end in zip(starts, [*starts[1:], None], strict=True)
     }
 
 

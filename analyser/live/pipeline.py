@@ -229,7 +229,7 @@ class LivePipeline(Pipeline):
 
 
 def _ends_of(row: Row) -> tuple[End, End]:
-    """Of a row of `flows`."""
+    """Of a row of `flows`; one of a request log has no encapsulation."""
     client, server = ((row[f"{side}_address"], row[f"{side}_port"]) for side in ("client", "server"))
     return _ends(client, server, row.get("encapsulation") or "")
 

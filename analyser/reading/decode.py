@@ -7,8 +7,9 @@ from functools import partial
 from analyser.capture import Source
 from analyser.options import ProgressCallback, ReadOptions
 from analyser.reading.child import Child
+from analyser.reading.decoded import Decoded
 from analyser.reading.helpers import Helpers
-from analyser.reading.pipeline import Decoded, Pipeline
+from analyser.reading.pipeline import Pipeline
 from analyser.reading.processes import SharedReading
 from analyser.rows.store import RawStore
 from dissectors.core.limits import Limits

@@ -7,13 +7,12 @@ live capture and archives differ only in who feeds the batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from analyser.capture import (
     BlockBuffer,
@@ -34,6 +33,7 @@ from analyser.flows.flow import Flow
 from analyser.flows.flow_table import FlowTable
 from analyser.options import Progress, ProgressCallback, ReadOptions
 from analyser.reading.broker_files import BrokerFiles
+from analyser.reading.decoded import Decoded, UnreadInput
 from analyser.reading.facts import client_is_low, note_row
 from analyser.reading.flow_records import FlowRecords
 from analyser.reading.share import ALONE, Dealing, MakeDealing, Own, ShareFailed
@@ -63,39 +63,6 @@ _LEAST_PACKED_ROWS = 1000
 
 
 Kept = TypeVar("Kept")
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadInput:
-    """An input that gave nothing, and why."""
-
-    path: str
-    reason: str
-
-
-@dataclass(slots=True)
-class Decoded:
-    """What reading captures gave. flows, endpoints: those of this process; `flows_table` has all.
-
-    remarks: about the reading as a whole, for people.
-    """
-
-    store: RawStore
-    endpoints: EndpointTable
-    flows: FlowRecords
-    captures: list[CaptureStats] = field(default_factory=list)
-    unread: list[UnreadInput] = field(default_factory=list)
-    flow_facts: pa.Table | None = None
-    remarks: list[str] = field(default_factory=list)
-
-    def flows_table(self) -> pa.Table:
-        """The registered columns of all flows and FLOW, sorted by that; made once, when reading is over."""
-        if self.flow_facts is None:
-            pa.default_memory_pool().release_unused()  # what decoding left behind would stay beside two copies of them
-            self.flow_facts = self.flows.table()
-            self.flows.let_go()
-            pa.default_memory_pool().release_unused()
-        return self.flow_facts
 
 
 class Pipeline:

@@ -18,7 +18,7 @@ from analyser.options import ReadOptions
 from analyser.reading.areas import Area
 from analyser.reading.child import Child, NewKeys, ShareJob
 from analyser.reading.dealing import ShareDealing
-from analyser.reading.pipeline import Decoded
+from analyser.reading.decoded import Decoded
 from analyser.rows.timeorder import FLOW
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from analyser.collector import collector_paused
 from analyser.faults import CODE, caught, sentence
 from analyser.reading.areas import Area
 from analyser.reading.child import Done, NewKeys, NextFile, NoMore, ShareJob, ShareResult
+from analyser.reading.decoded import Decoded
 from analyser.reading.parcels import Parcel, unpacked
-from analyser.reading.pipeline import Decoded, Pipeline
+from analyser.reading.pipeline import Pipeline
 from analyser.rows.store import RawStore
 from dissectors.registry import dissectors
 

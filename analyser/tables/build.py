@@ -273,16 +273,13 @@ def _positions(keys: pa.ChunkedArray, wanted: pa.Array) -> pa.Array:
 _Maker = Callable[[_Builder], pa.Array]
 
 # Columns of `flows` that rows of other tables get.
-OF_FLOWS = tuple(
-    name
-    for name in TABLES["flows"].column_names()
-    if any(
-        column.name == name and column.source == "flow"
-        for table in TABLES.values()
-        if table.name != "flows"
-        for column in table.columns
-    )
-)
+_TAKEN = {
+    column.name
+    for table in TABLES.values()
+    for column in table.columns
+    if column.source == "flow" and table.name != "flows"
+}
+OF_FLOWS = tuple(name for name in TABLES["flows"].column_names() if name in _TAKEN)
 
 # Columns that hold a packet number: without the file, which a raw field has in its upper bits.
 _PACKETS = frozenset(

@@ -20,8 +20,8 @@ from analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
 from analyser.context.stages import STAGE_OF, Stage
 from analyser.faults import caught, sentence
 from analyser.options import ReadOptions
+from analyser.reading.decoded import Decoded, UnreadInput
 from analyser.reading.facts import captures_table, file_label
-from analyser.reading.pipeline import Decoded, UnreadInput
 from analyser.registry.coded import BATCH_ROWS, Coder, plain
 from analyser.registry.queries import CAPTURE_MEMORY, distinct, literal, name_list, open_connection, quoted
 from analyser.registry.tables import TABLES, arrow_schema
@@ -182,7 +182,7 @@ class CaptureTables:
         keep = kept_table if "findings" in self.names else kept_already  # rules need the memory of many flows
         self._show("flows", keep(flows_in_order(flows.drop_columns([FLOW])), self._file_of("flows")))
         self._finished.add("flows")
-        flows, self._decoded.flow_facts = flows.select([*OF_FLOWS, FLOW]), None  # all that others need of them
+        flows = flows.select([*OF_FLOWS, FLOW])  # all that others need of them
         first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, protocols, logs)
         for name in NAMED_BY:
             if name in self._decoded.store.tables:

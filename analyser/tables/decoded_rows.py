@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.faults import caught, sentence
+from analyser.reading.decoded import Decoded
 from analyser.reading.facts import capture_remarks, file_label
-from analyser.reading.pipeline import Decoded
 from analyser.registry.coded import Coder
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import (
@@ -57,9 +57,9 @@ class DecodedRows:
         self._joined: Joined | None = None
 
     def flows(self, connect: Callable[[], duckdb.DuckDBPyConnection]) -> pa.Table:
-        """The flows with FLOW, sorted by that; asked for before any batches. connect: called where logs are joined."""
+        """The flows with FLOW, sorted by that; asked for once and first. connect: called where logs are joined."""
         ends_ns = [stats.ts_last_ns for stats in self._decoded.captures if stats.ts_last_ns is not None]
-        flows = with_first_packets(self._decoded.flows_table(), self.files, self.logs)
+        flows = with_first_packets(self._decoded.take_flows(), self.files, self.logs)
         flows = with_ends(flows, max(ends_ns, default=None))
         flows = self._with_owners(self._joined_with_logs(connect, flows))
         self._duplicates = duplicate_flows(flows)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import pyarrow as pa
 
 from analyser.options import ReadOptions
-from analyser.reading.pipeline import UnreadInput
+from analyser.reading.decoded import UnreadInput
 
 if TYPE_CHECKING:
     import duckdb

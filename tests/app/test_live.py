@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,6 @@ from reports.sections.contents import report
 from reports.sections.protocols import REPORT_TABLES
 from tests.app.program import COMMAND, environment, run, run_process
 from tests.conftest import SAMPLES, require_program
-from tests.support.request_log import write_sample_log
-from tests.support.segments import numbered, write_segment
 from tests.support.shares import share
 
 SAMPLE = SAMPLES / "kafka_fenced_commit.pcapng"
@@ -85,63 +82,6 @@ def test_no_capture() -> None:
     assert result.returncode == 2
     assert result.stderr.startswith(b"wirewitness: - is not a capture: it starts with the text 'GET / HTTP/1.1")
     assert len(result.stderr.splitlines()) == 1
-
-
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A broker's request log of consumers of which one is fenced."""
-    return write_sample_log(SAMPLES, SAMPLE.stem, tmp_path_factory.mktemp("log") / "kafka-request.log")
-
-
-def test_a_request_log_ends_with_its_report(log: Path) -> None:
-    result = run_process("live", "-r", "-", stdin=log.read_bytes())
-    assert result.returncode == 0
-    assert result.stdout == run("analyse", "-", stdin=log.read_bytes()).stdout
-    assert "KAF105" in result.stderr.decode()
-
-
-def test_exchanges_and_findings_of_a_log_that_is_rotated_while_it_grows(log: Path, tmp_path: Path) -> None:
-    """As `tail -F` gives it: findings come while the log is open, exchanges of it all are those of the files."""
-    require_program("tail")
-    lines = log.read_bytes().splitlines(keepends=True)
-    cuts = [0, len(lines) // 3, len(lines) * 9 // 10, len(lines)]
-    parts = [b"".join(lines[first:until]) for first, until in pairwise(cuts)]
-    growing, told = tmp_path / "kafka-request.log", tmp_path / "told.jsonl"
-    growing.write_bytes(parts[0])
-    tail = subprocess.Popen(
-        ["tail", "-n", "+1", "-s", "0.1", "-F", growing], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    with told.open("wb") as out:
-        live = subprocess.Popen([*COMMAND, "live", "-r", "-", "--format", "jsonl"], stdin=tail.stdout, stdout=out,
-                                stderr=subprocess.PIPE, env=environment())  # fmt: skip
-        try:
-            wait_for(lambda: b'"type":"exchange"' in told.read_bytes())
-            growing.rename(tmp_path / "kafka-request.log.1")
-            growing.write_bytes(parts[1])
-            wait_for(lambda: b'"KAF105"' in told.read_bytes())
-            with growing.open("ab") as file:
-                file.write(parts[2])
-            last = f'"line":{len(lines)}'.encode()
-            wait_for(lambda: last in told.read_bytes())
-        finally:
-            live.send_signal(signal.SIGINT)
-            _, err = live.communicate(timeout=60)
-            tail.kill()
-            tail.communicate()
-    assert live.returncode == 0, err
-    rows = [row for row in objects(told.read_bytes()) if row.pop("type") == "exchange"]
-    expected = objects(run("table", "exchanges", "-", "--format", "jsonl", "--quiet", stdin=log.read_bytes()).stdout)
-    for row in [*rows, *expected]:
-        row["cluster_id"] = None  # a stream cannot know it at once
-    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
-
-
-def test_a_log_segment_is_no_stream(tmp_path: Path) -> None:
-    path = write_segment(tmp_path, "orders-0", numbered(3))
-    result = run_process("live", "-r", "-", stdin=path.read_bytes())
-    assert result.returncode == 2
-    assert result.stderr.decode().startswith("wirewitness: - is a log segment")
-    assert "only `analyse`" in result.stderr.decode()
 
 
 def wait_for(what: Callable[[], bool]) -> None:

@@ -27,8 +27,9 @@ def test_the_figures_that_made_the_tasks_are_found() -> None:
 
 
 def test_no_figure_is_below_zero() -> None:
-    assert line_through([(40.0, 10.0), (120.0, 8.0)]) == pytest.approx(Line(8.78, 0.0), abs=0.01)
-    assert line_through([(40.0, 2.0), (120.0, 10.0)]) == pytest.approx(Line(0.0, 0.06), abs=0.02)
+    # By parts of each: 1/10 and 1/8, or 40/2 and 120/10, are to be 1.
+    assert line_through([(40.0, 10.0), (120.0, 8.0)]) == pytest.approx(Line(0.225 / 0.025625, 0.0))
+    assert line_through([(40.0, 2.0), (120.0, 10.0)]) == pytest.approx(Line(0.0, 32 / 544))
 
 
 def test_jobs_have_names_and_times_and_those_that_overlap_count_once(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_what_was_looked_at_in_one_run_is_known_in_the_next(tmp_path: Path) -> N
     lines = run("findings", fresh, "--review", review, "--format", "jsonl", "--quiet").stdout.splitlines()
     found = [json.loads(line) for line in lines]
     assert {one["code"] for one in found} >= {"KAF101", "KAF102", "KAF103", "KAF104"}
-    # A race may bring a trouble that the sample's run did not have, like a record handled twice on a slow machine.
+    # On a slow machine a record is handled twice, which the sample's run did not have: that is new, and told as such.
     told = run("findings", sample, "--format", "jsonl", "--quiet").stdout.splitlines()
-    first = {json.loads(line)["code"] for line in told}
-    assert [one["sentence"] for one in found if one["code"] in first and one["review_note"] != "known"] == []
+    may_be_new = {"KAF127"} - {json.loads(line)["code"] for line in told}
+    assert [one["sentence"] for one in found if one["review_note"] != "known" and one["code"] not in may_be_new] == []

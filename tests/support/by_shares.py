@@ -19,7 +19,8 @@ from analyser.archive.decode.share_decoder import ShareDecoder
 from analyser.archive.intake.ranges import RangeStats, find_ranges, is_exact, merged
 from analyser.capture import CaptureLimits, Source, open_captures
 from analyser.options import ReadOptions
-from analyser.reading.pipeline import Decoded, Pipeline
+from analyser.reading.decoded import Decoded
+from analyser.reading.pipeline import Pipeline
 from analyser.registry.tables import TABLES
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import FLOW

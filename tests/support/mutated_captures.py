@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from analyser.options import ReadOptions
-from analyser.reading.pipeline import Decoded
+from analyser.reading.decoded import Decoded
 from analyser.registry.tables import TABLES
 from analyser.rows.fields import row_fields
 from analyser.rows.timeorder import FLOW, NO_FLOW

@@ -16,7 +16,8 @@ from analyser.capture import Source
 from analyser.options import ReadOptions
 from analyser.reading.areas import new_area
 from analyser.reading.child import Child
-from analyser.reading.pipeline import Decoded, Pipeline
+from analyser.reading.decoded import Decoded
+from analyser.reading.pipeline import Pipeline
 from analyser.reading.processes import SharedReading
 from analyser.reading.share_process import serve
 from analyser.rows.store import RawStore

@@ -13,7 +13,8 @@ from scapy.utils import RawPcapNgReader, RawPcapReader
 
 from analyser.capture import Source
 from analyser.options import ReadOptions
-from analyser.reading.pipeline import Decoded, Pipeline
+from analyser.reading.decoded import Decoded
+from analyser.reading.pipeline import Pipeline
 from analyser.reading.share import Share, ShareFilter
 from dissectors.core.limits import Limits
 from dissectors.registry import dissectors

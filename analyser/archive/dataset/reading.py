@@ -21,8 +21,8 @@ from analyser.archive.dataset.place import REBUILD, DatasetError
 from analyser.archive.dataset.stored import stored_rows, stored_schema
 from analyser.options import ReadOptions
 from analyser.own_files import TemporaryFolder
+from analyser.reading.decoded import UnreadInput
 from analyser.reading.facts import file_label
-from analyser.reading.pipeline import UnreadInput
 from analyser.registry.owners import SIDES
 from analyser.registry.queries import (
     UnreadableRows,

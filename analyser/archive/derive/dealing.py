@@ -13,7 +13,7 @@ from typing import NamedTuple
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.derived import ARRIVAL, PROVISIONAL, change_connection, keep_rows, rows_of
+from analyser.archive.derive.derived import ARRIVAL, PROVISIONAL, change_connection, keep_rows, parts_together, rows_of
 from analyser.archive.derive.share_files import share_file
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import Workers
@@ -90,20 +90,13 @@ def rows_of_share(sight: Sight, dealt: Dealt, number: int) -> str:
 
 
 def _some_at_a_time(deal: Deal) -> Iterator[_Some]:
-    held: list[Part] = []
-    rows = 0
-    for part in deal.parts:
-        if part.rows > DEALT_ROWS:
-            for start in range(0, part.rows, DEALT_ROWS):
-                yield _Some(deal._replace(parts=(part,)), 0, DEALT_ROWS, start, start + DEALT_ROWS)
+    for parts in parts_together(deal.parts, DEALT_ROWS):
+        some = _Some(deal._replace(parts=parts), 0, sum(part.rows for part in parts))
+        if some.rows <= DEALT_ROWS:
+            yield some
             continue
-        if rows + part.rows > DEALT_ROWS:
-            yield _Some(deal._replace(parts=tuple(held)), 0, rows)
-            held, rows = [], 0
-        held.append(part)
-        rows += part.rows
-    if held:
-        yield _Some(deal._replace(parts=tuple(held)), 0, rows)
+        for start in range(0, some.rows, DEALT_ROWS):
+            yield some._replace(rows=DEALT_ROWS, start=start, end=start + DEALT_ROWS)
 
 
 def _deal(sight: Sight, some: _Some) -> None:

@@ -125,6 +125,20 @@ def together(hours: Mapping[Hour, Sequence[Part]]) -> Iterator[tuple[set[Hour], 
         yield held, parts
 
 
+def parts_together(parts: Iterable[Part], most_rows: int) -> Iterator[list[Part]]:
+    """Parts in their order, as many at a time as have so many rows, or a larger one."""
+    held: list[Part] = []
+    rows = 0
+    for part in parts:
+        if held and rows + part.rows > most_rows:
+            yield held
+            held, rows = [], 0
+        held.append(part)
+        rows += part.rows
+    if held:
+        yield held
+
+
 def hour_of(column: str) -> str:
     """Hours since 1970 of a time, as `Place.hour`."""
     return hour_of_ns(f"epoch_ns({column})")

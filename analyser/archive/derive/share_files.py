@@ -26,6 +26,7 @@ from analyser.archive.derive.derived import (
     digests,
     hour_of,
     keep_rows,
+    parts_together,
     rows_of,
     together,
     together_of,
@@ -86,7 +87,7 @@ def put_into_hours(change: Change, workers: Workers, stage: str, lefts: Sequence
     An hour is written by one task, together with others where they are few rows; one with many by several.
     """
     old = {left.table: _parts(change, left) for left in lefts}
-    pieces = [(table, some) for table, parts in old.items() for some in _some_at_a_time(parts)]
+    pieces = [(table, some) for table, parts in old.items() for some in parts_together(parts, WRITTEN_ROWS)]
     seen: dict[str, list[dict[Hour, Digest]]] = {left.table: [] for left in lefts}
     if pieces:
         before = each_of(change, workers, f"{stage}, before", _compare, pieces)
@@ -118,12 +119,6 @@ def _file(sight: Sight, table: str, name: str) -> FolderPath:
 def _parts(change: Change, left: Left) -> list[Part]:
     """Those of hours that shares may have made anew."""
     return [part for part in change.parts(left.table) if left.only is None or Place.of(part).hour in left.only]
-
-
-def _some_at_a_time(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    by_number: dict[Hour, list[Part]] = {number: [part] for number, part in enumerate(parts)}
-    for _, some in together(by_number):
-        yield some
 
 
 def _compare(sight: Sight, unit: tuple[str, list[Part]]) -> dict[Hour, Digest]:

@@ -182,12 +182,8 @@ def test_some_buckets_at_a_time_have_the_same_partitions(index: int, tmp_path: P
         shared.done([detector.code])
 
 
-@EACH_SCENARIO
-@proves_more
-def test_rows_that_were_dealt_to_files_have_the_same_partitions(
-    index: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However unevenly they are dealt; files go when no rule needs them any more."""
+def all_dealt(monkeypatch: pytest.MonkeyPatch) -> list[dealt_rows.Dealt | None]:
+    """What is dealt from now on, as it comes."""
     made: list[dealt_rows.Dealt | None] = []
     right = dealt_rows.dealt
 
@@ -196,6 +192,16 @@ def test_rows_that_were_dealt_to_files_have_the_same_partitions(
         return made[-1]
 
     monkeypatch.setattr(shared_rows, "dealt", dealt)
+    return made
+
+
+@EACH_SCENARIO
+@proves_more
+def test_rows_that_were_dealt_to_files_have_the_same_partitions(
+    index: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However unevenly they are dealt; files go when no rule needs them any more."""
+    made = all_dealt(monkeypatch)
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)  # nothing is loaded as a whole
     monkeypatch.setattr(dealt_rows, "_MOST_OF_ALL", 1)
     monkeypatch.setattr(dealt_rows, "_ROWS", 3)
@@ -249,14 +255,7 @@ def test_files_of_uneven_sizes_have_the_same_partitions(
     times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that memory does not hold as a whole are not put together."""
-    made: list[dealt_rows.Dealt | None] = []
-    right = dealt_rows.dealt
-
-    def dealt(*given: Any) -> Any:
-        made.append(right(*given))
-        return made[-1]
-
-    monkeypatch.setattr(shared_rows, "dealt", dealt)
+    made = all_dealt(monkeypatch)
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
     monkeypatch.setattr(shared_rows, "_LARGE_PORTIONS", times)
     monkeypatch.setattr(dealt_rows, "_ROWS", 5)

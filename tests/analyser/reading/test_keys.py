@@ -16,8 +16,9 @@ import pytest
 
 from analyser.capture import Source
 from analyser.options import ReadOptions
+from analyser.reading.decoded import Decoded
 from analyser.reading.keys import Keys
-from analyser.reading.pipeline import Decoded, Pipeline
+from analyser.reading.pipeline import Pipeline
 from dissectors.carriers.tls.keylog import MASTER, MOST_SECRETS
 from dissectors.registry import dissectors
 from tests.conftest import SAMPLES

@@ -21,7 +21,8 @@ from analyser.archive.finish.common import CLUSTER
 from analyser.archive.finish.finish_stage import FACTS, SETTLED, changed_facts
 from analyser.capture import open_captures
 from analyser.options import ReadOptions
-from analyser.reading.pipeline import Decoded, Pipeline
+from analyser.reading.decoded import Decoded
+from analyser.reading.pipeline import Pipeline
 from analyser.registry.tables import TABLES
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces
