@@ -10,7 +10,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from analyser.archive.dataset.compact import compact
@@ -20,6 +19,7 @@ from analyser.archive.decode.decode_run import Decoded, DecodeRun, decode_files,
 from analyser.archive.derive.aggregates import run_aggregates
 from analyser.archive.derive.context import run_context
 from analyser.archive.derive.hour_summaries import stamp_again
+from analyser.archive.derive.tasks import each_of
 from analyser.archive.finish.common import put_together, write_common
 from analyser.archive.finish.finish_run import FinishRun, finish_tables
 from analyser.archive.finish.owners_kept import OWNERS_FILE, keep_owners
@@ -188,15 +188,13 @@ class _Run:
         """Findings of the whole dataset by severity; what could not be looked at."""
         from analyser.archive.derive.detectors import detect
 
-        change, folder = self._change, self._change.work / "detect"
-        parts = {table: [str(change.location(part)) for part in change.parts(table)] for table in self._wanted}
-        sizes = {table: sum(part.bytes for part in change.parts(table)) for table in self._wanted}
-        found = detect(self._spark, parts, sizes, folder)
+        change = self._change
+        found = detect(change, self._workers)
         findings = found.findings
         if is_there(change.state / OWNERS_FILE):
             from analyser.archive.derive.owners import STAGE, named
 
-            (findings,) = self._workers.run(STAGE, partial(named, findings, parts), [folder])
+            (findings,) = each_of(change, self._workers, STAGE, named, [findings])
         name = f"{change.run}-findings"
         change.add(*write_parts("findings", findings.to_batches(), change.staging, name, provisional=True))
         return dict(Counter(findings.column("severity").to_pylist())), found.failures

@@ -115,6 +115,12 @@ def key_column(detector: Detector, table: str, key: str) -> str:
     return detector.keys.get(table, {}).get(key, key)
 
 
+def key_sql(detector: Detector, table: str) -> list[str]:
+    """The key of a row of a table, as SQL over its columns."""
+    columns = (key_column(detector, table, key) for key in detector.partition_by)
+    return [_TOPIC_SQL if column == TOPIC else quoted(column) for column in columns]
+
+
 def key_kind(detector: Detector, key: str) -> Kind:
     """The kind of a key column."""
     table = next(iter(detector.reads))
@@ -207,12 +213,8 @@ def _rows_sql(
 
 def _keys_sql(detector: Detector, table: str) -> list[str]:
     """The key columns of a table, for a SELECT."""
-    has_id = "topic_id" in TABLES[table].column_names()
-    keys = detector.keys.get(table, {})
-    return [
-        f"{_TOPIC_SQL if c == 'topic' and has_id else quoted(keys.get(c, c))} AS {quoted(c)}"
-        for c in detector.partition_by
-    ]
+    keys = zip(key_sql(detector, table), detector.partition_by, strict=True)
+    return [f"{key} AS {quoted(name)}" for key, name in keys]
 
 
 def _bucket_column(detector: Detector) -> str:

@@ -31,7 +31,8 @@ class Deal(NamedTuple):
     """What is dealt. name: of its files, another one for each deal. parts: which have the rows.
 
     key: columns, as SQL; rows with the same values are in one of so many `shares`. everywhere: rows that all shares
-    see, as SQL. hidden: with what a row of a dataset has beside its columns.
+    see, as SQL. hidden: with what a row of a dataset has beside its columns. only: columns that are wanted, none for
+    all. where: rows that are wanted, as SQL.
     """
 
     name: str
@@ -41,10 +42,13 @@ class Deal(NamedTuple):
     shares: int
     everywhere: str = ""
     hidden: bool = False
+    only: Sequence[str] = ()
+    where: str = "true"
 
     def columns(self) -> str:
         """Those of its rows."""
-        return name_list([*arrow_schema(self.table).names, *((*ARRIVAL, PROVISIONAL) if self.hidden else ())])
+        names = self.only or arrow_schema(self.table).names
+        return name_list([*names, *((*ARRIVAL, PROVISIONAL) if self.hidden else ())])
 
 
 class Dealt(NamedTuple):
@@ -104,13 +108,14 @@ def _deal(sight: Sight, some: _Some) -> None:
     share = f"(hash({deal.key}) % {deal.shares})::UINTEGER"
     if deal.everywhere:
         share = f"CASE WHEN {deal.everywhere} THEN NULL ELSE {share} END"
-    chosen = "" if some.start is None else f" WHERE file_row_number >= {some.start} AND file_row_number < {some.end}"
+    chosen = "" if some.start is None else f" AND file_row_number >= {some.start} AND file_row_number < {some.end}"
     least, most = _GROUP_ROWS
     with change_connection(sight) as con:
         keep_rows(
             con,
             f"SELECT {deal.columns()}, {share} AS share "
-            f"FROM ({rows_of(sight, deal.table, deal.parts, hidden=True)}){chosen} ORDER BY share",
+            f"FROM ({rows_of(sight, deal.table, deal.parts, hidden=True)}) "
+            f"WHERE ({deal.where}){chosen} ORDER BY share",
             _file(sight, deal, some.number),
             min(max(some.rows // deal.shares, least), most),
         )

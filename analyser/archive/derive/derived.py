@@ -47,9 +47,16 @@ _NEW = "FROM derived_new"
 @contextmanager
 def change_connection(change: Sight) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection within fixed memory that reads a change's parts and spills where a task can."""
+    with scratch_in(change.work) as scratch, connection_over(change, scratch, TASK_MEMORY) as con:
+        yield con
+
+
+@contextmanager
+def connection_over(change: Sight, scratch: Path, memory: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same within so much memory, and with a folder for temporary files, which it reads, too."""
     places = [place for place in (change.root, change.staging, change.previous_state) if place is not None]
     readable = [place.resolve() for place in places]
-    with scratch_in(change.work) as scratch, closing(open_connection(scratch, readable, TASK_MEMORY)) as con:
+    with closing(open_connection(scratch, readable, memory)) as con:
         let_reach(con, places)
         yield con
 

@@ -103,8 +103,13 @@ def put_into_hours(change: Change, workers: Workers, stage: str, lefts: Sequence
         written.append(hours)
     if writes:
         each_of(change, workers, f"{stage}, into hours", _write, writes)
-    remove_below(change.work / _SHARES)
+    remove_files(change)
     return written
+
+
+def remove_files(change: Change) -> None:
+    """What shares left is not needed any more."""
+    remove_below(change.work / _SHARES)
 
 
 def share_file(sight: Sight, name: str) -> FolderPath:

@@ -33,6 +33,11 @@ _TOLD_DDL = "number long, told binary"
 class Workers(Protocol):
     """Who does the work."""
 
+    @property
+    def width(self) -> int:
+        """How many units they work on at a time."""
+        ...
+
     def run(self, stage: str, work: Callable[[Unit], Told], units: Sequence[Unit]) -> list[Told]:
         """What `work` gives of each unit. stage: the name under which it is seen. work: a function of a module, or an
         object that can be pickled, as units and what it gives can be; it may be done again for a unit."""
@@ -56,6 +61,8 @@ def seen_as(spark: SparkSession, stage: str) -> Iterator[None]:
 class _Here:
     """This process."""
 
+    width = 1
+
     def run(self, stage: str, work: Callable[[Unit], Told], units: Sequence[Unit]) -> list[Told]:
         """See `Workers`."""
         job = pickle.dumps(work)
@@ -72,6 +79,11 @@ class OnSpark:
 
     spark: SparkSession
     folder: FolderPath
+
+    @property
+    def width(self) -> int:
+        """Cores that Spark has."""
+        return self.spark.sparkContext.defaultParallelism
 
     def run(self, stage: str, work: Callable[[Unit], Told], units: Sequence[Unit]) -> list[Told]:
         """See `Workers`."""

@@ -1,8 +1,10 @@
-"""Detectors on Spark give the findings of the offline run, however many rows they want, and name what is too large."""
+"""Detectors over a change find what the offline run finds, however many rows they want, and name what is too large."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,66 +12,91 @@ import pyarrow as pa
 import pytest
 
 import analyser
-from analyser.archive.dataset.dataset import write_parts
-from analyser.archive.derive.detectors import detect
-from analyser.detectors.running import PartitionTooLarge
+from analyser.archive.dataset.dataset import Change, write_parts
+from analyser.archive.derive.detectors import LIMITS, STAGE, detect
+from analyser.archive.derive.rule_tasks import Limits
+from analyser.archive.spark.workers import HERE, OnSpark, Workers
+from analyser.detectors.running import MOST_PARTITION_ROWS, PartitionTooLarge
 from tests.conftest import SAMPLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ALL = sorted(path.name.split(".")[0] for path in SAMPLES.glob("*.pcap*"))
+ALL_ARE_MANY = Limits(10, MOST_PARTITION_ROWS)
 
 
-def parts_of(sample: Path, folder: Path) -> tuple[dict[str, list[str]], pa.Table]:
-    """The tables of a sample as parts of a dataset, and its findings."""
-    with analyser.read(sample) as analysis:
-        parts = {
-            table: [str(folder / part.path) for part in write_parts(table, analysis.batches(table), folder, "000001-0")]
-            for table in analysis.tables()
-            if table != "findings"
-        }
-        return parts, analysis.arrow("findings")
+@dataclass
+class _Counting:
+    """How many units each job had."""
+
+    workers: Workers = HERE
+    units: list[tuple[str, int]] = field(default_factory=list)
+    width: int = 1
+
+    def run(self, stage: str, work: object, units: Sequence[object]) -> list[object]:
+        self.units.append((stage, len(units)))
+        return self.workers.run(stage, work, units)  # type: ignore[arg-type]
+
+
+@contextmanager
+def change_of(sample: Path, root: Path) -> Iterator[tuple[Change, pa.Table]]:
+    """The tables of a sample as a change of a dataset, and its findings."""
+    with analyser.read(sample) as analysis, Change.begin(root) as change:
+        for table in analysis.tables():
+            if table != "findings":
+                change.add(*write_parts(table, analysis.batches(table), change.staging, "000001-0"))
+        yield change, analysis.arrow("findings")
 
 
 def sample_path(name: str) -> Path:
     return next(SAMPLES.glob(f"{name}.pcap*"))
 
 
-def sizes_of(parts: Mapping[str, Iterable[str]]) -> dict[str, int]:
-    return {table: sum(Path(path).stat().st_size for path in found) for table, found in parts.items()}
-
-
-@pytest.mark.parametrize(
-    "few_rows", [pytest.param(1_000_000, id="in one task"), pytest.param(10, id="many rows are dealt to several tasks")]
-)
-def test_findings_equal_those_of_the_offline_run(few_rows: int, spark: SparkSession, tmp_path: Path) -> None:
-    parts, expected = parts_of(sample_path("kafka_stale_commit"), tmp_path / "dataset")
-    (tmp_path / "temporary").mkdir()
-    found = detect(spark, parts, sizes_of(parts), tmp_path / "temporary", few_rows=few_rows)
+@pytest.mark.parametrize("limits", [pytest.param(LIMITS, id="few"), pytest.param(ALL_ARE_MANY, id="many")])
+def test_findings_equal_those_of_the_offline_run(limits: Limits, spark: SparkSession, tmp_path: Path) -> None:
+    with change_of(sample_path("kafka_stale_commit"), tmp_path / "dataset") as (change, expected):
+        found = detect(change, OnSpark(spark, change.work), limits=limits, share_rows=2_000)
     assert expected.num_rows > 0
     assert found.findings.equals(expected)
     assert found.failures == []
-    assert (tmp_path / "temporary" / "pieces.json").exists() == (few_rows == 10)
 
 
-def test_a_partition_that_is_too_large_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    parts, _ = parts_of(sample_path("kafka_stale_commit"), tmp_path / "dataset")
-    (tmp_path / "temporary").mkdir()
-    found = detect(spark, parts, sizes_of(parts), tmp_path / "temporary", codes=["KAF103"], most_rows=20)
-    assert found.failures
-    assert {(type(failure.error), failure.code) for failure in found.failures} == {(PartitionTooLarge, "KAF103")}
-    assert {str(failure.error) for failure in found.failures} == {"more than 20 rows belong together"}
-    assert {failure.key[1] for failure in found.failures} <= {"payments", "orders"}
+def test_rules_of_one_key_share_what_is_dealt(tmp_path: Path) -> None:
+    workers = _Counting()
+    with change_of(sample_path("kafka_stale_commit"), tmp_path / "dataset") as (change, expected):
+        rows = sum(
+            part.rows for table in ("kafka_offset_commits", "kafka_fetch_partitions") for part in change.parts(table)
+        )
+        found = detect(change, workers, ["KAF102", "KAF103"], ALL_ARE_MANY, share_rows=rows // 4)
+        assert not any(path.is_file() for path in (change.work / "shares").rglob("*"))
+    looked = [units for stage, units in workers.units if stage == STAGE]
+    assert looked[0] == 2
+    assert looked[1] >= 4
+    assert [stage for stage, _ in workers.units].count(f"{STAGE}, dealt") == 1
+    assert found.findings.num_rows > 1
+    assert {*found.findings["finding_id"].to_pylist()} <= {*expected["finding_id"].to_pylist()}
+    evidence = dict(zip(*expected.select(["finding_id", "evidence"]).to_pydict().values(), strict=True))
+    for finding_id, told in zip(*found.findings.select(["finding_id", "evidence"]).to_pydict().values(), strict=True):
+        assert told == evidence[finding_id]
 
 
-@pytest.mark.lab
+def test_a_partition_that_is_too_large_is_named(tmp_path: Path) -> None:
+    for few_rows in (10, 1_000_000):
+        with change_of(sample_path("kafka_stale_commit"), tmp_path / str(few_rows)) as (change, _):
+            found = detect(change, codes=["KAF103"], limits=Limits(few_rows, 20))
+        assert found.failures
+        assert {(type(failure.error), failure.code) for failure in found.failures} == {(PartitionTooLarge, "KAF103")}
+        assert {str(failure.error) for failure in found.failures} == {"more than 20 rows belong together"}
+        assert {failure.key[1] for failure in found.failures} <= {"payments", "orders"}
+
+
+@pytest.mark.exhaustive
 @pytest.mark.cases
+@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize(
-    ("name", "few_rows"),
-    [*((name, 1_000_000) for name in ALL), *((name, 0) for name in ("mongo_shapes_and_errors", "mqtt_faults"))],
+    "limits", [pytest.param(LIMITS, id="few"), pytest.param(Limits(0, MOST_PARTITION_ROWS), id="many")]
 )
-def test_every_sample(name: str, few_rows: int, spark: SparkSession, tmp_path: Path) -> None:
-    parts, expected = parts_of(sample_path(name), tmp_path / "dataset")
-    (tmp_path / "temporary").mkdir()
-    assert detect(spark, parts, sizes_of(parts), tmp_path / "temporary", few_rows=few_rows).findings.equals(expected)
+def test_every_sample(name: str, limits: Limits, tmp_path: Path) -> None:
+    with change_of(sample_path(name), tmp_path / "dataset") as (change, expected):
+        assert detect(change, limits=limits, share_rows=500).findings.equals(expected)

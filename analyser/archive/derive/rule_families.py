@@ -1,0 +1,144 @@
+"""Rules with many rows to look at: those of one key share rows that are dealt by it once, each share looked at by one
+task.
+
+In: a change, who works, codes of such rules. Out: what they tell. Each task keeps its share in the order of tables,
+texts as codes, as a process that analyses one capture has them, so that rules run as they do there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.sight import Sight
+from analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
+from analyser.archive.derive.rule_tasks import Told, named_by, show_tables, task_connection, told_of
+from analyser.archive.derive.share_files import remove_files
+from analyser.archive.derive.tasks import each_of
+from analyser.archive.spark.workers import Workers
+from analyser.detectors import DETECTORS
+from analyser.detectors.detector import Detector
+from analyser.detectors.partition_sql import TOPIC, key_sql, loaded_columns
+from analyser.detectors.running import Failure, run
+from analyser.registry.coded import BATCH_ROWS, Coder
+from analyser.registry.queries import literal, quoted
+from analyser.registry.tables import TABLES, arrow_schema
+from analyser.tables.kept import Kept, kept
+
+# One task looks at about so many rows, its share of all tables that its rules read.
+SHARE_ROWS = 1_000_000
+
+
+@dataclass
+class _Family:
+    """Rules of one key. keys: table -> the key of its rows, as SQL."""
+
+    partition_by: tuple[str, ...]
+    codes: list[str] = field(default_factory=list)
+    keys: dict[str, str] = field(default_factory=dict)
+
+    def takes(self, detector: Detector) -> bool:
+        """Add a rule, unless it has another key."""
+        keys = {table: ", ".join(key_sql(detector, table)) for table in detector.reads}
+        if detector.partition_by != self.partition_by or {**keys, **self.keys} != {**self.keys, **keys}:
+            return False
+        self.codes.append(detector.code)
+        self.keys.update(keys)
+        return True
+
+
+class _Share(NamedTuple):
+    """What one task looks at: the rows with this number of all that was dealt for these rules."""
+
+    codes: Sequence[str]
+    dealt: Sequence[Dealt]
+    number: int
+    most_rows: int
+
+
+def look_in_shares(
+    change: Change, workers: Workers, stage: str, codes: Iterable[str], most_rows: int, share_rows: int
+) -> list[Told]:
+    """What these rules tell. stage: as it is seen in Spark. most_rows: partitions with more are not looked at."""
+    found: list[Told] = []
+    for number, family in enumerate(_families(codes)):
+        deals = _deals(change, family, f"rules-{number}", share_rows)
+        dealt = deal_rows(change, workers, stage, deals)
+        shares = [_Share(family.codes, dealt, share, most_rows) for share in range(deals[0].shares)]
+        found += each_of(change, workers, stage, _look, shares)
+        remove_files(change)
+    return found
+
+
+def _families(codes: Iterable[str]) -> list[_Family]:
+    found: list[_Family] = []
+    for code in codes:
+        detector = DETECTORS[code]
+        if not any(family.takes(detector) for family in found):
+            found.append(_Family(detector.partition_by))
+            found[-1].takes(detector)
+    return found
+
+
+def _deals(change: Change, family: _Family, name: str, share_rows: int) -> list[Deal]:
+    """How the tables of a family are dealt: columns and rows that any of its rules wants."""
+    rows = sum(part.rows for table in family.keys for part in change.parts(table))
+    shares = max(1, -(-rows // share_rows))
+    deals = []
+    for table, key in family.keys.items():
+        readers = [DETECTORS[code] for code in family.codes if table in DETECTORS[code].reads]
+        only = [column for column in loaded_columns(readers, table) if column != TOPIC]
+        parts = change.parts(table)
+        deals.append(Deal(name, table, parts, key, shares, only=only, where=_wanted(readers, table)))
+    return deals
+
+
+def _wanted(readers: Sequence[Detector], table: str) -> str:
+    """Rows that any of these wants. One that asks other tables for them asks again where they are looked at."""
+    wanted = [detector.rows.get(table, "true") for detector in readers]
+    return " OR ".join("true" if re.search(r"\bSELECT\b", one, re.IGNORECASE) else f"({one})" for one in wanted)
+
+
+def _look(sight: Sight, share: _Share) -> Told:
+    """Run all rules of a family over one share."""
+    detectors = [DETECTORS[code] for code in share.codes]
+    failures: list[Failure] = []
+    with task_connection(sight) as (con, scratch):
+        own = {one.deal.table: _kept(con, sight, one, share.number, scratch) for one in share.dealt}
+        show_tables(con, sight, named_by(detectors) - own.keys())
+        for name, rows in own.items():
+            _show(con, name, rows)
+        found = run(
+            con,
+            detectors,
+            failures,
+            share.most_rows,
+            {name: rows.rows for name, rows in own.items()},
+            {name: rows.path if rows.table is None else rows.table for name, rows in own.items()},
+            scratch,
+        )
+    return Told(found, told_of(failures))
+
+
+def _kept(con: duckdb.DuckDBPyConnection, sight: Sight, dealt: Dealt, number: int, scratch: Path) -> Kept:
+    """The rows of a share, in the order of their table."""
+    deal = dealt.deal
+    order = ", ".join(f"{quoted(name)} NULLS FIRST" for name in TABLES[deal.table].order)
+    batches = con.sql(f"{rows_of_share(sight, dealt, number)} ORDER BY {order}").to_arrow_reader(BATCH_ROWS)
+    schema = pa.schema([arrow_schema(deal.table).field(name) for name in deal.only])
+    coder = Coder()
+    return kept((coder.batch(batch) for batch in batches), schema, scratch / f"{deal.table}.parquet")
+
+
+def _show(con: duckdb.DuckDBPyConnection, name: str, rows: Kept) -> None:
+    if rows.table is not None:
+        con.register(name, rows.table)
+    else:
+        con.execute(f"CREATE TEMP VIEW {quoted(name)} AS FROM read_parquet({literal(str(rows.path))})")

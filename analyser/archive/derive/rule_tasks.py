@@ -1,0 +1,122 @@
+"""Rules over rows as a task sees them: what they find, and which have more to look at than one task should.
+
+In: what a task sees of a change, codes of rules. Out: findings, failures, codes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+
+from analyser.archive.dataset.part import Part
+from analyser.archive.dataset.sight import Sight
+from analyser.archive.derive.derived import connection_over, rows_of, view_of
+from analyser.detectors import DETECTORS
+from analyser.detectors.detector import Detector
+from analyser.detectors.findings import Finding
+from analyser.detectors.partition_sql import selection_sql
+from analyser.detectors.places import MESSAGES, located
+from analyser.detectors.running import Failure, run
+from analyser.detectors.told import failure_data
+from analyser.registry.queries import quoted
+from analyser.registry.tables import TABLES, arrow_schema
+from analyser.storage.handing import scratch_in
+
+# Of DuckDB; beside it is what rules load.
+TASK_MEMORY = "400MB"
+
+
+class Told(NamedTuple):
+    """What a task tells. failures: codes, each with what `failure_data` makes. many: rules that it left to others."""
+
+    findings: Sequence[Finding]
+    failures: Sequence[tuple[str, bytes]] = ()
+    many: Sequence[str] = ()
+
+
+class Limits(NamedTuple):
+    """few_rows: a rule with more to look at is left to several tasks. most_rows: partitions with more are not looked
+    at."""
+
+    few_rows: int
+    most_rows: int
+
+
+@contextmanager
+def task_connection(sight: Sight) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
+    """A connection, and a folder whose files it reads."""
+    with scratch_in(sight.work) as scratch, connection_over(sight, scratch, TASK_MEMORY) as con:
+        yield con, scratch
+
+
+def look(limits: Limits, sight: Sight, codes: Sequence[str]) -> Told:
+    """Run those of the rules that have few rows to look at, over all rows there are."""
+    detectors = [DETECTORS[code] for code in codes]
+    few: list[Detector] = []
+    failures: list[Failure] = []
+    many: list[str] = []
+    rows = {table: sum(part.rows for part in sight.parts(table)) for table in TABLES}
+    with task_connection(sight) as (con, scratch):
+        show_tables(con, sight, {*named_by(detectors), MESSAGES})
+        for detector in detectors:
+            try:
+                is_much = _has_many(con, detector, rows, limits.few_rows)
+            except duckdb.Error as error:
+                failures.append(Failure(detector.code, (), error))
+                continue
+            if is_much:
+                many.append(detector.code)
+            else:
+                few.append(detector)
+        found = run(con, few, failures, limits.most_rows, rows, folder=scratch)
+    return Told(found, told_of(failures), many)
+
+
+def placed(sight: Sight, findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Findings with the places of messages that rules could name by their id only."""
+    with task_connection(sight) as (con, _):
+        view_of(con, sight, MESSAGES)
+        return located(con, findings)
+
+
+def told_of(failures: Iterable[Failure]) -> list[tuple[str, bytes]]:
+    """Failures as `Told` has them."""
+    return [(failure.code, failure_data(failure)) for failure in failures]
+
+
+def named_by(detectors: Iterable[Detector]) -> set[str]:
+    """Tables that statements of these rules name."""
+    words = {word for detector in detectors for word in re.findall(r"\w+", selection_sql(detector))}
+    return words & TABLES.keys()
+
+
+def show_tables(con: duckdb.DuckDBPyConnection, sight: Sight, names: Iterable[str]) -> None:
+    """Make views of tables as they lie in the change."""
+    for name in names:
+        show_rows(con, name, sight.parts(name), sight)
+
+
+def show_rows(con: duckdb.DuckDBPyConnection, name: str, parts: Sequence[Part], sight: Sight) -> None:
+    """Make the view of some parts of a table."""
+    if parts:
+        con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {rows_of(sight, name, parts)}")
+    else:
+        con.register(name, arrow_schema(name).empty_table())
+
+
+def _has_many(con: duckdb.DuckDBPyConnection, detector: Detector, rows: Mapping[str, int], few_rows: int) -> bool:
+    """Has it more rows to look at, once it is asked whom it suspects, and can they be parted?"""
+    if not detector.partition_by or sum(rows[table] for table in detector.reads) <= few_rows:
+        return False
+    try:
+        ((wanted,),) = con.sql(
+            f"SELECT count(*) FROM (SELECT 1 FROM ({selection_sql(detector)}) LIMIT {few_rows + 1})"
+        ).fetchall()
+    except duckdb.OutOfMemoryException:
+        return True
+    return int(wanted) > few_rows
