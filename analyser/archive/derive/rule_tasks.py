@@ -19,9 +19,10 @@ from analyser.archive.derive.derived import connection_over, rows_of, view_of
 from analyser.detectors import DETECTORS
 from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Finding
-from analyser.detectors.partition_sql import selection_sql
+from analyser.detectors.partition_sql import ALL_BUCKETS, selection_sql
 from analyser.detectors.places import MESSAGES, located
-from analyser.detectors.running import Failure, run
+from analyser.detectors.running import Failure, found_in
+from analyser.detectors.suspected import NOBODY, suspected
 from analyser.detectors.told import failure_data
 from analyser.registry.queries import quoted
 from analyser.registry.tables import TABLES, arrow_schema
@@ -57,23 +58,22 @@ def task_connection(sight: Sight) -> Iterator[tuple[duckdb.DuckDBPyConnection, P
 def look(limits: Limits, sight: Sight, codes: Sequence[str]) -> Told:
     """Run those of the rules that have few rows to look at, over all rows there are."""
     detectors = [DETECTORS[code] for code in codes]
-    few: list[Detector] = []
+    rows = {table: sum(part.rows for part in sight.parts(table)) for table in TABLES}
+    found: list[Finding] = []
     failures: list[Failure] = []
     many: list[str] = []
-    rows = {table: sum(part.rows for part in sight.parts(table)) for table in TABLES}
-    with task_connection(sight) as (con, scratch):
+    with task_connection(sight) as (con, _):
         show_tables(con, sight, {*named_by(detectors), MESSAGES})
         for detector in detectors:
             try:
-                is_much = _has_many(con, detector, rows, limits.few_rows)
+                wanted = _wanted(con, detector, rows, limits.few_rows)
             except duckdb.Error as error:
                 failures.append(Failure(detector.code, (), error))
                 continue
-            if is_much:
+            if wanted > limits.few_rows:
                 many.append(detector.code)
-            else:
-                few.append(detector)
-        found = run(con, few, failures, limits.most_rows, rows, folder=scratch)
+            elif wanted:
+                found += found_in(con, detector, ALL_BUCKETS, failures, limits.most_rows)
     return Told(found, told_of(failures), many)
 
 
@@ -109,14 +109,22 @@ def show_rows(con: duckdb.DuckDBPyConnection, name: str, parts: Sequence[Part], 
         con.register(name, arrow_schema(name).empty_table())
 
 
-def _has_many(con: duckdb.DuckDBPyConnection, detector: Detector, rows: Mapping[str, int], few_rows: int) -> bool:
-    """Has it more rows to look at, once it is asked whom it suspects, and can they be parted?"""
-    if not detector.partition_by or sum(rows[table] for table in detector.reads) <= few_rows:
-        return False
+def _wanted(con: duckdb.DuckDBPyConnection, detector: Detector, rows: Mapping[str, int], few_rows: int) -> int:
+    """How many rows it has to look at, at most; of one whose rows cannot be parted, no more than few.
+
+    Where that takes long it is asked whom it suspects: of most rules that is nobody.
+    """
+    every = sum(rows[table] for table in detector.reads)
+    if every <= few_rows:
+        return every
+    if not detector.partition_by:
+        return few_rows
     try:
-        ((wanted,),) = con.sql(
-            f"SELECT count(*) FROM (SELECT 1 FROM ({selection_sql(detector)}) LIMIT {few_rows + 1})"
-        ).fetchall()
+        with suspected(con, detector, ALL_BUCKETS) as suspects:
+            if suspects == NOBODY:
+                return 0
+            some = f"SELECT 1 FROM ({selection_sql(detector, suspects=suspects)}) LIMIT {few_rows + 1}"
+            wanted: int = con.sql(f"SELECT count(*) FROM ({some})").fetchall()[0][0]
+            return wanted
     except duckdb.OutOfMemoryException:
-        return True
-    return int(wanted) > few_rows
+        return every
