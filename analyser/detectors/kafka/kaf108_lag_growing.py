@@ -53,14 +53,12 @@ from analyser.detectors.kafka.commit_columns import CommitColumns, commit_column
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
-    Commit,
-    commit_proof,
-    committer_numbers,
     committer_text,
     group_text,
     partition_key,
     partition_text,
 )
+from analyser.detectors.proof import Proof
 from analyser.times import NS_PER_MS, NS_PER_S
 from analyser.words import count, sentence_start
 
@@ -115,15 +113,14 @@ def detect(frames: Frames, *, samples: int = 10, least_lag: int = 100, least_s: 
             continue
         own = _fetches_of(group.texts["group_id"].at(0), frames[FETCHES])
         if not (_reads_to_the_end(own, ends, growth) or _waits_for_a_transaction(own)):
-            cluster, commits = first_value(frames[COMMITS], "cluster_id"), [*group.commits(np.arange(len(group)))]
-            yield _finding(cluster, commits, growth, _cause(own, commits, growth))
+            yield _finding(first_value(frames[COMMITS], "cluster_id"), group, growth, _cause(own, group, growth))
 
 
-def _fetches_of(group: str | None, fetches: Frame) -> list[Row]:
+def _fetches_of(group: str | None, fetches: Frame) -> Frame:
     """Those of the group's readers."""
     groups, replicas = fetches["group_id"].texts(), fetches["replica_id"].numbers()
     own = groups.codes < 0 if group is None else groups.among((group,))
-    return rows_of(fetches.take(own & (replicas < 0)))
+    return fetches.take(own & (replicas < 0))
 
 
 def _ends(fetches: Frame, lists: Sequence[Row], batches: Sequence[Row]) -> _Ends:
@@ -163,35 +160,57 @@ def _growth(ends: _Ends, commits: CommitColumns, samples: int, least_lag: int, l
     return None
 
 
-def _reads_to_the_end(own: Sequence[Row], ends: _Ends, growth: _Growth) -> bool:
+def _reads_to_the_end(own: Frame, ends: _Ends, growth: _Growth) -> bool:
     """The group has fetched nearly all: it commits late, or not."""
-    read = [row[name] for row in own for name in ("fetch_offset", "next_offset") if row[name] is not None]
-    return bool(read) and int(ends.end[-1]) - max(read) < growth.last / 5
+    read = max(int(own[name].numbers().max(initial=UNKNOWN)) for name in ("fetch_offset", "next_offset"))
+    return read != UNKNOWN and int(ends.end[-1]) - read < growth.last / 5
 
 
-def _waits_for_a_transaction(own: Sequence[Row]) -> bool:
+def _waits_for_a_transaction(own: Frame) -> bool:
     """It reads decided transactions only, and has read all of them."""
-    told = [row for row in own if row["isolation_level"] == 1 and row["fetch_offset"] is not None
-            and (row["last_stable_offset"] or -1) >= 0]  # fmt: skip
-    last = max(told, key=lambda row: row["ts"], default=None)
-    return last is not None and last["fetch_offset"] >= last["last_stable_offset"] < last["high_watermark"]
+    position, stable = own["fetch_offset"].numbers(), own["last_stable_offset"].numbers()
+    told = np.flatnonzero((own["isolation_level"].numbers() == 1) & (position != UNKNOWN) & (stable > 0))
+    if not len(told):
+        return False
+    last = told[own["ts"].numbers()[told].argmax()]
+    return bool(position[last] >= stable[last] < own["high_watermark"].numbers()[last])
 
 
-def _cause(own: Sequence[Row], commits: Sequence[Commit], growth: _Growth) -> _Cause:
+class _Seen(NamedTuple):
+    """Answered fetches of the group: when they were asked and answered, how many bytes came and how many may come.
+
+    Times as Python has numbers: what somebody made up may lie further apart than 64 bits hold.
+    """
+
+    ts: list[int]
+    answered: list[int]
+    records_bytes: Integers
+    max_bytes: Integers
+
+
+def _seen(own: Frame, begin: int) -> _Seen:
+    """From the last one that was answered before a time on, by time."""
+    answered = own["ts_response"].numbers()
+    rows = np.flatnonzero((answered != UNKNOWN) & (answered != 0))
+    rows = rows[np.lexsort((answered[rows], own["ts"].numbers()[rows]))]
+    rows = rows[max(int((answered[rows] < begin).sum()) - 1, 0) :]
+    ts, *sizes = (own[name].numbers()[rows] for name in ("ts", "records_bytes", "partition_max_bytes"))
+    return _Seen(ts.tolist(), answered[rows].tolist(), *sizes)
+
+
+def _cause(own: Frame, commits: CommitColumns, growth: _Growth) -> _Cause:
     """Told from where the time between the first request and the end went."""
-    seen = sorted(((row["ts"], row["ts_response"], row) for row in own if row["ts_response"]), key=lambda one: one[:2])
-    seen = seen[max(sum(answered < growth.begin for _, answered, _ in seen) - 1, 0) :]
-    if not seen:
+    seen = _seen(own, growth.begin)
+    if not seen.ts:
         return _Cause(
             "unknown", "Its fetches are not in the capture, so it is not known what holds it back.",
             "Capture where this consumer fetches, or look at how long it handles a batch of records.",
         )  # fmt: skip
-    pauses = [after[0] - before[1] for before, after in pairwise(seen)] + [growth.until - seen[-1][1]]
+    pauses = [after - before for after, before in zip((*seen.ts[1:], growth.until), seen.answered, strict=True)]
     idle, longest = sum(max(0, pause) for pause in pauses), max(0, *pauses) / NS_PER_S
-    waited = sum(answered - max(ts, growth.begin) for ts, answered, row in seen if row["records_bytes"])
-    total = max(growth.until - min(seen[0][0], growth.until), 1)
-    again = [one for one in commits if one.done_ns >= seen[-1][1]]
-    if idle * 2 > total and len(again) > 2 and len({one.committed_offset for one in again}) == 1:
+    total = max(growth.until - min(seen.ts[0], growth.until), 1)
+    again = commits.offset[commits.done_ns >= seen.answered[-1]]
+    if idle * 2 > total and len(again) > 2 and len(np.unique(again)) == 1:
         return _Cause(
             "not read",
             f"The consumer has asked for nothing of this partition for {longest:,.1f} s, and committed the same offset "
@@ -203,26 +222,28 @@ def _cause(own: Sequence[Row], commits: Sequence[Commit], growth: _Growth) -> _C
         return _Cause(
             "slow handler",
             f"It is the handler: in {100 * min(idle, total) // total} % of the time, up to {longest:,.1f} s in a row, "
-            f"the consumer asked for nothing while records were waiting ({count(len(seen), 'fetch', 'fetches')} of "
-            "this partition).",
+            "the consumer asked for nothing while records were waiting "
+            f"({count(len(seen.ts), 'fetch', 'fetches')} of this partition).",
             "Make the handling of a record faster or parallel, or add partitions and consumers; with a lower "
             "max.poll.records commits come oftener.",
             longest,
         )  # fmt: skip
-    full = [row for *_, row in seen if row["partition_max_bytes"] and row["records_bytes"] is not None
-            and row["records_bytes"] * 10 >= row["partition_max_bytes"] * 9]  # fmt: skip
-    if len(full) * 2 > len(seen) and len(full) > 4:
+    known = (seen.records_bytes != UNKNOWN) & (seen.max_bytes != UNKNOWN) & (seen.max_bytes != 0)
+    full = np.flatnonzero(known & (seen.records_bytes * 10 >= seen.max_bytes * 9))
+    if len(full) * 2 > len(seen.ts) and len(full) > 4:
         return _Cause(
             "fetch sizes",
-            f"{len(full)} of {len(seen)} answers were as large as max.partition.fetch.bytes "
-            f"({full[-1]['partition_max_bytes']:,}) allows.",
+            f"{len(full)} of {len(seen.ts)} answers were as large as max.partition.fetch.bytes "
+            f"({seen.max_bytes[full[-1]]:,}) allows.",
             "Raise max.partition.fetch.bytes and fetch.max.bytes of this consumer.",
             longest,
         )  # fmt: skip
+    with_records = np.flatnonzero((seen.records_bytes != UNKNOWN) & (seen.records_bytes != 0)).tolist()
+    waited = sum(seen.answered[row] - max(seen.ts[row], growth.begin) for row in with_records)
     if waited * 2 > total:
         return _Cause(
             "broker or network",
-            f"It waits for answers with records: {waited / len(seen) / NS_PER_MS:,.0f} ms each.",
+            f"It waits for answers with records: {waited / len(seen.ts) / NS_PER_MS:,.0f} ms each.",
             "Look at the latency of Fetch at this broker (`wirewitness brokers --over-time`), and at TCP between both: "
             "retransmissions, full windows, round trip time.",
             longest,
@@ -234,8 +255,8 @@ def _cause(own: Sequence[Row], commits: Sequence[Commit], growth: _Growth) -> _C
     )  # fmt: skip
 
 
-def _finding(cluster: str | None, commits: Sequence[Commit], growth: _Growth, cause: _Cause) -> Finding:
-    last = commits[-1]
+def _finding(cluster: str | None, commits: CommitColumns, growth: _Growth, cause: _Cause) -> Finding:
+    last, every = commits[-1], np.arange(len(commits))
     key = partition_key(cluster, last)
     seconds = (growth.until - growth.begin) / NS_PER_S
     return DETECTOR.finding(
@@ -247,7 +268,7 @@ def _finding(cluster: str | None, commits: Sequence[Commit], growth: _Growth, ca
             f"{sentence_start(committer_text(last))} stored {last.committed_offset} last. {cause.text}"
         ),
         next_step=cause.next_step,
-        proof=commit_proof(commits),
+        proof=Proof(int(commits.ts.min()), int(commits.ts.max()), commits.evidence(every)),
         numbers={
             **key,
             "client_id": last.client_id,
@@ -259,7 +280,7 @@ def _finding(cluster: str | None, commits: Sequence[Commit], growth: _Growth, ca
             "lag_s": round(growth.age_s, 1),
             "seconds": round(seconds, 1),
             "longest_pause_s": cause.longest_pause_s,
-            "committers": [committer_numbers(commits)],
+            "committers": [commits.numbers_of(every)],
         },
     )
 
