@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 MASK = "***"
 # Longer ones are cut there by the patterns; what follows stays.
 _VALUE = 2048
+# Names are no longer.
+_NAME_SIZE = 256
 _NAME_WORDS = (
     r"passw|passphrase|secret|jaas|credential|auth[._-]?(?:header|token|key)|authorization|user[._]info|userinfo|"
     r"(?:api|access|account|private|shared|signing|encryption|client|sas)[._-]?key|cookie"
@@ -99,6 +102,16 @@ def is_secret_name(name: str) -> bool:
 def may_hold_secrets(data: bytes) -> bool:
     """Could there be a secret in these bytes? Quick, and rather once too often."""
     return _TRIGGER_BYTES.search(data) is not None or _NAME_BYTES.search(data) is not None
+
+
+def is_suspicious(text: str) -> bool:
+    """Does anything in the text stand for a secret? Rather once too often. Names that come again are known."""
+    return _is_suspicious(text) if len(text) <= _NAME_SIZE else _TRIGGER.search(text) is not None
+
+
+@lru_cache(maxsize=4096)
+def _is_suspicious(name: str) -> bool:
+    return _TRIGGER.search(name) is not None
 
 
 def secret_spans(text: str) -> Iterator[tuple[int, int]]:
