@@ -24,11 +24,13 @@ from analyser.archive.decode.decode_stage import (
 )
 from analyser.archive.decode.fetching import ObjectLost
 from analyser.archive.decode.packets import RangeJob
+from analyser.archive.decode.range_run import ranges_of
 from analyser.archive.intake.brought import head_stats
 from analyser.archive.intake.options import ArchiveOptions
-from analyser.archive.intake.plan import Plan, PlannedFile, tag_of
-from analyser.archive.intake.ranges import Range, RangeStats, find_ranges, is_exact, merged
-from analyser.archive.spark.workers import seen_as
+from analyser.archive.intake.plan import Plan, tag_of
+from analyser.archive.intake.ranges import Range, RangeStats, is_exact, merged
+from analyser.archive.spark.tasks import tasks_for
+from analyser.archive.spark.workers import OnSpark, seen_as
 from analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
 from analyser.options import ReadOptions
 from analyser.storage.folders import FolderPath, folder_at
@@ -71,7 +73,8 @@ def decode_files(run: DecodeRun) -> Decoded:
     its end leaves the plan, which may have no files then."""
     files = len(run.plan.files)
     run.progress(f"looking through {files} capture{'' if files == 1 else 's'}")
-    ranges = {file.source.name: _ranges(file, run.options.range_bytes) for file in run.plan.files}
+    workers, most_tasks = OnSpark(run.spark, run.work), tasks_for(run.spark, files)
+    ranges = ranges_of(run.plan.files, run.options.range_bytes, workers, most_tasks)
     while run.plan.files:
         run.progress("decoding")
         try:
@@ -108,15 +111,6 @@ def files_read(plan: Plan, decoded: Decoded, run: str) -> tuple[list[InputFile],
         later = tag_of(file.path), file.source.begins
         files.append(InputFile(*known, stats.packets, *times, "read", error, run, kind, *later))
     return files, captures
-
-
-def _ranges(file: PlannedFile, range_bytes: int) -> list[Range]:
-    if file.source.kind != "packets":
-        return [Range(0, 0, file.size)]
-    try:
-        return find_ranges(file.source, file.size, range_bytes)
-    except CaptureError:  # reading it says so
-        return [Range(0, 0, file.size)]
 
 
 def _lost(plan: Plan, results: Iterable[ShareFolder]) -> dict[int, str]:

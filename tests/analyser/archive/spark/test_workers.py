@@ -12,6 +12,7 @@ import pytest
 
 from analyser.archive.dataset.compact import STAGE as COMPACTING
 from analyser.archive.decode.decode_run import STAGE as DECODING
+from analyser.archive.decode.range_run import STAGE as RANGES
 from analyser.archive.derive import history, kafka_context, lags, latencies
 from analyser.archive.derive.context import NAMES
 from analyser.archive.derive.detectors import STAGE as FINDINGS
@@ -59,11 +60,12 @@ def test_spark_has_jobs_of_every_stage(spark: SparkSession, tmp_path: Path) -> N
 
     kafka = [NAMES[stage.makes] for stage in STAGES if not stage.makes[0].startswith(("mqtt_", "mongo_"))]
     aggregates = [latencies.STAGE, lags.STAGE, history.STAGE]
-    names = [DECODING, FINISHING, *kafka, FINDINGS, *aggregates, COMPACTING]
+    names = [RANGES, DECODING, FINISHING, *kafka, FINDINGS, *aggregates, COMPACTING]
     names += [f"{stage}, {what}" for stage in (kafka_context.STAGE, lags.STAGE)
               for what in ("hour by hour", "what all hours tell")]  # fmt: skip
     before = jobs()
-    archive([SAMPLES / "kafka_fenced_commit.pcapng"], tmp_path / "d", spark, ArchiveOptions(shares=3))
+    options = ArchiveOptions(shares=3, range_bytes=50_000)
+    archive([SAMPLES / "kafka_fenced_commit.pcapng"], tmp_path / "d", spark, options)
     compact_dataset(tmp_path / "d", spark)
     after = jobs()
     assert [name for name in names if not after[name] - before[name]] == []
