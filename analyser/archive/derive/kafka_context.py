@@ -2,7 +2,7 @@
 
 In: a change that has all base rows, and who works. Out: hours, and the commits and fetches of such hours made anew by
 `analyser/context/enrich.py`, some hours of one of both tables in each task; of an hour with many rows the commits of
-some partitions.
+some partitions, or some of the fetches.
 
 What a row takes from far away is little, and each hour tells it in few rows (`kafka_summaries.py`): which generations
 were heard of and when, last heartbeats, assignments, log ends, lost bytes, who committed and fetched under which name.
@@ -57,7 +57,7 @@ from analyser.archive.derive.kafka_summaries import (
     knowledge,
 )
 from analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
-from analyser.archive.derive.share_files import Left, leave, put_into_hours, shares_for
+from analyser.archive.derive.share_files import Left, Stretch, leave, put_into_hours, shares_for, stretches
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import HERE, Workers
 from analyser.context.commit_steps import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
@@ -103,7 +103,8 @@ def hours_to_make(change: Change, workers: Workers = HERE) -> list[set[Hour]]:
 
 
 class _Work(NamedTuple):
-    """Hours of one of both tables. dealt: their rows and those near, where they are several shares.
+    """Hours of one of both tables. dealt: their rows and those near, where they are several shares. some: which rows,
+    where they are several stretches.
 
     share: one of these. name: of the hours, before that of the share where it leaves its rows.
     """
@@ -113,6 +114,12 @@ class _Work(NamedTuple):
     name: str
     share: int = 0
     dealt: Sequence[Dealt] = ()
+    some: Stretch | None = None
+
+    @property
+    def is_share(self) -> bool:
+        """Others make the other rows of its hours."""
+        return bool(self.dealt) or self.some is not None
 
     @property
     def of_share(self) -> str:
@@ -123,7 +130,8 @@ class _Work(NamedTuple):
 def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> dict[str, set[Hour]]:
     """Make commits and fetches of these hours anew; table -> hours that were written.
 
-    Hours are one task for each table. The commits of an hour with more rows than one share are dealt by partitions.
+    Hours are one task for each table. The commits of an hour with more rows than one share are dealt by partitions; of
+    such fetches a task makes some: what they get depends on their client only.
     """
     parts = parts_by_hour(change.parts(), (*OFFSETS.makes, *OF_PARTITIONS))
     deals = [deal for number, hours in enumerate(made) for deal in _deals(parts, hours, str(number))]
@@ -135,18 +143,20 @@ def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> d
         own = dealt.get(str(number), [])
         shares = own[0].deal.shares if own else 1
         works += [_Work(COMMITS, hours, str(number), share, own) for share in range(shares)]
-        works.append(_Work(FETCHES, hours, str(number)))
+        for share, some in enumerate(_fetches(parts, hours)):
+            works.append(_Work(FETCHES, hours, str(number), share, some=some))
     written: dict[str, set[Hour]] = {table: set() for table in OFFSETS.makes}
-    told: dict[str, dict[Hour, Digest]] = {}
+    told: dict[str, dict[str, dict[Hour, Digest]]] = {}
+    full: dict[str, set[Hour]] = {}
     for work, made_of_it in zip(works, each_of(change, workers, STAGE, _make_hours, works), strict=True):
         if isinstance(made_of_it, set):
             written[work.table] |= made_of_it
         else:
-            told[work.of_share] = made_of_it
-    if told:
-        full = {hour for work in works if work.dealt for hour in work.hours}
-        (hours,) = put_into_hours(change, workers, STAGE, [Left(COMMITS, told, False, full)])
-        written[COMMITS] |= hours
+            told.setdefault(work.table, {})[work.of_share] = made_of_it
+            full.setdefault(work.table, set()).update(work.hours)
+    lefts = [Left(table, shares_told, False, full[table]) for table, shares_told in told.items()]
+    for left, put in zip(lefts, put_into_hours(change, workers, STAGE, lefts) if lefts else (), strict=True):
+        written[left.table] |= put
     return written
 
 
@@ -162,6 +172,13 @@ def _deals(parts: Mapping[Hour, Sequence[Part]], hours: set[Hour], name: str) ->
         found = [part for hour in near for part in parts.get(hour, ()) if part.table == table]
         deals.append(Deal(name, table, found, PARTITION, shares, hidden=table == COMMITS))
     return deals
+
+
+def _fetches(parts: Mapping[Hour, Sequence[Part]], hours: set[Hour]) -> list[Stretch | None]:
+    """The fetches of these hours in stretches; None for all of them where they are few."""
+    own = [part for hour in hours for part in parts.get(hour, ()) if part.table == FETCHES]
+    shares = shares_for(sum(part.rows for part in own))
+    return [*stretches(own, shares)] if shares > 1 else [None]
 
 
 def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:
@@ -191,14 +208,16 @@ def _make_hours(sight: Sight, work: _Work) -> set[Hour] | dict[Hour, Digest]:
         if table == FETCHES:
             clients = f"read_parquet({literal(kept(sight, 'context_known_clients'))})"
             con.execute(f"CREATE TEMP VIEW context_clients AS FROM {clients}")
-            con.execute(f"CREATE TEMP VIEW in_{FETCHES} AS {rows_of(sight, FETCHES, own, hidden=True)}")
-            return replace_changed_hours(con, sight, table, f"FROM ({FETCHES_SQL})", made, is_cheap=True)
-        _make_views(con, sight, parts, work)
-        enrich(con, memory=_MEMORY)
-        rows = f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
-        if not work.dealt:
-            return replace_changed_hours(con, sight, table, rows, made, is_cheap=True)
-        return leave(con, sight, table, rows, work.of_share)
+            some = work.some or Stretch(own)
+            con.execute(f"CREATE TEMP VIEW in_{FETCHES} AS {some.rows(sight, FETCHES)}")
+            rows = f"FROM ({FETCHES_SQL})"
+        else:
+            _make_views(con, sight, parts, work)
+            enrich(con, memory=_MEMORY)
+            rows = f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
+        if work.is_share:
+            return leave(con, sight, table, rows, work.of_share)
+        return replace_changed_hours(con, sight, table, rows, made, is_cheap=True)
 
 
 def _make_views(

@@ -58,6 +58,21 @@ class Left(NamedTuple):
     only: Collection[Hour] | None = None
 
 
+class Stretch(NamedTuple):
+    """Rows that one task takes: all of these parts, or of the one part those from `start` on, before `end`."""
+
+    parts: Sequence[Part]
+    start: int | None = None
+    end: int | None = None
+
+    def rows(self, sight: Sight, table: str) -> str:
+        """They, with what a row of a dataset has beside its columns, as a SELECT."""
+        rows = rows_of(sight, table, self.parts, hidden=True)
+        if self.start is None:
+            return rows
+        return f"FROM ({rows}) WHERE file_row_number >= {self.start} AND file_row_number < {self.end}"
+
+
 class _Write(NamedTuple):
     """Hours of a table that one task writes, of the files of these shares. name: of the parts, where others write parts
     of the same hour."""
@@ -72,6 +87,18 @@ class _Write(NamedTuple):
 def shares_for(rows: int) -> int:
     """Into how many shares so many rows are dealt."""
     return -(-rows // SHARE_ROWS)
+
+
+def stretches(parts: Sequence[Part], shares: int) -> Iterator[Stretch]:
+    """The rows of parts of a table, cut into about so many stretches: for tasks that need no others beside a row."""
+    most = -(-sum(part.rows for part in parts) // shares)
+    for some in parts_together(parts, most):
+        held = sum(part.rows for part in some)
+        if held <= most:
+            yield Stretch(some)
+            continue
+        for start in range(0, held, most):
+            yield Stretch(some, start, start + most)
 
 
 def leave(con: duckdb.DuckDBPyConnection, sight: Sight, table: str, rows: str, name: str) -> dict[Hour, Digest]:

@@ -51,9 +51,8 @@ def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pyt
     assert max(whole.units.values()) < 20
     stages = ("context: members and rebalances", "context: where clients of groups read")
     assert [(whole.units[name], dealt.units[name]) for name in stages] == [(1, 4), (1, 4)]
-    # Commits and fetches of each hour by themselves, with what is carried over from those before;
-    # commits in six shares.
-    assert dealt.units["context: owners, log ends and committers"] == (6 + 1) * (HOURS + 1)
+    # Commits and fetches of each hour by themselves, with what is carried over from those before; each in six shares.
+    assert dealt.units["context: owners, log ends and committers"] == (6 + 6) * (HOURS + 1)
     # Hours with more rows than one task writes are written by several.
     assert dealt.units["context: owners, log ends and committers, into hours"] > HOURS + 1
     for table in MADE:
@@ -63,6 +62,7 @@ def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pyt
     assert found["kafka_rebalances"].num_rows > 0
     assert found["kafka_reading_runs"].num_rows > 4
     assert found["kafka_offset_commits"]["owner_member_id"].null_count < GIANT
+    assert found["kafka_fetch_partitions"]["group_id"].null_count < GIANT
 
 
 def test_nothing_of_the_shares_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
