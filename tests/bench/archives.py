@@ -27,6 +27,8 @@ FILES = 5
 MASTERS = ("local[1]", "local[2]")
 OFFLINE_PROCESSES = 2
 MOST_MIB, MOST_SHUFFLED = 1536, 0.05
+# What one process does of all processor time is what more machines do not make shorter.
+MOST_OF_DRIVER = 0.03
 _BEGIN = re.compile(r"^\[\s*([\d.]+) s\]", re.MULTILINE)
 
 
@@ -123,7 +125,7 @@ def archive_lines(found: Sequence[Archived]) -> list[str]:
 
 
 def archive_verdicts(found: Sequence[Archived]) -> list[str]:
-    """Whether local[2] is as fast as the offline command, and memory and shuffle within their bounds."""
+    """Whether local[2] is as fast as the offline command; memory, shuffle and the driver's part beside their bounds."""
     offline, *archives = found
     lines = []
     if archives:
@@ -137,6 +139,12 @@ def archive_verdicts(found: Sequence[Archived]) -> list[str]:
         lines.append(
             f"- {one.program}: largest process {most:.0f} MiB, aim {MOST_MIB}: {_met(most <= MOST_MIB)}; "
             f"shuffled {share:.2%}, aim {MOST_SHUFFLED:.0%}: {_met(share <= MOST_SHUFFLED)}"
+        )
+        driver_s = one.run.peaks["driver"].cpu_s
+        of_all = driver_s / one.run.cpu_s
+        lines.append(
+            f"- {one.program}: driver: {driver_s:.1f} s of processor time, {of_all:.1%} of all, "
+            f"bound {MOST_OF_DRIVER:.0%}: {_met(of_all <= MOST_OF_DRIVER)}"
         )
     return lines
 

@@ -44,22 +44,26 @@ def test_shuffled_bytes_are_those_of_all_tasks(tmp_path: Path) -> None:
     assert shuffled_bytes([log]) == 77
 
 
-def run_of(program: str, wall_s: float, own_mib: float, shuffled: int | None, startup_s: float = 0.0) -> Archived:
-    seen = {"driver": Seen(100.0, 200.0, 1.0), "worker": Seen(own_mib, 2 * own_mib, 1.0)}
-    return Archived(program, SIZE, TreeRun(wall_s, 2.0, seen), startup_s, shuffled)
+def run_of(
+    program: str, wall_s: float, own_mib: float, shuffled: int | None, startup_s: float = 0.0, driver_s: float = 1.0
+) -> Archived:
+    seen = {"driver": Seen(100.0, 200.0, driver_s), "worker": Seen(own_mib, 2 * own_mib, 1.0)}
+    return Archived(program, SIZE, TreeRun(wall_s, 40.0, seen), startup_s, shuffled)
 
 
 def test_verdicts_leave_start_up_aside() -> None:
     found = [
         run_of("offline", 10, 300, None),
-        run_of("one", 25, 2000, 6_000_000, 5),
+        run_of("one", 25, 2000, 6_000_000, 5, 1.4),
         run_of("two", 15, 500, 1_000_000, 5),
     ]
     assert archive_verdicts(found) == [
         "- two: 1.00 x offline, start-up apart, aim 1 x: met",
         "- archive: 2.00 x from one core to two",
         "- one: largest process 2000 MiB, aim 1536: MISSED; shuffled 6.00%, aim 5%: MISSED",
+        "- one: driver: 1.4 s of processor time, 3.5% of all, bound 3%: MISSED",
         "- two: largest process 500 MiB, aim 1536: met; shuffled 1.00%, aim 5%: met",
+        "- two: driver: 1.0 s of processor time, 2.5% of all, bound 3%: met",
     ]
 
 
