@@ -7,14 +7,14 @@ their square.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.derived import ARRIVAL, PROVISIONAL, change_connection, keep_rows, parts_together, rows_of
-from analyser.archive.derive.share_files import share_file
+from analyser.archive.derive.derived import ARRIVAL, PROVISIONAL, change_connection, keep_rows, rows_of
+from analyser.archive.derive.share_files import Stretch, share_file, stretches
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import Workers
 from analyser.registry.queries import literal, name_list
@@ -58,24 +58,23 @@ class Dealt(NamedTuple):
     files: int
 
 
-class _Some(NamedTuple):
-    """Rows that one task deals: of the deal's parts, or of its one part those from `start` on, before `end`."""
+class _Unit(NamedTuple):
+    """What one task deals. number: of its file."""
 
     deal: Deal
+    some: Stretch
     number: int
-    rows: int
-    start: int | None = None
-    end: int | None = None
 
 
 def deal_rows(change: Change, workers: Workers, stage: str, deals: Sequence[Deal]) -> list[Dealt]:
     """Deal all rows. stage: of which this is the beginning, as it is seen in Spark."""
-    units: list[_Some] = []
+    units: list[_Unit] = []
     dealt: list[Dealt] = []
     for deal in deals:
-        found = [some._replace(number=number) for number, some in enumerate(_some_at_a_time(deal))]
-        units += found
-        dealt.append(Dealt(deal._replace(parts=()), len(found)))
+        found = [*stretches(deal.parts, DEALT_ROWS)]
+        alone = deal._replace(parts=())
+        units += [_Unit(alone, some, number) for number, some in enumerate(found)]
+        dealt.append(Dealt(alone, len(found)))
     each_of(change, workers, f"{stage}, dealt", _deal, units)
     return dealt
 
@@ -84,7 +83,7 @@ def rows_of_share(sight: Sight, dealt: Dealt, number: int) -> str:
     """The rows of a share, as a SELECT."""
     deal = dealt.deal
     if not dealt.files:
-        return rows_of(sight, deal.table, (), hidden=deal.hidden)
+        return f"SELECT {deal.columns()} FROM ({rows_of(sight, deal.table, (), hidden=True)})"
     files = literal([str(_file(sight, deal, file).resolve()) for file in range(dealt.files)])
     also = " OR share IS NULL" if deal.everywhere else ""
     return (
@@ -93,31 +92,19 @@ def rows_of_share(sight: Sight, dealt: Dealt, number: int) -> str:
     )
 
 
-def _some_at_a_time(deal: Deal) -> Iterator[_Some]:
-    for parts in parts_together(deal.parts, DEALT_ROWS):
-        some = _Some(deal._replace(parts=parts), 0, sum(part.rows for part in parts))
-        if some.rows <= DEALT_ROWS:
-            yield some
-            continue
-        for start in range(0, some.rows, DEALT_ROWS):
-            yield some._replace(rows=DEALT_ROWS, start=start, end=start + DEALT_ROWS)
-
-
-def _deal(sight: Sight, some: _Some) -> None:
-    deal = some.deal
+def _deal(sight: Sight, unit: _Unit) -> None:
+    deal = unit.deal
     share = f"(hash({deal.key}) % {deal.shares})::UINTEGER"
     if deal.everywhere:
         share = f"CASE WHEN {deal.everywhere} THEN NULL ELSE {share} END"
-    chosen = "" if some.start is None else f" AND file_row_number >= {some.start} AND file_row_number < {some.end}"
     least, most = _GROUP_ROWS
     with change_connection(sight) as con:
         keep_rows(
             con,
-            f"SELECT {deal.columns()}, {share} AS share "
-            f"FROM ({rows_of(sight, deal.table, deal.parts, hidden=True)}) "
-            f"WHERE ({deal.where}){chosen} ORDER BY share",
-            _file(sight, deal, some.number),
-            min(max(some.rows // deal.shares, least), most),
+            f"SELECT {deal.columns()}, {share} AS share FROM ({unit.some.rows(sight, deal.table)}) "
+            f"WHERE {deal.where} ORDER BY share",
+            _file(sight, deal, unit.number),
+            min(max(DEALT_ROWS // deal.shares, least), most),
         )
 
 

@@ -177,8 +177,9 @@ def _deals(parts: Mapping[Hour, Sequence[Part]], hours: set[Hour], name: str) ->
 def _fetches(parts: Mapping[Hour, Sequence[Part]], hours: set[Hour]) -> list[Stretch | None]:
     """The fetches of these hours in stretches; None for all of them where they are few."""
     own = [part for hour in hours for part in parts.get(hour, ()) if part.table == FETCHES]
-    shares = shares_for(sum(part.rows for part in own))
-    return [*stretches(own, shares)] if shares > 1 else [None]
+    rows = sum(part.rows for part in own)
+    shares = shares_for(rows)
+    return [*stretches(own, -(-rows // shares))] if shares > 1 else [None]
 
 
 def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:

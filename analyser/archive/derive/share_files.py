@@ -89,16 +89,15 @@ def shares_for(rows: int) -> int:
     return -(-rows // SHARE_ROWS)
 
 
-def stretches(parts: Sequence[Part], shares: int) -> Iterator[Stretch]:
-    """The rows of parts of a table, cut into about so many stretches: for tasks that need no others beside a row."""
-    most = -(-sum(part.rows for part in parts) // shares)
-    for some in parts_together(parts, most):
+def stretches(parts: Sequence[Part], most_rows: int) -> Iterator[Stretch]:
+    """The rows of parts of a table, cut into stretches of so many at most."""
+    for some in parts_together(parts, most_rows):
         held = sum(part.rows for part in some)
-        if held <= most:
+        if held <= most_rows:
             yield Stretch(some)
             continue
-        for start in range(0, held, most):
-            yield Stretch(some, start, start + most)
+        for start in range(0, held, most_rows):
+            yield Stretch(some, start, start + most_rows)
 
 
 def leave(con: duckdb.DuckDBPyConnection, sight: Sight, table: str, rows: str, name: str) -> dict[Hour, Digest]:
