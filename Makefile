@@ -10,7 +10,7 @@ SHARE ?=
 # Tests start hundreds of programs; without bytecode on disk each would compile all files again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-exhaustive test-all test-again quick lint lab lab-test lab-test-exhaustive bench bench-rules bench-dashboard bench-scaling soak fuzz clean help
+.PHONY: demo test test-exhaustive test-all test-again quick lint lab lab-test lab-test-exhaustive bench bench-hostile bench-rules bench-dashboard bench-scaling soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
@@ -24,6 +24,7 @@ help:
 	@echo "make lab-test  run the tests that need the real servers, or many runs of Spark"
 	@echo "make lab-test-exhaustive  the rest of these: every damage of every sample in an archive"
 	@echo "make bench     measure speed and memory against tshark"
+	@echo "make bench-hostile  hold what hostile messages and captures cost at most: processor time in lock-step, memory"
 	@echo "make bench-rules  measure context and rules beside decoding, on a million messages"
 	@echo "make soak      live decoding for ten minutes: flat memory (root); SOAK_SECONDS (600)"
 	@echo "make bench-dashboard  measure the dashboard in a browser, on a million messages and on three days"
@@ -94,6 +95,9 @@ lab-test-exhaustive: $(VENV)/.installed-lab
 bench: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
 	$(BIN)/python -m tests.bench.run
+
+bench-hostile: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m bench tests/bench
 
 bench-rules: $(VENV)/.installed-test
 	$(BIN)/python -m tests.bench.rules

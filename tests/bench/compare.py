@@ -7,13 +7,26 @@ that the generator wrote, or CountsDiffer is raised. Of a capture with loss both
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.bench.checks import (
+    WANTED_WHOLE,
+    Check,
+    CountsDiffer,
+    all_of,
+    analysed,
+    equal,
+    messages_of,
+    none_invented,
+    publishes_analysed,
+    some_analysed,
+    some_publishes_analysed,
+    whole_messages_of,
+)
 from tests.bench.measure import Run, measure, warm
 from tests.bench.profiles import Profile, Size
 from tests.bench.programs import (
-    Found,
     Program,
     analyse,
     shared_out,
@@ -30,15 +43,8 @@ from tests.bench.programs import (
     wirewitness_mqtt,
     wirewitness_records,
 )
-from tests.bench.report import Memory, Timing, Two
+from tests.bench.results import Memory, Timing, Two
 from tests.support.replay import Replayed, replay
-
-Check = Callable[[str, tuple[int, ...]], None]
-WANTED_WHOLE = 0.95
-
-
-class CountsDiffer(Exception):
-    """A program saw another number of messages than the capture holds."""
 
 
 class Bench:
@@ -54,25 +60,15 @@ class Bench:
         folder.mkdir(exist_ok=True)
 
     def exchanges(self, profile: Profile, size: Size, runs: int) -> Timing:
-        """Both programs in turn over a capture without loss."""
+        """Both programs in turn over a capture without loss, of one protocol or of three."""
         made = self._make(profile.replayed, size)
-        timing = self._timing(profile, made, self._pair(), runs, all_of(made), analysed(made))
-        return timing._replace(counted=f"{made.exchanges:,} exchanges")
-
-    def ordinary(self, profile: Profile, size: Size, runs: int) -> Timing:
-        """Traffic of three protocols: both see all of it."""
-        made = self._make(profile.replayed, size)
-        pair = (
-            tshark_ordinary(self._capture, self._text, self._fields),
-            wirewitness(self._capture, self._table),
-        )
-        timing = self._timing(profile, made, pair, runs, all_of(made), analysed(made))
+        timing = self._timing(profile, made, self._pair(profile), runs, all_of(made), analysed(made))
         return timing._replace(counted=f"{made.exchanges:,} exchanges")
 
     def lossy(self, profile: Profile, size: Size, runs: int) -> Timing:
         """Both in turn; then the messages whose bytes are all there against those that were decoded to the end."""
         made = self._make(profile.replayed, size)
-        timing = self._timing(profile, made, self._pair(), runs, none_invented(made), some_analysed(made))
+        timing = self._timing(profile, made, self._pair(profile), runs, none_invented(made), some_analysed(made))
         messages = wirewitness_messages(self._capture, self._table)
         run = self._run(messages)
         whole, complete = made.requests + made.responses, sum(messages.found())
@@ -128,7 +124,7 @@ class Bench:
 
         made = write_publishes(self._capture, size.packets, lossy=True)
         pair = tshark_mqtt(self._capture, self._text), wirewitness_mqtt(self._capture, self._table)
-        timing = self._timing(profile, made, pair, runs, whole_messages_of(made))
+        timing = self._timing(profile, made, pair, runs, whole_messages_of(made), some_publishes_analysed(made))
         return timing._replace(counted=f"{made.requests + made.responses:,} whole messages")
 
     def tls(self, profile: Profile, size: Size, runs: int) -> Timing:
@@ -137,19 +133,23 @@ class Bench:
 
         made = self._make(profile.replayed, size)
         encrypt(self._capture, self._capture, self._keylog)
+        keys = "--keylog", str(self._keylog)
         pair = (
             tshark_tls(self._capture, self._text, self._fields, self._keylog),
-            wirewitness(self._capture, self._table, "--keylog", str(self._keylog)),
+            wirewitness(self._capture, self._table, *keys),
         )
-        timing = self._timing(profile, made, pair, runs, all_of(made))
+        timing = self._timing(profile, made, pair, runs, all_of(made), analysed(made), keys)
         return timing._replace(counted=f"{made.exchanges:,} exchanges")
 
     def memory(self, profile: Profile, base: Size, times: int) -> Memory:
         """One run each over TIMES the base size."""
         made = self._make(profile.replayed, base.times(times))
-        theirs, ours = (self._checked(program, all_of(made)) for program in self._pair())
-        _say(f"{profile.name} {times}x: tshark {theirs}, wirewitness {ours}")
-        return Memory(profile.name, times, made, theirs, ours)
+        theirs, ours = (self._checked(program, all_of(made)) for program in self._pair(profile))
+        report = None
+        if profile.report_memory:
+            report = self._checked(analyse(self._capture, self._report), analysed(made))
+        _say(f"{profile.name} {times}x: tshark {theirs}, wirewitness {ours}, analyse {report}")
+        return Memory(profile.name, times, made, theirs, ours, report)
 
     def clean(self) -> None:
         """Remove the capture and the outputs."""
@@ -162,7 +162,9 @@ class Bench:
     def _tshark(self) -> Program:
         return tshark(self._capture, self._text, self._fields)
 
-    def _pair(self) -> tuple[Program, Program]:
+    def _pair(self, profile: Profile) -> tuple[Program, Program]:
+        if profile.kind == "ordinary":
+            return tshark_ordinary(self._capture, self._text, self._fields), wirewitness(self._capture, self._table)
         return self._tshark(), wirewitness(self._capture, self._table)
 
     def _timing(
@@ -173,15 +175,16 @@ class Bench:
         runs: int,
         check: Check,
         check_report: Check | None = None,
+        options: Sequence[str] = (),
     ) -> Timing:
-        """The pair in turn, and `analyse` as well where CHECK_REPORT says what its report must count."""
+        """The pair in turn, and `analyse` with OPTIONS where CHECK_REPORT says what its report must count."""
         warm(self._capture)
         baseline: list[Run] = []
         ours: list[Run] = []
         reports: list[Run] = []
         shared: list[Run] = []
         shared_reports: list[Run] = []
-        report = analyse(self._capture, self._report)
+        report = analyse(self._capture, self._report, *options)
         for number in range(runs):
             baseline.append(self._checked(pair[0], check))
             ours.append(self._checked(pair[1], check))
@@ -216,96 +219,6 @@ class Bench:
         program.output.unlink(missing_ok=True)
         printed = program.output if program.prints else self._folder / "standard_output.txt"
         return measure(program.command, printed, self._folder / "errors.txt")
-
-
-def all_of(made: Replayed) -> Check:
-    """Both messages of every exchange, no more and no less."""
-
-    def check(name: str, found: tuple[int, ...]) -> None:
-        if found != (made.exchanges, made.exchanges):
-            raise CountsDiffer(f"{name} saw {found}, the capture holds {made.exchanges} exchanges")
-
-    return check
-
-
-def analysed(made: Replayed) -> Check:
-    """A report that counts every exchange."""
-
-    def check(name: str, found: tuple[int, ...]) -> None:
-        if found[0] != made.exchanges:
-            raise CountsDiffer(f"{name} counts {found[0]} exchanges, the capture holds {made.exchanges}")
-
-    return check
-
-
-def some_analysed(made: Replayed) -> Check:
-    """A report of a capture with loss, which makes none up."""
-
-    def check(name: str, found: tuple[int, ...]) -> None:
-        if not 0 < found[0] <= made.exchanges:
-            raise CountsDiffer(f"{name} counts {found[0]} exchanges, the capture holds {made.exchanges}")
-
-    return check
-
-
-def publishes_analysed(made: Replayed) -> Check:
-    """A report that counts every publish."""
-
-    def check(name: str, found: tuple[int, ...]) -> None:
-        if found[1] != made.exchanges:
-            raise CountsDiffer(f"{name} counts {found[1]} publishes, the capture holds {made.exchanges}")
-
-    return check
-
-
-def messages_of(made: Replayed) -> Check:
-    """All messages, and all publishes among them."""
-    wanted = made.requests + made.responses, made.exchanges
-
-    def check(name: str, found: tuple[int, ...]) -> None:
-        if found != wanted:
-            raise CountsDiffer(f"{name} saw {found} messages and publishes, the capture holds {wanted}")
-
-    return check
-
-
-def whole_messages_of(made: Replayed) -> Check:
-    """Nearly all messages of which no byte is missing, and no more publishes than were sent."""
-    wanted = made.requests + made.responses
-
-    def check(name: str, found: tuple[int, ...]) -> None:
-        messages, publishes = found
-        if name != "tshark" and (messages > wanted or publishes > made.exchanges):
-            raise CountsDiffer(f"{name} saw {found}, {wanted} messages are whole, {made.exchanges} publishes were sent")
-        if messages < WANTED_WHOLE * wanted:
-            raise CountsDiffer(f"{name} saw {messages} messages, {wanted} are whole")
-
-    return check
-
-
-def none_invented(made: Replayed) -> Check:
-    """Exchanges of which something is left; tshark may take the rest of a broken message for another one."""
-
-    def check(name: str, found: tuple[int, ...]) -> None:
-        most = Found(made.exchanges, made.exchanges)
-        if name != "tshark" and any(count > sent for count, sent in zip(found, most, strict=True)):
-            raise CountsDiffer(f"{name} saw {found}, {most} were sent")
-        if min(found) < made.exchanges // 2:
-            raise CountsDiffer(f"{name} saw no more than {found} of {most}")
-
-    return check
-
-
-def equal(multiple: int) -> tuple[Check, list[tuple[int, ...]]]:
-    """All find the same number, a multiple of what a batch holds; the second value keeps what was found."""
-    counts: list[tuple[int, ...]] = []
-
-    def check(name: str, found: tuple[int, ...]) -> None:
-        counts.append(found)
-        if found != counts[0] or not found[0] or found[0] % multiple:
-            raise CountsDiffer(f"{name} saw {found} records, before {counts[0]}, in batches of {multiple}")
-
-    return check, counts
 
 
 def _say(words: str) -> None:

@@ -29,7 +29,7 @@ LATE_S = 3.0
 # tcpdump takes packets from the kernel once a second; it would leave the last ones there.
 SETTLE_S = 1.2
 STARTED_S = 60.0
-FULL_RATES, QUICK_RATES = (5_000, 10_000, 20_000, 40_000, 60_000, 80_000, 120_000), (2_000,)
+FULL_RATES, QUICK_RATES = (5_000, 10_000, 20_000, 40_000, 60_000, 80_000, 100_000, 120_000), (2_000,)
 SECONDS = 8.0
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_pcaps" / "kafka_stale_commit.pcapng"
 

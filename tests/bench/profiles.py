@@ -8,7 +8,19 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 Kind = Literal[
-    "exchanges", "ordinary", "lossy", "records", "decode", "mongo", "mqtt", "mqtt_lossy", "tls", "archive", "live"
+    "exchanges",
+    "ordinary",
+    "lossy",
+    "records",
+    "decode",
+    "mongo",
+    "mqtt",
+    "mqtt_lossy",
+    "tls",
+    "archive",
+    "live",
+    "start",
+    "irregular",
 ]
 
 
@@ -38,6 +50,7 @@ class Profile(NamedTuple):
 
     wanted: than the baseline takes; analysed: the same of `analyse`; 0 where nobody asks.
     two: how many times faster two processes should be than one, for the table and for `analyse`; 0 where nobody asks.
+    report_memory: the memory of `analyse` is measured at all sizes, too.
     """
 
     name: str
@@ -48,16 +61,20 @@ class Profile(NamedTuple):
     wanted: float = 0
     analysed: float = 0
     two: tuple[float, float] = (0, 0)
+    report_memory: bool = False
 
 
 _ALL = (
+    Profile("start", "start", "", Scale(Size()), Scale(Size())),
     Profile(
         "small", "exchanges", "small",
         Scale(Size(1_000_000), Size(250_000)), Scale(Size(40_000), Size(5_000)), 10, analysed=4,
-        two=(1.8, 1.7),
+        two=(1.8, 1.7), report_memory=True,
     ),
     Profile(
-        "ordinary", "ordinary", "ordinary", Scale(Size(1_000_000)), Scale(Size(40_000)), 10, analysed=6, two=(1.8, 1.7)
+        "ordinary", "ordinary", "ordinary",
+        Scale(Size(1_000_000), Size(250_000)), Scale(Size(40_000), Size(5_000)), 10, analysed=6,
+        two=(1.8, 1.7), report_memory=True,
     ),
     Profile(
         "bulk", "exchanges", "bulk",
@@ -67,6 +84,7 @@ _ALL = (
     Profile(
         "flows", "exchanges", "flows",
         Scale(Size(flows=50_000), Size(flows=6_250)), Scale(Size(flows=1_000), Size(flows=250)), 10, two=(1.8, 0),
+        report_memory=True,
     ),
     Profile("tunnelled", "exchanges", "tunnelled", Scale(Size(400_000)), Scale(Size(15_000)), 3),
     Profile("lossy", "lossy", "lossy", Scale(Size(400_000)), Scale(Size(15_000)), 5, two=(1.8, 0)),
@@ -77,6 +95,7 @@ _ALL = (
     Profile("mqtt", "mqtt", "", Scale(Size(1_000_000)), Scale(Size(20_000)), 10, two=(1.8, 0)),
     Profile("mqtt_lossy", "mqtt_lossy", "", Scale(Size(400_000)), Scale(Size(20_000)), 5),
     Profile("tls", "tls", "bulk", Scale(Size(0, 200_000_000)), Scale(Size(0, 5_000_000)), 3, two=(1.8, 0)),
+    Profile("irregular", "irregular", "", Scale(Size(600_000)), Scale(Size(5_000))),
     Profile("archive", "archive", "", Scale(Size(0, 5_200_000_000)), Scale(Size(0, 12_000_000))),
     Profile("decode", "decode", "", Scale(Size()), Scale(Size())),
     Profile("live", "live", "small", Scale(Size()), Scale(Size())),

@@ -35,7 +35,7 @@ RECORD_KEY = "kafka.message_key"
 MQTT_FIELDS = ("mqtt.msgtype", "mqtt.msgid", "mqtt.topic")
 MONGO_FIELDS = ("mongo.opcode", "mongo.request_id", "mongo.response_to")
 # `-c` puts the working directory first: what is measured is this tree, whatever is installed.
-WIREWITNESS = (sys.executable, "-c", "from app.cli.main import main; main()")
+WIREWITNESS = (sys.executable, "-c", "from app.start import main; main()")
 
 
 class Found(NamedTuple):
@@ -103,9 +103,9 @@ def tshark_tls(capture: Path, output: Path, fields: Sequence[str], keylog: Path)
     return Program("tshark", command, output, True, partial(count_tshark, fields=fields))
 
 
-def analyse(capture: Path, output: Path) -> Program:
+def analyse(capture: Path, output: Path, *options: str) -> Program:
     """wirewitness with all tables, context, rules and the report for programs."""
-    command = [*WIREWITNESS, "analyse", str(capture), "--format", "json", "--output", str(output)]
+    command = [*WIREWITNESS, "analyse", str(capture), "--format", "json", "--output", str(output), *options]
     return Program("wirewitness analyse", command, output, False, count_analysed)
 
 
@@ -217,6 +217,11 @@ def count_wirewitness(output: Path) -> Found:
     table = pq.read_table(output, columns=["request_packet", "response_packet"])
     rows = table.num_rows
     return Found(rows - table["request_packet"].null_count, rows - table["response_packet"].null_count)
+
+
+def count_rows(output: Path) -> tuple[int, ...]:
+    """Rows of a table."""
+    return (pq.read_metadata(output).num_rows,)
 
 
 def count_complete(output: Path) -> Found:

@@ -1,16 +1,18 @@
 """Speed and memory beside tshark, over captures that replay lab bytes.
 
-    python -m tests.bench.run            under 40 minutes on a quiet machine with two cores, 12 GB of disk
-    python -m tests.bench.run --quick    a smoke run of a minute; its figures say little
+    python -m tests.bench.run            about two hours on a quiet machine with two cores, 12 GB of disk
+    python -m tests.bench.run --quick    a smoke run of some minutes; its figures say little
     python -m tests.bench.run --profile flows --profile decode
 
-Most profiles (see profiles.py): runs of both programs in turn over the same capture from a warm cache, output to a file
-each; `analyse` in turn with them where a profile has one capture. Then one run each at 1, 2, 4 and 8 times a base size
-for the peak memory. Both must see every message that the generator wrote, or the profile has no figures; `lossy`
-says what it counts. `tls` has Kafka inside TLS 1.3 and the key log, `ordinary` three protocols and one incident. Each
-is read by two processes as well. `decode` compares our decoders with kio's native ones, `records` the records of each
-codec, `mqtt` counts messages. `archive` runs once: the offline command with two processes, then archives on one and on
-two cores, over 5 GB (12 GB of disk). `live` sends packets to a loopback at rising rates (see live.py).
+Most profiles (see profiles.py): five runs of both programs in turn over the same capture from a warm cache, output to a
+file each; `analyse` in turn with them where a profile has one capture. Then one run each at 1, 2, 4 and 8 times a base
+size for the peak memory, of `analyse` too where that is asked. Both must see every message that the generator wrote, or
+the profile has no figures; `lossy` says what it counts. `tls` has Kafka inside TLS 1.3 and the key log, `ordinary`
+three protocols and one incident. Each is read by two processes as well. `start` runs commands that have next to nothing
+to do, `irregular` captures that are made so that lock-step is tried in vain, with it and without. `decode` compares our
+decoders with kio's native ones, `records` the records of each codec, `mqtt` counts messages. `archive` runs once: the
+offline command with two processes, then archives on one and on two cores, over 5 GB (12 GB of disk). `live` sends
+packets to a loopback at rising rates (see live.py).
 Standard output gets Markdown; bench-out/result.json everything. Exit status 1 when the counts differ; a missed aim is
 shown, not hidden, and does not change the exit status. What cannot be measured is skipped with the reason.
 """
@@ -28,16 +30,20 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.archives import MessagesMissing, measure_archives
-from tests.bench.compare import Bench, CountsDiffer
+from tests.bench.checks import CountsDiffer
+from tests.bench.compare import Bench
 from tests.bench.decode import costs
+from tests.bench.hostile import hostile_costs
 from tests.bench.live import delays_s, live_rates
 from tests.bench.profiles import PROFILES, Profile
 from tests.bench.programs import has_option, has_table, tshark_version
-from tests.bench.report import Results, markdown
+from tests.bench.report import markdown
+from tests.bench.results import Results
+from tests.bench.starts import start_costs
 
 OUT = Path(__file__).resolve().parents[2] / "bench-out"
 MEMORY_TIMES = (1, 2, 4, 8)
-FULL_RUNS, QUICK_RUNS = 3, 1
+FULL_RUNS, QUICK_RUNS = 5, 1
 DECODE_FULL, DECODE_QUICK = (7, 0.02), (3, 0.001)
 
 
@@ -49,7 +55,11 @@ def measure_profile(bench: Bench, profile: Profile, results: Results, args: argp
     if reason:
         results.skipped.append(f"{profile.name}: {reason}")
         return
-    if profile.kind == "decode":
+    if profile.kind == "start":
+        results.starts += start_costs(args.out, runs)
+    elif profile.kind == "irregular" and scale.timing:
+        results.irregulars += hostile_costs(args.out, scale.timing.packets, runs)
+    elif profile.kind == "decode":
         results.costs += costs(*(DECODE_QUICK if args.quick else DECODE_FULL))
     elif profile.kind == "archive" and scale.timing:
         results.archives += measure_archives(args.out, scale.timing.size_bytes)
@@ -62,7 +72,7 @@ def measure_profile(bench: Bench, profile: Profile, results: Results, args: argp
     elif scale.timing:
         measures = {
             "exchanges": bench.exchanges, "lossy": bench.lossy, "mongo": bench.mongo,
-            "mqtt": bench.mqtt, "mqtt_lossy": bench.mqtt_lossy, "ordinary": bench.ordinary, "tls": bench.tls,
+            "mqtt": bench.mqtt, "mqtt_lossy": bench.mqtt_lossy, "ordinary": bench.exchanges, "tls": bench.tls,
         }  # fmt: skip
         measure = measures[profile.kind]
         results.timings.append(measure(profile, scale.timing, runs))
