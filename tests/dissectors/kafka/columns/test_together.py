@@ -7,7 +7,7 @@ import struct
 from functools import cache
 from itertools import count
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -25,6 +25,7 @@ from dissectors.kafka.rows.fields import KAFKA_ROWS
 from dissectors.kafka.schema import definitions as schema
 from dissectors.kafka.schema.api_keys import API_KEYS
 from dissectors.kafka.schema.definitions import Field
+from tests.dissectors.kafka.columns.talks import Said, frames_of
 from tests.support import kafka_encode
 from tests.support.left_frames import feed_in_batches, resting, settle_together
 from tests.support.record_batches import Sent, batch, message_set
@@ -56,13 +57,6 @@ APIS = [
 # Few sessions, mostly continued, so that answers are about partitions that earlier Fetches named.
 SESSIONS = {"session_id": (0, 5, 5, 5, 6), "session_epoch": (-1, 0, 1, 2, 3, 4)}
 ODD = [(18, 3), (17, 1), (97, 0), (8, 400)]
-
-
-class Said(NamedTuple):
-    """One frame: who said it, and its bytes behind the size."""
-
-    direction: int
-    content: bytes
 
 
 def _flexible(key: int, version: int) -> bool:
@@ -140,20 +134,6 @@ def _spoilt(content: bytes, share: float, random: Random) -> bytes:
         return content
     at = random.randrange(len(content))
     return random.choice((content[:at], content[:at] + b"\xff" + content[at + 1 :], content + b"\1", content[:6]))
-
-
-def frames_of(said: list[Said], begins: bool, cut: bool) -> list[Frame]:
-    """The frames as they are fed, each in a packet of its own; the last one may be cut."""
-    offsets = [0 if begins else 1000] * 2
-    found = []
-    for number, (direction, content) in enumerate(said, 1):
-        data = struct.pack(">i", len(content)) + content
-        complete = not (cut and number == len(said))
-        end = 2 + len(data) if complete else 2 + len(data) // 2
-        place = (offsets[direction], number, number, number * 10**9)
-        found.append(Frame(number, direction, b"##" + data + b"##", 2, end, *place, complete))
-        offsets[direction] += len(data)
-    return found
 
 
 def rows_of(
