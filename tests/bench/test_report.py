@@ -116,6 +116,11 @@ def by_two(table: float, report: float) -> Timing:
             id="live, the latest finding",
         ),
         pytest.param(
+            Results(lives=[rate("wirewitness", 80_000, 80_000)]),
+            "- live: no finding came in time, aim 2 s: MISSED",
+            id="live, no finding",
+        ),
+        pytest.param(
             Results(costs=[Cost("Fetch", 4, "request", 9, 100, 100), Cost("Fetch", 5, "request", 9, 400, 100)]),
             "- decode Fetch: median 2.50 x kio's time, worst 4.00 x (v5 request), aim 3 x: MISSED",
             id="decode cost",

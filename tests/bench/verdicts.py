@@ -112,10 +112,10 @@ def _of_live(lives: Sequence[LiveRate], delays_s: Sequence[float]) -> Iterator[s
             f"- live: {most:,.0f} packets/s without loss, at most {LATE_S:g} s late, aim {LIVE_PACKETS_PER_S:,}: "
             f"{_met(most >= REACHED * LIVE_PACKETS_PER_S)}"
         )
-    if delays_s:
-        worst = max(delays_s)
-        met = _met(worst <= LIVE_DELAY_S)
-        yield f"- live: findings at most {worst:.1f} s after their packet, aim {LIVE_DELAY_S:g} s: {met}"
+    if lives or delays_s:
+        worst = max(delays_s, default=0)
+        told = f"findings at most {worst:.1f} s after their packet" if delays_s else "no finding came in time"
+        yield f"- live: {told}, aim {LIVE_DELAY_S:g} s: {_met(bool(delays_s) and worst <= LIVE_DELAY_S)}"
 
 
 def _ratio(what: str, ratio: float, baseline: str, wanted: float) -> str:
