@@ -1,0 +1,60 @@
+"""Messages that are read in lock-step wherever they can be, or nowhere: tests compare both.
+
+In: from how many on they are read together. Out: how many were, by protocol.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from analyser.flows import whole
+from dissectors.core import trying
+from dissectors.core.trying import Rests, Worth, try_together
+from dissectors.kafka import conversation as kafka_conversation
+from dissectors.kafka.columns import groups
+from dissectors.mongo import conversation as mongo_conversation
+from dissectors.mongo.columns import counting, reading
+from dissectors.mqtt import conversation as mqtt_conversation
+from dissectors.mqtt.columns import together as mqtt_together
+
+NEVER = 1 << 62
+_CONVERSATIONS = (kafka_conversation, mqtt_conversation, mongo_conversation)
+# From how many on: frames in all, of a connection, of one kind.
+_LEAST = [
+    *((module, "LEAST_FRAMES") for module in _CONVERSATIONS),
+    *((module, "MANY_FRAMES") for module in _CONVERSATIONS),
+    (groups, "LEAST"),
+    (mqtt_together, "LEAST"),
+    (reading, "LEAST"),
+    (counting, "FEW"),
+]
+# What was tried in vain is tried again at once.
+_RESTS = [(trying, "_FIRST_REST"), (trying, "_LONGEST_REST")]
+
+
+@contextmanager
+def lock_step(least: int) -> Iterator[Counter[str]]:
+    """From so many messages on: 1 for wherever it is possible, NEVER for nowhere."""
+    read: Counter[str] = Counter()
+
+    def counted(
+        many: Iterable[tuple[Any, Any]], read_them: Callable[[Any], Sequence[Any]], rests: Rests, worth: Worth
+    ) -> None:
+        tried = list(many)
+        try_together(tried, read_them, rests, worth)
+        read[worth.protocol] += sum(left.prepared.taken for _, left in tried if left.prepared is not None)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in _LEAST:
+            patch.setattr(module, name, least)
+        for module, name in _RESTS:
+            patch.setattr(module, name, 0)
+        patch.setattr(whole, "LEAST", NEVER)  # connections that are taken whole are read together, too
+        for module in _CONVERSATIONS:
+            patch.setattr(module, "try_together", counted)
+        yield read
