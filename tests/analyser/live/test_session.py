@@ -18,10 +18,13 @@ from analyser.live.known import News
 from analyser.live.rolling import Kept
 from analyser.live.session import ENDED, Session, finding_rows
 from analyser.options import ReadOptions
+from analyser.registry.tables import TABLES as TABLES_OF_ALL
 from analyser.tables.analysis import Analysis
 from app.cli.live_screen import committed, screen, share_rows
 from reports.questions.groups import groups
 from tests.conftest import SAMPLES
+from tests.support.lock_step import NEVER, lock_step
+from tests.support.whole import differences, whole_of
 
 TABLES = ("captures", "flows", "messages", "exchanges", "expert_infos", "findings")
 
@@ -98,6 +101,22 @@ def test_a_session_ends_with_what_reading_gives(name: str) -> None:
         row["cluster_id"] = None  # a stream cannot know it at once
     assert sorted(map(repr, listener.exchanges)) == sorted(map(repr, told))
     assert listener.lines == [ENDED]
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"),
+    [("kafka_fenced_commit", "kafka"), ("mqtt_qos2_stuck", "mqtt"), ("mongo_healthy", "mongo")],
+)
+def test_a_session_in_lock_step_ends_with_what_reading_one_by_one_gives(name: str, protocol: str) -> None:
+    """Live batches are small: without these thresholds nothing of them would be read together."""
+    path = SAMPLES / f"{name}.pcapng"
+    with lock_step(1) as read:
+        session, _, analysis = watch(path, tables=tuple(TABLES_OF_ALL), parts=3)
+    with analysis, lock_step(NEVER), analyser.read(path) as alone:
+        assert differences(whole_of(analysis, str(path)), whole_of(alone, str(path))) == []
+        told = {finding["finding_id"] for finding in finding_rows(alone)}
+    assert {finding["finding_id"] for finding in session.findings.rows()} == told
+    assert read[protocol] > 10
 
 
 def test_findings_come_while_packets_come_and_only_once() -> None:

@@ -9,6 +9,7 @@ import pytest
 import analyser
 from tests.conftest import SAMPLES
 from tests.support.by_shares import read_by_shares
+from tests.support.lock_step import NEVER, lock_step
 from tests.support.shares import long_cases
 from tests.support.whole import differences, whole_of
 
@@ -25,6 +26,19 @@ def compare(name: str, folder: Path, **cut: int) -> list[str]:
 @pytest.mark.parametrize("name", QUICK)
 def test_shares_of_byte_ranges_give_the_same_tables(name: str, tmp_path: Path) -> None:
     assert compare(name, tmp_path, shares=5, range_bytes=10_000, block_bytes=4096) == []
+
+
+@pytest.mark.parametrize("name", ["kafka_fenced_commit", "mongo_healthy", "mqtt_qos2_stuck"])
+def test_shares_in_lock_step_give_the_tables_of_one_by_one(name: str, tmp_path: Path) -> None:
+    """Streams are cut by ranges and by blocks, and read together wherever that is possible."""
+    path = SAMPLES / f"{name}.pcapng"
+    cut = {"shares": 2, "range_bytes": 40_000, "block_bytes": 16_384}
+    with lock_step(1) as read, read_by_shares([path], tmp_path, **cut) as shared:
+        together = whole_of(shared, str(path))
+    with lock_step(NEVER) as none, analyser.read(path) as offline:
+        assert differences(whole_of(offline, str(path)), together) == []
+        assert sum(read.values()) > offline.arrow("messages").num_rows // 10
+    assert not sum(none.values())
 
 
 @pytest.mark.lab
