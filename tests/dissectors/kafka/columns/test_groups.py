@@ -63,7 +63,6 @@ def rows_of(topics: Sequence[int], sizes: Sequence[int], *, later: bool) -> dict
         pytest.param([10] * 200, 600, {200: -1, 100: -1, 50: 50}, id="halves of halves"),
         pytest.param([10] * 48, 479, {48: -1, 24: 24}, id="the least that are split"),
         pytest.param([10] * 47, 469, {47: -1}, id="too few to be split"),
-        pytest.param([10] * 400, 9, {400: -1, 200: -1, 100: -1, 50: -1, 25: -1}, id="given up once it is in vain"),
     ],
 )
 def test_too_many_elements(
@@ -79,13 +78,22 @@ def test_too_many_elements(
     assert len(alone["exchanges"]) == 1 + len(topics)
 
 
-def test_only_what_holds_too_many_is_read_one_by_one(
-    tried: list[tuple[int, int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(groups, "MAX_ELEMENTS", 1000)
-    topics = [1] * 100 + [100] * 60
+@pytest.mark.parametrize(
+    ("topics", "most", "parts"),
+    [
+        pytest.param(
+            [1] * 100 + [100] * 60, 1000, [(160, -1), (80, 80), (80, -1), (40, -1), (40, -1)], id="some hold too many"
+        ),
+        pytest.param([10] * 400, 9, [(400, -1), (200, -1), (100, -1), (50, -1), (25, -1)], id="the rest is given up"),
+    ],
+)
+def test_what_holds_too_many_is_read_one_by_one(
+    topics: list[int], most: int, parts: list[tuple[int, int]], tried: list[tuple[int, int, int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(groups, "MAX_ELEMENTS", most)
     together, alone = (rows_of(topics, [], later=later) for later in (True, False))
-    assert tried == [(OFFSET_COMMIT, *part) for part in ((160, -1), (80, 80), (80, -1), (40, -1), (40, -1))]
+    assert tried == [(OFFSET_COMMIT, *part) for part in parts]
     assert together == alone
 
 
