@@ -23,7 +23,7 @@ from analyser.archive.decode.decode_stage import (
     result_of,
 )
 from analyser.archive.decode.fetching import ObjectLost
-from analyser.archive.decode.packets import RangeJob
+from analyser.archive.decode.packets import DDL, RangeJob, for_tasks, read_tasks
 from analyser.archive.decode.range_run import ranges_of
 from analyser.archive.intake.brought import head_stats
 from analyser.archive.intake.options import ArchiveOptions
@@ -137,22 +137,19 @@ def _told(folders: dict[int, Left], results: Iterable[ShareFolder]) -> Decoded:
 def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, Left]:
     from pyspark.sql.functions import col
 
-    from analyser.archive.decode.source import FORMAT, JOBS
-
     options, with_broker_share = run.options, bool(run.plan.broker_files()) or run.plan.had_broker_files
-    jobs = [
+    tasks = for_tasks(
         RangeJob(file.number, file.source, part, options.shares, options.inline, with_broker_share)
         for file in run.plan.files
         for part in ranges[file.source.name]
-    ]
-    jobs_path, job_path = run.work / "ranges.pickle", run.work / "decode.pickle"
-    jobs_seal = put_value(jobs_path, jobs)
+    )
     paths = {file.number: file.path for file in run.plan.files}
     secrets = _with_secrets(run.plan)
     brokers = BrokerShare(options.shares, run.plan.broker_files(), goes_on=run.plan.had_broker_files)
     job = DecodeJob(run.work, paths, run.tables, _sendable(options.read), run.previous, secrets, brokers)
-    seal = put_value(job_path, job)
-    packets = run.spark.read.format(FORMAT).option(JOBS, jobs_seal).load()
+    seal = put_value(run.work / "decode.pickle", job)
+    numbers = run.spark.range(0, len(tasks), 1, len(tasks))
+    packets = numbers.mapInArrow(partial(read_tasks, tasks), DDL)
     shares: DataFrame = packets.repartitionById(options.shares + with_broker_share, col("share"))
     rows = shares.sortWithinPartitions("share", "file", "range", "number")
     with seen_as(run.spark, STAGE):

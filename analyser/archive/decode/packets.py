@@ -8,7 +8,7 @@ has and how far the capture's clock came, although most packets go elsewhere.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,6 +34,8 @@ SCHEMA = pa.schema(
 DDL = "share int, file int, range int, number int, head binary, payload binary, start long, span int"
 NOTE = -1
 _BATCH_BYTES, _BATCH_ROWS = 3 << 20, 64
+# Small files are read together by one task.
+_TASK_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,33 @@ class RangeResult(NamedTuple):
     range: int
     told: RangeStats
     error: str = ""
+
+
+def for_tasks(jobs: Iterable[RangeJob]) -> list[list[RangeJob]]:
+    """What each task reads, in their order."""
+    found: list[list[RangeJob]] = []
+    size = 0
+    for job in jobs:
+        more = job.part.end - job.part.start
+        if not found or size + more > _TASK_BYTES:
+            found.append([])
+            size = 0
+        found[-1].append(job)
+        size += more
+    return found
+
+
+def read_tasks(tasks: Sequence[Sequence[RangeJob]], numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The chunks of those tasks whose numbers are given."""
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            yield from chunks_of(tasks[number])
+
+
+def chunks_of(jobs: Iterable[RangeJob]) -> Iterator[pa.RecordBatch]:
+    """The chunks of ranges as Arrow."""
+    for job in jobs:
+        yield from as_batches(range_chunks(job))
 
 
 def range_chunks(job: RangeJob, limits: CaptureLimits | None = None) -> Iterator[Chunk]:

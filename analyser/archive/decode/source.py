@@ -34,8 +34,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from analyser.archive.dataset.handed import value_of
-from analyser.archive.decode.packets import DDL, RangeJob, as_batches, range_chunks
+from analyser.archive.decode.packets import DDL, RangeJob, chunks_of, for_tasks
 from analyser.archive.decode.stream import stream_of
 from analyser.archive.decode.table_reader import PACKETS, SourceOptions, TableReader, paths_in, sources_of
 from analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
@@ -43,15 +42,12 @@ from analyser.capture import CaptureError
 from analyser.registry.tables import arrow_schema
 
 FORMAT = "wirewitness"
-JOBS = "jobs"
-# Small files are read together by one task.
-_TASK_BYTES = 64 << 20
 
 
 class Ranges(InputPartition):
     """Ranges that one task reads."""
 
-    def __init__(self, jobs: tuple[RangeJob, ...]) -> None:
+    def __init__(self, jobs: Sequence[RangeJob]) -> None:
         super().__init__(0)
         self.jobs = jobs
 
@@ -65,14 +61,10 @@ class WirewitnessSource(DataSource):
 
     def schema(self) -> Any:
         """That of the table."""
-        if JOBS in self.options:
-            return DDL
         table = SourceOptions.of(self.options).table
         return DDL if table == PACKETS else from_arrow_schema(arrow_schema(table))
 
     def reader(self, schema: Any) -> DataSourceReader:
-        if JOBS in self.options:
-            return PacketReader(value_of(self.options[JOBS]))
         asked = SourceOptions.of(self.options)
         return (
             PacketReader(_jobs(asked))
@@ -94,13 +86,12 @@ class PacketReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges of small files together."""
-        return [Ranges(tuple(group)) for group in _groups(self._jobs)]
+        return [Ranges(group) for group in for_tasks(self._jobs)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The chunks of one partition."""
         assert isinstance(partition, Ranges)
-        for job in partition.jobs:
-            yield from as_batches(range_chunks(job))
+        yield from chunks_of(partition.jobs)
 
 
 def register(spark: SparkSession) -> None:
@@ -116,17 +107,3 @@ def _jobs(asked: SourceOptions) -> list[RangeJob]:
         size = (source.path or Path(source.name)).stat().st_size
         jobs += [RangeJob(number, source, part, asked.shares) for part in find_ranges(source, size, RANGE_BYTES)]
     return jobs
-
-
-def _groups(jobs: Sequence[RangeJob]) -> Iterator[list[RangeJob]]:
-    group: list[RangeJob] = []
-    size = 0
-    for job in jobs:
-        more = job.part.end - job.part.start
-        if group and size + more > _TASK_BYTES:
-            yield group
-            group, size = [], 0
-        group.append(job)
-        size += more
-    if group:
-        yield group

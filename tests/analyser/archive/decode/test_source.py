@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from analyser.archive.decode.table_reader import SourceOptions, local_tables
 from analyser.capture import CaptureError, EndpointTable
 from analyser.options import ReadOptions
 from analyser.registry.tables import TABLES, arrow_schema
+from analyser.storage.handing import put_sealed
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from tests.support.request_log import write_sample_log
@@ -121,6 +123,33 @@ def test_paths_that_begin_with_a_bracket(
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
     assert list(SourceOptions.of({"table": "flows", "path": path}).paths) == names
+
+
+class Opened:
+    """Whoever loads it leaves a file."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.mark,)
+
+
+@pytest.mark.parametrize("table", ["captures", "packets"])
+def test_no_option_names_a_file_to_load_objects_from(spark: SparkSession, tmp_path: Path, table: str) -> None:
+    """Whoever may read a capture with SQL is not one who may run code."""
+    mark, left = tmp_path / "mark", tmp_path / "ranges.pickle"
+    hostile = pickle.dumps([Opened(mark)])
+    seal = put_sealed(left, hostile)
+    assert load(spark, SAMPLE, table, jobs=seal).count() > 0
+    told = f"table '{table}', path '{SAMPLE}', jobs '{seal}', taken '{left}'"
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW hostile USING {FORMAT} OPTIONS ({told})")
+    assert spark.sql("SELECT * FROM hostile").count() > 0
+    with pytest.raises(Exception, match="no table ''"):
+        spark.read.format(FORMAT).options(jobs=seal).load().count()
+    assert not mark.exists()
+    pickle.loads(hostile)
+    assert mark.exists()
 
 
 def test_packets_are_chunks(spark: SparkSession) -> None:
