@@ -10,6 +10,7 @@ from analyser.storage.address import Address
 from analyser.storage.faults import CHANGED, ObjectChanged, os_error
 from analyser.storage.state import ObjectState
 from analyser.storage.stores import library, store_of
+from analyser.strange_files import check_size
 
 
 def state_at(address: Address) -> ObjectState | None:
@@ -39,10 +40,12 @@ def read(address: Address, state: ObjectState, start: int, end: int) -> memoryvi
         raise os_error(error, str(address), address.scheme) from None
 
 
-def whole(address: Address) -> bytes:
+def whole(address: Address, most: int | None = None) -> bytes:
     """See `Store`."""
     try:
-        return bytes(library().get(store_of(address), address.key).bytes())
+        got = library().get(store_of(address), address.key)
+        check_size(got.meta["size"], most, address)
+        return bytes(got.bytes())
     except FileNotFoundError:
         raise FileNotFoundError(errno.ENOENT, "no such object", str(address)) from None
     except OSError:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from analyser.storage.address import Address, address_of, local_path
 from analyser.storage.files import FilePath
 from analyser.storage.objects import ObjectPath, bytes_of, object_at
-from analyser.strange_files import text_of
+from analyser.strange_files import bytes_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,11 @@ def file_in(path: FolderPath) -> FilePath:
     return path.file() if isinstance(path, StorePath) else path
 
 
+def bytes_at(path: FolderPath, most: int | None = None) -> bytes:
+    """What a file holds. OSError, for one of more than `most` bytes, too."""
+    return bytes_of(path.address, most) if isinstance(path, StorePath) else bytes_in(path, most)
+
+
 def text_at(path: FolderPath) -> str:
     """The text of a file, UTF-8. OSError; UnicodeDecodeError."""
-    return bytes_of(path.address).decode() if isinstance(path, StorePath) else text_of(path)
+    return bytes_at(path).decode()

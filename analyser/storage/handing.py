@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 
 from analyser.own_files import TemporaryFolder
-from analyser.storage.folders import FolderPath, StorePath, folder_at
-from analyser.storage.objects import ObjectPath, bytes_of, objects_below
+from analyser.storage.folders import FolderPath, StorePath, bytes_at, folder_at
+from analyser.storage.objects import ObjectPath, objects_below
 from analyser.storage.writing import copy_objects, move_objects, put_data, put_files, remove_objects
 
 _AT_A_TIME = 16
@@ -124,11 +124,6 @@ def sealed(seal: str) -> bytes:
     if sha256(data).hexdigest() != digest:
         raise OSError(errno.EIO, "it is not what was written there", path)
     return data
-
-
-def bytes_at(path: FolderPath) -> bytes:
-    """What a file holds. OSError."""
-    return bytes_of(path.address) if isinstance(path, StorePath) else path.read_bytes()
 
 
 def is_there(path: FolderPath) -> bool:

@@ -18,6 +18,7 @@ from analyser.storage.faults import CHANGED, ObjectChanged
 from analyser.storage.hdfs_faults import os_error
 from analyser.storage.state import ObjectState
 from analyser.storage.stores import HDFS_SETTINGS, NoStorage
+from analyser.strange_files import check_size
 
 if TYPE_CHECKING:
     from hdfs_native import Client
@@ -55,11 +56,12 @@ def read(address: Address, state: ObjectState, start: int, end: int) -> memoryvi
         raise os_error(error, str(address)) from None
 
 
-def whole(address: Address) -> bytes:
+def whole(address: Address, most: int | None = None) -> bytes:
     """See `Store`."""
     state = state_at(address)
     if state is None:
         raise FileNotFoundError(errno.ENOENT, "no such object", str(address))
+    check_size(state.st_size, most, address)
     return bytes(read(address, state, 0, state.st_size)) if state.st_size else b""
 
 

@@ -76,9 +76,10 @@ def object_at(address: Address) -> ObjectPath | None:
     return None if state is None else ObjectPath(address, state)
 
 
-def bytes_of(address: Address) -> bytes:
-    """All that the object holds which has this address now. FileNotFoundError; OSError."""
-    return _store(address).whole(address)
+def bytes_of(address: Address, most: int | None = None) -> bytes:
+    """All that the object holds which has this address now. FileNotFoundError; OSError, for one of more than `most`
+    bytes, too."""
+    return _store(address).whole(address, most)
 
 
 def objects_below(address: Address, denied: Callable[[Address], None] = lambda _: None) -> Iterator[ObjectPath]:

@@ -33,8 +33,9 @@ class Store(Protocol):
     def read(self, address: Address, state: ObjectState, start: int, end: int) -> memoryview:
         """Bytes of the object that has this state; ObjectChanged where it is another one."""
 
-    def whole(self, address: Address) -> bytes:
-        """All bytes of the object that is there, by as few requests as can be. FileNotFoundError where none is."""
+    def whole(self, address: Address, most: int | None = None) -> bytes:
+        """All bytes of the object that is there, by as few requests as can be. FileNotFoundError where none is; OSError
+        where there are more than `most`."""
 
     def below(self, address: Address, denied: Callable[[Address], None]) -> Iterator[tuple[Address, ObjectState]]:
         """The objects whose keys begin with the address's and a slash. denied: is told of folders that nobody may look

@@ -69,6 +69,24 @@ def state_values(change: Callable[[str], str]) -> Callable[[Path], None]:
     return changed
 
 
+def packed(place: Path) -> None:
+    """Zeros: a gigabyte of them in each file of some kilobytes."""
+    for path in files(place, "state.arrow"):
+        table = feather.read_table(path)
+        rows = pa.table([pa.array([None], pa.string()), pa.array([bytes(1 << 30)], pa.binary())], schema=table.schema)
+        feather.write_feather(rows, str(path), compression="zstd")
+
+
+def unmarked(name: str) -> Callable[[Path], None]:
+    """As earlier versions left it."""
+
+    def changed(place: Path) -> None:
+        for path in files(place, name):
+            feather.write_feather(feather.read_table(path).replace_schema_metadata(None), str(path))
+
+    return changed
+
+
 def other_columns(name: str) -> Callable[[Path], None]:
     def changed(place: Path) -> None:
         for path in files(place, name):
@@ -140,6 +158,9 @@ HOSTILE = {
     "flows without a key": nobodys_rows("flows.arrow"),
     "what brokers told, as other columns": other_columns("told-kafka_brokers.arrow"),
     "what brokers told, as text": same_names("told-kafka_brokers.arrow"),
+    "a gigabyte of zeros": packed,
+    "flows of an earlier version": unmarked("flows.arrow"),
+    "the manifest of an earlier version's state": settings(state_format=6),
     "no Arrow": bytes_of("flows.arrow", b"ARROW1\0\0" + b"\xff" * 4000 + b"ARROW1"),
     "no state": gone,
     "a million shares": settings(shares=1_000_000),
@@ -188,4 +209,4 @@ def test_a_pipe_in_place_of_a_part_is_not_waited_for(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="is no file"):
         check_files(tmp_path, None, ["part-1.parquet"])
     with pytest.raises(DatasetError, match="is no file"):
-        kept_table(tmp_path / "part-1.parquet")
+        kept_table(tmp_path / "part-1.parquet", pa.schema([]))

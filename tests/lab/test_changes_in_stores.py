@@ -15,8 +15,8 @@ from analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, write
 from analyser.archive.dataset.place import DatasetError, is_dataset
 from analyser.archive.derive.context import run_context
 from analyser.registry.tables import TABLES
-from analyser.storage.folders import folder_at
-from analyser.storage.handing import bytes_at, files_below
+from analyser.storage.folders import bytes_at, folder_at
+from analyser.storage.handing import files_below
 from tests.conftest import ROOT
 from tests.lab.store_kinds import Store, files_of, on_stores
 from tests.support.archived import parts_of

@@ -12,8 +12,8 @@ import pytest
 
 from analyser.storage.address import address_of
 from analyser.storage.faults import NameTaken
-from analyser.storage.folders import StorePath
-from analyser.storage.handing import bytes_at, copy_folder, files_below, move_files, put_bytes, remove_below
+from analyser.storage.folders import StorePath, bytes_at
+from analyser.storage.handing import copy_folder, files_below, move_files, put_bytes, remove_below
 from analyser.storage.writing import names_below, put_files, put_text, remove_objects
 from tests.lab.hdfs_server import HdfsServer
 from tests.lab.in_hdfs import client

@@ -12,11 +12,13 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from analyser.archive.dataset.bounds import MANIFEST as BOUND
+from analyser.archive.dataset.bounds import json_at, within
 from analyser.archive.dataset.part import is_inside
 from analyser.archive.dataset.place import MANIFEST, REBUILD, DatasetError
 from analyser.capture.sources import InputKind
 from analyser.registry.tables import ALL_TABLES, SCHEMA_VERSION
-from analyser.storage.folders import FolderPath, text_at
+from analyser.storage.folders import FolderPath
 
 FORMAT = "wirewitness dataset"
 # How tables lie in the dataset; other numbers, and none, are those of other versions.
@@ -87,7 +89,7 @@ class Manifest:
         return self.tables[table].rows if table in self.tables else 0
 
     def text(self) -> str:
-        """The manifest as JSON."""
+        """The manifest as JSON. DatasetError where it would be too much to be read again."""
         pinned = ({name: one._asdict() for name, one in sorted(some.items())} for some in (self.tables, self.hidden))
         tables, hidden = pinned
         document = {
@@ -102,7 +104,12 @@ class Manifest:
             "state": self.state,
             "remarks": list(self.remarks),
         }
-        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        try:
+            within(text.encode(errors="replace"), BOUND)
+        except ValueError as error:
+            raise DatasetError(f"the manifest would be too large ({error}): begin another dataset.") from error
+        return text
 
 
 def read_manifest(root: FolderPath, *, any_version: bool = False) -> Manifest:
@@ -111,7 +118,7 @@ def read_manifest(root: FolderPath, *, any_version: bool = False) -> Manifest:
     any_version: do not mind the version, for one who is about to replace everything.
     """
     try:
-        document = json.loads(text_at(root / MANIFEST))
+        document = json_at(root / MANIFEST, BOUND)
     except FileNotFoundError:
         raise DatasetError(f"{root} is no dataset: it holds no {MANIFEST}.") from None
     except OSError as error:

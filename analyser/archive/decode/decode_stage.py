@@ -21,13 +21,13 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 from analyser.archive.dataset.handed import value_of
-from analyser.archive.dataset.kept import going_on_from, kept_table
+from analyser.archive.dataset.kept import going_on_from, kept_table, put_kept
 from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.archive.decode.chunks import Chunk
 from analyser.archive.decode.fetching import ObjectLost, with_stretches
 from analyser.archive.decode.packets import NOTE, RangeResult, from_batch
 from analyser.archive.decode.share_decoder import ShareDecoder
-from analyser.archive.decode.state_data import StateError, from_table, to_table
+from analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
 from analyser.archive.intake.brought import head_stats
 from analyser.archive.intake.ranges import RangeStats
 from analyser.capture import CaptureError, CaptureStats, Source
@@ -168,7 +168,7 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk], folder: Pa
         settled = pipeline.decoded().store.hand_over()
         place = decoder.place()
         state = pipeline.suspended(lambda flows: to_table((place, flows)))
-        feather.write_feather(state, str(folder / STATE_FILE), compression="zstd")
+        put_kept(folder / STATE_FILE, state)
         del state
         ended = pa.array(pipeline.decoded().flows.first_packets, pa.int64())
         pipeline.change_store(RawStore(open_in, compression="zstd"))
@@ -222,7 +222,7 @@ def _broker_file(pipeline: Pipeline, source: Source, number: int) -> RangeResult
 
 def _resume(path: FolderPath, pipeline: Pipeline, decoder: ShareDecoder) -> None:
     try:
-        place, suspended = from_table(kept_table(path))
+        place, suspended = from_table(kept_table(path, SCHEMA))
     except (StateError, TypeError, ValueError) as error:
         raise DatasetError(f"{path} is no state of a dataset ({error}): {ANEW}.") from error
     decoder.resume(place)
@@ -248,7 +248,7 @@ def _write_told(
     settled, still_open = rows
     told = _different(table, told, settled)
     if told is not None:
-        feather.write_feather(told, str(folder / told_file(table)), compression="zstd")
+        put_kept(folder / told_file(table), told)
     told = _different(table, told, still_open)
     if told is None:
         return

@@ -21,13 +21,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from analyser.archive.dataset.arrow_sizes import held_bytes
+from analyser.archive.dataset.bounds import STATE_VALUES
 from dissectors.core.carrier import Carrier
 from dissectors.core.fields import Fields
 from dissectors.core.protocol import Dissector
 from dissectors.registry import CARRIERS, dissector_of
 
-SCHEMA = pa.schema([("value", pa.string()), ("bytes", pa.binary())], metadata={"state": "1"})
+SCHEMA = pa.schema([("value", pa.string()), ("bytes", pa.binary())])
 _ROOMS = ("dissectors.", "analyser.flows.", "analyser.decoding.")
 _MODULES = frozenset(
     {
@@ -56,8 +59,11 @@ def to_table(value: Any) -> pa.Table:
 
 def from_table(table: pa.Table) -> Any:
     """The value again. Raises StateError."""
-    if not table.schema.equals(SCHEMA, check_metadata=True) or not table.num_rows:
+    if not table.schema.equals(SCHEMA) or not table.num_rows:
         raise StateError("it has other columns")
+    values = table.column("value")
+    if sum(pc.sum(pc.count_substring(values, one)).as_py() or 0 for one in ",[{") > STATE_VALUES:
+        raise StateError(f"it holds more than {STATE_VALUES:,} values")
     try:
         reader = _Reader(table)
         return reader.value(reader.rows[-1])
@@ -199,6 +205,8 @@ class _Reader:
                 raise StateError("it holds numbers of no known kind")
             return array(told[0], data)
         if kind == "batch":
+            if held_bytes(pa.py_buffer(data)) > len(data):
+                raise StateError("it holds rows that are packed")
             batch = pa.ipc.open_stream(data).read_next_batch()
             batch.validate(full=True)
             return batch

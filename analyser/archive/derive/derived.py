@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 import pyarrow as pa
@@ -61,16 +62,23 @@ def connection_over(change: Sight, scratch: Path, memory: str) -> Iterator[duckd
         yield con
 
 
-def keep_rows(con: duckdb.DuckDBPyConnection, query: str, path: FolderPath, group_rows: int = 122_880) -> None:
+def keep_rows(
+    con: duckdb.DuckDBPyConnection,
+    query: str,
+    path: FolderPath,
+    group_rows: int = 122_880,
+    mark: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Write the rows of a SELECT to a Parquet file, which is there at once: a task may be done twice at a time.
 
-    group_rows: in a row group.
+    group_rows: in a row group. mark: metadata of the file.
     """
+    told = ", ".join(f"{name}: {literal(value)}" for name, value in mark.items())
     ((spills_to,),) = con.execute("SELECT current_setting('temp_directory')").fetchall()
     with NewFile(path, Path(spills_to)) as written:
         con.execute(
             f"COPY ({query}) TO {literal(str(written.resolve()))} (FORMAT parquet, COMPRESSION zstd, "
-            f"ROW_GROUP_SIZE {group_rows})"
+            f"ROW_GROUP_SIZE {group_rows}{f', KV_METADATA {{{told}}}' if told else ''})"
         )
 
 

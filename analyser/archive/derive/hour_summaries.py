@@ -7,14 +7,15 @@ so that a run over months reads what is new and some rows for each hour before.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
 import duckdb
 
+from analyser.archive.dataset.bounds import HOURS
 from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.kept import MARK, check_summary, kept_json, put_kept_json
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.sight import Sight
 from analyser.archive.derive.derived import Hour, among, change_connection, keep_rows, parts_by_hour, together, view_of
@@ -22,7 +23,7 @@ from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import Workers
 from analyser.registry.queries import literal, name_list
 from analyser.storage.folders import FolderPath
-from analyser.storage.handing import bytes_at, files_below, put_bytes
+from analyser.storage.handing import files_below
 
 FOLDER = "hours"
 
@@ -77,9 +78,9 @@ def _summarise(sight: Sight, summary: HourSummary) -> set[Hour]:
             for table in summary.tables:
                 view_of(con, sight, table, chosen)
             con.execute(f"INSERT INTO {summary.name} BY NAME {summary.query}")
-        keep_rows(con, f"FROM {summary.name}", _files(sight.state, summary)[0])
+        keep_rows(con, f"FROM {summary.name}", _files(sight.state, summary)[0], mark=MARK)
     known = {"query": _digest(summary.query), "tables": summary.tables, "parts": now, "anew": [*map(_text, anew)]}
-    put_bytes(_files(sight.state, summary)[1], json.dumps(known).encode())
+    put_kept_json(_files(sight.state, summary)[1], known, HOURS)
     return anew
 
 
@@ -100,9 +101,9 @@ def stamp_again(change: Change) -> None:
     for name in files_below(change.state / FOLDER):
         if name.endswith(".json"):
             told = change.state / FOLDER / name
-            known = json.loads(bytes_at(told))
+            known = kept_json(told, HOURS)
             known["parts"] = _stamps(parts_by_hour(change.parts(), known["tables"]))
-            put_bytes(told, json.dumps(known).encode())
+            put_kept_json(told, known, HOURS)
 
 
 def differing(summary: HourSummary, anew: set[Hour]) -> str:
@@ -117,9 +118,12 @@ def remember(con: duckdb.DuckDBPyConnection, change: Sight, name: str) -> bool:
     False where it kept nothing.
     """
     last = change.previous_state / FOLDER / f"{name}.parquet" if change.previous_state is not None else None
-    source = f"read_parquet({literal(str(last.resolve()))})" if last is not None and last.is_file() else None
+    source = None
+    if last is not None and last.is_file():
+        check_summary(last)
+        source = f"read_parquet({literal(str(last.resolve()))})"
     con.execute(f"CREATE TEMP TABLE {name}_before AS FROM {source or f'(FROM {name} LIMIT 0)'}")
-    keep_rows(con, f"FROM {name}", change.state / FOLDER / f"{name}.parquet")
+    keep_rows(con, f"FROM {name}", change.state / FOLDER / f"{name}.parquet", mark=MARK)
     return source is not None
 
 
@@ -135,8 +139,9 @@ def _last(change: Sight, summary: HourSummary) -> tuple[FolderPath | None, Mappi
     rows, told = _files(change.previous_state, summary)
     if not rows.is_file() or not told.is_file():
         return None, {}
-    known = json.loads(bytes_at(told))
-    parts = known.get("parts") if isinstance(known, dict) and known.get("query") == _digest(summary.query) else None
+    known = kept_json(told, HOURS)
+    check_summary(rows)
+    parts = known.get("parts") if known.get("query") == _digest(summary.query) else None
     if not isinstance(parts, dict) or not all(isinstance(one, str) for one in parts.values()):
         return None, {}
     return rows.resolve(), parts
@@ -147,7 +152,7 @@ def _done(sight: Sight, summary: HourSummary) -> tuple[dict[str, str], set[Hour]
     told = _files(sight.state, summary)[1]
     if not told.is_file():
         return None
-    known = json.loads(bytes_at(told))
+    known = kept_json(told, HOURS)
     return known["parts"], {_hour(text) for text in known["anew"]}
 
 

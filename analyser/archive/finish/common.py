@@ -5,7 +5,6 @@ In: what the decode stage left of all shares. Out: `Common`, and the clusters of
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from analyser.archive.dataset.bounds import COMMON
 from analyser.archive.dataset.handed import put_table, table_at
+from analyser.archive.dataset.kept import kept_json, put_kept_json
 from analyser.archive.dataset.manifest import InputFile
 from analyser.archive.dataset.place import ANEW, DatasetError
 from analyser.archive.decode.decode_stage import FLOWS_FILE
@@ -25,7 +26,7 @@ from analyser.registry.queries import distinct, literal, name_list, open_connect
 from analyser.registry.tables import arrow_schema
 from analyser.storage.files import let_reach
 from analyser.storage.folders import FolderPath
-from analyser.storage.handing import bytes_at, put_bytes, scratch_in, those_there
+from analyser.storage.handing import scratch_in, those_there
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,17 +54,17 @@ def write_common(common: Common, state: FolderPath) -> None:
         "last_ns": common.last_ns,
         "topics": dict(common.topics),
     }
-    put_bytes(state / COMMON_FILE, json.dumps(value).encode())
+    put_kept_json(state / COMMON_FILE, value, COMMON)
 
 
 def read_common(state: FolderPath) -> Common:
     """What a state keeps. DatasetError for anything else."""
     path = state / COMMON_FILE
+    value = kept_json(path, COMMON)
     try:
-        value = json.loads(bytes_at(path))
         files, logs, last_ns, topics = (value[name] for name in ("files", "logs", "last_ns", "topics"))
         logs = frozenset(logs)
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+    except (LookupError, TypeError) as error:
         raise DatasetError(f"{path} is no state of a dataset: {ANEW}.") from error
     names = [*files, *topics, *topics.values()] if isinstance(files, list) and isinstance(topics, dict) else [None]
     are_numbers = all(type(number) is int for number in logs) and isinstance(last_ns, int | None)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.archive.dataset.handed import put_table, table_at, value_of
-from analyser.archive.dataset.kept import going_on_from, kept_table
+from analyser.archive.dataset.kept import going_on_from, kept_table, put_kept
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.parts import write_parts
 from analyser.archive.decode.decode_stage import (
@@ -143,7 +143,7 @@ def _finish_flows(known: _Known, share: int, settled: str, still_open: str) -> l
     over = pc.and_(flows.column(ENDED), pc.is_valid(flows.column("ts_closed")))
     facts = flows.select([FLOW, *(name for name in FACTS if name != CLUSTER)])
     facts = facts.append_column(CLUSTER, known.lookups.clusters).append_column(SETTLED, over)
-    put_table(job.state / share_name(share) / FLOWS_FILE, facts, "zstd")
+    put_kept(job.state / share_name(share) / FLOWS_FILE, facts)
     new = over
     if job.previous is not None and known.folder.goes_on:
         before = kept_table(job.previous / share_name(share) / FLOWS_FILE, facts.schema)

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.handed import put_table, table_at
-from analyser.archive.dataset.kept import kept_table
+from analyser.archive.dataset.handed import table_at
+from analyser.archive.dataset.kept import kept_table, put_kept
 from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.stored import stored_rows
 from analyser.archive.decode.decode_stage import FLOWS_FILE, share_name
@@ -83,7 +83,7 @@ def find_joins(
     whole = joined.whole(requests)
     copies = pa.table({FLOW: pa.array(whole.keys(), pa.int64()), "other": pa.array(whole.values(), pa.int64())})
     for name, table in ((JOINED_FILE, now), (COPIES_FILE, copies)):
-        put_table(change.state / name, table, "zstd")
+        put_kept(change.state / name, table)
     among = pa.chunked_array(
         [*(column for one in (before, now) for name in ("flow", "other_flow") for column in one.column(name).chunks),
          *(column for one in (copies_before, copies) for name in COPIES.names for column in one.column(name).chunks)],

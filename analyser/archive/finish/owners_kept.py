@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from analyser.archive.dataset.handed import put_table
-from analyser.archive.dataset.kept import kept_table
+from analyser.archive.dataset.kept import kept_table, put_kept
 from analyser.capture import CaptureStats
 from analyser.owners.owner import Owner
 from analyser.owners.seen import MAX_SEEN, End, OwnersSeen, Seen
@@ -31,7 +30,7 @@ def keep_owners(state: FolderPath, previous: FolderPath | None, captures: Iterab
     if rows:
         columns = zip(*((*one.end, *one.owner, one.first_ns, one.last_ns) for one in rows), strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
-        put_table(state / OWNERS_FILE, pa.Table.from_arrays(arrays, schema=_SCHEMA), "zstd")
+        put_kept(state / OWNERS_FILE, pa.Table.from_arrays(arrays, schema=_SCHEMA))
 
 
 def kept_owners(state: FolderPath) -> OwnersSeen:
@@ -39,7 +38,7 @@ def kept_owners(state: FolderPath) -> OwnersSeen:
     seen = OwnersSeen()
     path = state / OWNERS_FILE
     if is_there(path):
-        for row in zip(*(column.to_pylist() for column in kept_table(path, _SCHEMA).columns), strict=True):
+        for row in zip(*(column.to_pylist() for column in kept_table(path, _SCHEMA, MAX_SEEN).columns), strict=True):
             ends, owners = len(End._fields), len(Owner._fields)
             one = Seen(End(*row[:ends]), Owner(*row[ends : ends + owners]), *row[-2:])
             seen.add(*one)

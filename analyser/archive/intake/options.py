@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analyser.archive.dataset.change import Change
+from analyser.archive.dataset.kept import STATE_FORMAT
 from analyser.archive.dataset.place import REBUILD, DatasetError
 from analyser.archive.intake.arriving import Intake
 from analyser.archive.intake.ranges import RANGE_BYTES
@@ -17,8 +18,6 @@ from analyser.options import ReadOptions
 from analyser.storage.folders import FolderPath
 
 SHARES, MOST_SHARES = 32, 4096
-# What the state of a dataset is made of; another one cannot be gone on from.
-STATE_FORMAT = 6
 
 
 @dataclass(frozen=True, slots=True)

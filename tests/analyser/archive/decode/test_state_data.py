@@ -17,6 +17,7 @@ import zstandard
 from wsproto.frame_protocol import Opcode
 
 from analyser.archive.dataset.dataset import Change
+from analyser.archive.dataset.kept import MARK
 from analyser.archive.dataset.place import DatasetError
 from analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
 from analyser.archive.finish.common import COMMON_FILE, Common, read_common, write_common
@@ -126,7 +127,8 @@ def test_what_shares_tell_together_is_data(tmp_path: Path) -> None:
     write_common(common, tmp_path)
     assert read_common(tmp_path) == common
     crafted = pickle.dumps(Bomb(tmp_path / "planted"))
-    for text in (crafted, b"{}", b"[]", b'{"files": 1, "last_ns": 1, "topics": {}}', b"[" * 100_000):
+    wrong = json.dumps({"files": 1, "logs": [], "last_ns": 1, "topics": {}, **MARK}).encode()
+    for text in (crafted, b"{}", b"[]", wrong, json.dumps(MARK).encode(), b"[" * 100_000):
         (tmp_path / COMMON_FILE).write_bytes(text)
         with pytest.raises(DatasetError, match="make the dataset anew"):
             read_common(tmp_path)
