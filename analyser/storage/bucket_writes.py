@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,9 @@ def put_data(target: Address, data: bytes) -> None:
 
 def put_if(target: Address, data: bytes, replaced: ObjectState | None) -> None:
     """See `Writer`. The store looks whether the condition holds."""
-    mode: Any = "create" if replaced is None else {"e_tag": replaced.tag}
+    mode: Any = "create"
+    if replaced is not None:  # Google's stores go by generations
+        mode = {"e_tag": replaced.tag, **({"version": replaced.version} if replaced.version else {})}
     with _told(target):
         library().put(store_of(target), target.key, data, mode=mode, use_multipart=False)
 
@@ -51,8 +53,17 @@ def remove(objects: Sequence[Address], top: Address | None) -> None:
     _ = top
     for start in range(0, len(objects), _DELETED_AT_ONCE):
         some = objects[start : start + _DELETED_AT_ONCE]
-        with _told(some[0]):
-            library().delete(store_of(some[0]), [one.key for one in some])
+        try:
+            _remove(some)
+        except FileNotFoundError:  # S3 says nothing of those that are not there, and others end
+            for one in some:
+                with suppress(FileNotFoundError):
+                    _remove([one])
+
+
+def _remove(objects: Sequence[Address]) -> None:
+    with _told(objects[0]):
+        library().delete(store_of(objects[0]), [one.key for one in objects])
 
 
 def names_below(folder: Address) -> Iterator[str]:
@@ -71,7 +82,7 @@ def _told(address: Address) -> Iterator[None]:
     except Exception as error:
         from obstore import exceptions
 
-        if not isinstance(error, exceptions.BaseError):
+        if not isinstance(error, exceptions.BaseError | FileNotFoundError):
             raise
         # While two try at once, S3 tells one of them 409.
         taken = isinstance(error, exceptions.AlreadyExistsError | exceptions.PreconditionError)

@@ -31,7 +31,9 @@ def read(address: Address, state: ObjectState, start: int, end: int) -> memoryvi
     try:
         got = library().get(store_of(address), address.key, options=asked)
         known, now = (state.st_size, state.st_mtime_ns), (got.meta["size"], _ns(got.meta))
-        if not state.tag and now != (known if known[1] else (known[0], now[1])):
+        if (state.tag and _tag(got.meta) not in ("", state.tag)) or (
+            not state.tag and now != (known if known[1] else (known[0], now[1]))
+        ):
             raise ObjectChanged(errno.ESTALE, CHANGED, str(address))
         return memoryview(got.bytes())
     except OSError:
@@ -71,7 +73,13 @@ def below(address: Address, denied: Callable[[Address], None]) -> Iterator[tuple
 
 
 def _state(meta: Mapping[str, Any]) -> ObjectState:
-    return ObjectState(meta["size"], _ns(meta), meta["e_tag"] or "")
+    return ObjectState(meta["size"], _ns(meta), _tag(meta), version=meta["version"] or "")
+
+
+def _tag(meta: Mapping[str, Any]) -> str:
+    """Azure's lists have it without the quotes in which it stands elsewhere."""
+    tag = meta["e_tag"] or ""
+    return tag if not tag or '"' in tag else f'"{tag}"'
 
 
 def _ns(meta: Mapping[str, Any]) -> int:

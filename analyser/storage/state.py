@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -15,13 +15,15 @@ class ObjectState:
     """Named as `os.stat_result` names it.
 
     st_mtime_ns: 0 where only its size and tag are known. tag: another one means another content; empty where the store
-    gives none. may_grow: somebody may still be writing it.
+    gives none. may_grow: somebody may still be writing it. version: what the store calls this content when it is to be
+    replaced, where that is not its tag.
     """
 
     st_size: int
     st_mtime_ns: int
     tag: str
     may_grow: bool = False
+    version: str = field(default="", compare=False)
 
 
 class Store(Protocol):

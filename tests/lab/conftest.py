@@ -1,8 +1,8 @@
-"""What tests share: of the dashboard a server of their own, a browser, somebody before it; an S3 server, and HDFS."""
+"""What tests share: of the dashboard a server of their own, a browser, somebody before it; servers of stores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
 
+    from tests.lab.azure_server import AzureServer
+    from tests.lab.google_server import GoogleServer
     from tests.lab.hdfs_server import HdfsServer
     from tests.lab.s3_server import S3Server
     from tests.lab.store_kinds import Store
@@ -88,6 +90,24 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
             yield started
 
 
+@pytest.fixture(scope="module")
+def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
+    """An emulator with one container, `captures`."""
+    from tests.lab.azure_server import azure_server
+
+    with azure_server(tmp_path_factory.mktemp("azure")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
+    """An emulator with one bucket, `captures`."""
+    from tests.lab.google_server import google_server
+
+    with google_server(tmp_path_factory.mktemp("google")) as started:
+        yield started
+
+
 @pytest.fixture
 def as_owner(hdfs: HdfsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """This process and those that it starts may do all in HDFS."""
@@ -101,10 +121,16 @@ def store(
 ) -> Iterator[Store]:
     """The kind of stores that `on_stores` names; this process uses it, too."""
     from analyser.storage import stores
-    from tests.lab.store_kinds import S3, Hdfs
+    from tests.lab.store_kinds import S3, Bucket, Hdfs
 
     server = request.getfixturevalue(request.param)
-    kind: Store = S3(server) if request.param == "s3" else Hdfs(server, tmp_path_factory.mktemp("settings"))
+    kinds: dict[str, Callable[[], Store]] = {
+        "s3": lambda: S3(server),
+        "hdfs": lambda: Hdfs(server, tmp_path_factory.mktemp("settings")),
+        "azure": lambda: Bucket(server, "azure", "abfs"),
+        "google": lambda: Bucket(server, "google", "gs"),
+    }
+    kind = kinds[request.param]()
     for name, value in kind.environment().items():
         monkeypatch.setenv(name, value)
     stores._opened.cache_clear()

@@ -57,7 +57,7 @@ def s3_server(directory: Path) -> Iterator[S3Server]:
     ]
     process = Process("versitygw", command, directory, {"ROOT_ACCESS_KEY": KEY_ID, "ROOT_SECRET_KEY": SECRET})
     try:
-        wait_until(lambda: _answers(port, process), "the S3 server answers", 30)
+        wait_until(lambda: answers(port, process), "the S3 server answers", 30)
         yield S3Server(port, buckets)
     finally:
         process.kill()
@@ -70,7 +70,8 @@ def _program() -> Path:
     return folder / "versitygw"
 
 
-def _answers(port: int, process: Process) -> bool:
+def answers(port: int, process: Process) -> bool:
+    """Does the process listen on its port?"""
     process.check_alive("it answers")
     with contextlib.suppress(OSError):
         socket.create_connection((ADDRESS, port), 1).close()

@@ -1,4 +1,4 @@
-"""What tests of datasets in stores need of each kind of stores: the same questions are asked of S3 and of HDFS.
+"""What tests of datasets in stores need of each kind of stores: the same questions are asked of all.
 
 In: a server. Out: addresses there, what programs need in their environment, a front that sees all requests.
 """
@@ -15,6 +15,9 @@ import pytest
 
 from analyser.storage.address import address_of
 from analyser.storage.objects import objects_below
+from analyser.storage.stores import store_of
+from tests.lab.azure_server import AzureServer
+from tests.lab.google_server import GoogleServer
 from tests.lab.hdfs_server import ADDRESS, OWNER, HdfsServer
 from tests.lab.s3_server import S3Server
 from tests.support.faulty_front import Plan, Request, faulty_front
@@ -81,6 +84,37 @@ class S3(NamedTuple):
         for path in (self.server.buckets / BUCKET / name).rglob("*"):
             if path.is_file():
                 os.utime(path, (0, path.stat().st_mtime - 25 * 3600))
+
+
+class Bucket(NamedTuple):
+    """An emulator of Azure's or of Google's stores. See `Store`."""
+
+    server: AzureServer | GoogleServer
+    name: str
+    scheme: str
+
+    def address(self, name: str) -> str:
+        return f"{self.scheme}://{BUCKET}/{name}"
+
+    def environment(self, port: int = 0) -> dict[str, str]:
+        return self.server.environment(port)
+
+    def front(self, plan: Plan) -> AbstractContextManager[Front]:
+        return faulty_front(self.server.port, plan)
+
+    def writes(self, request: Request) -> bool:
+        return request.method == "PUT"
+
+    def put(self, name: str, content: bytes) -> str:
+        import obstore
+
+        address = address_of(self.address(name))
+        assert address is not None
+        obstore.put(store_of(address), address.key, content)
+        return str(address)
+
+    def make_older(self, name: str) -> None:
+        raise NotImplementedError
 
 
 class Hdfs(NamedTuple):

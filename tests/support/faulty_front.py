@@ -10,7 +10,7 @@ import contextlib
 import http.client
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
@@ -35,7 +35,34 @@ class Fault(NamedTuple):
     before: Callable[[], None] | None = None
 
 
+class Asked(NamedTuple):
+    """A request as it came."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Answer(NamedTuple):
+    """What the server said."""
+
+    status: int
+    content: bytes
+
+
+class Translated(NamedTuple):
+    """What the server is asked in place of a request. told: headers for whoever asked, with no content."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    told: Callable[[Answer], Mapping[str, str]]
+
+
 Plan = Callable[[Request], Fault | None]
+Translator = Callable[[Asked], Translated | None]
 _SLICE = 1 << 14
 _HOP_BY_HOP = frozenset({"connection", "transfer-encoding", "keep-alive", "content-length"})
 
@@ -43,8 +70,8 @@ _HOP_BY_HOP = frozenset({"connection", "transfer-encoding", "keep-alive", "conte
 class Front:
     """port: of the front. seen: the requests so far. plan: may be replaced while it runs."""
 
-    def __init__(self, port: int, plan: Plan) -> None:
-        self.plan, self.seen = plan, list[Request]()
+    def __init__(self, port: int, plan: Plan, translator: Translator = lambda _: None) -> None:
+        self.plan, self.seen, self.translator = plan, list[Request](), translator
         self._lock = threading.Lock()
         front = self
 
@@ -82,6 +109,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(fault.status, f"<Error><Code>{fault.code}</Code></Error>".encode())
             return
         server = http.client.HTTPConnection("127.0.0.1", self.upstream, timeout=60)
+        asked = Asked(self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+        if (other := self.owner.translator(asked)) is not None:
+            with contextlib.closing(server):
+                server.request(other.method, other.path, other.body, dict(other.headers))
+                answer = server.getresponse()
+                said = Answer(answer.status, answer.read())
+            told = dict(other.told(said))
+            self._answer(said.status, b"" if told else said.content, told)
+            return
         with contextlib.closing(server):
             server.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():
@@ -124,6 +160,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Nothing on standard error."""
+
+
+@contextlib.contextmanager
+def translating_front(port: int, translator: Translator) -> Iterator[Front]:
+    """A front that asks the server on this port in its own words."""
+    front = Front(port, lambda _: None, translator)
+    try:
+        yield front
+    finally:
+        front.close()
 
 
 @contextlib.contextmanager
