@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     rows: int
     held: int
     ratio: int = 100
-    slack: int = 256 * _MIB
+    slack: int = 16 * _MIB
 
     def held_by(self, size: int) -> int:
         """What a file of this size may hold in memory."""
@@ -41,11 +41,17 @@ class Rows(NamedTuple):
 MANIFEST = Text(512 * _MIB, 16_000_000)
 COMMON = Text(512 * _MIB, 16_000_000)
 HOURS = Text(64 * _MIB, 2_000_000)
-STATE = Rows(4096 * _MIB, 50_000_000, 8192 * _MIB)
-# Lists and values in the rows of what is known of open connections.
-STATE_VALUES = 64_000_000
+STATE = Rows(4096 * _MIB, 100_000_000, 8192 * _MIB)
+# Lists and values in the rows of what is known of open connections: in all, and so many beyond one for some bytes. As
+# runs write them, each takes two and a half.
+STATE_VALUES, STATE_VALUES_SLACK, BYTES_OF_VALUE = 400_000_000, 4_000_000, 2
 # What hours come down to, which DuckDB reads within its own memory.
 SUMMARY_ROWS = 1_000_000_000
+
+
+def state_values(size: int) -> int:
+    """How many lists and values rows of so many bytes may have."""
+    return min(STATE_VALUES, STATE_VALUES_SLACK + size // BYTES_OF_VALUE)
 
 
 def json_at(path: FolderPath, most: Text) -> Any:

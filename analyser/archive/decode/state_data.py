@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.archive.dataset.arrow_sizes import held_bytes
-from analyser.archive.dataset.bounds import STATE_VALUES
+from analyser.archive.dataset.bounds import state_values
 from dissectors.core.carrier import Carrier
 from dissectors.core.fields import Fields
 from dissectors.core.protocol import Dissector
@@ -62,8 +62,9 @@ def from_table(table: pa.Table) -> Any:
     if not table.schema.equals(SCHEMA) or not table.num_rows:
         raise StateError("it has other columns")
     values = table.column("value")
-    if sum(pc.sum(pc.count_substring(values, one)).as_py() or 0 for one in ",[{") > STATE_VALUES:
-        raise StateError(f"it holds more than {STATE_VALUES:,} values")
+    most = state_values(values.nbytes)
+    if sum(pc.sum(pc.count_substring(values, one)).as_py() or 0 for one in ",[{") > most:
+        raise StateError(f"it holds more than {most:,} values")
     try:
         reader = _Reader(table)
         return reader.value(reader.rows[-1])

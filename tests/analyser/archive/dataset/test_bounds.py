@@ -13,11 +13,13 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyarrow import feather
 
 from analyser.archive.dataset import bounds, kept, manifest
 from analyser.archive.dataset.arrow_sizes import as_stream, held_bytes
+from analyser.archive.dataset.bounds import state_values
 from analyser.archive.dataset.kept import (
     MARK,
     STATE_FORMAT,
@@ -30,14 +32,21 @@ from analyser.archive.dataset.kept import (
 )
 from analyser.archive.dataset.manifest import InputFile, Manifest, read_manifest
 from analyser.archive.dataset.place import MANIFEST, DatasetError
-from analyser.archive.decode import state_data
 from analyser.archive.decode.state_data import StateError, from_table, to_table
 from analyser.archive.derive.derived import keep_rows
 from analyser.archive.finish.common import COMMON_FILE, Common, read_common, write_common
 from analyser.archive.finish.owners_kept import OWNERS_FILE, kept_owners
+from analyser.capture import CaptureStats, Source, read_batches
+from analyser.flows.tcp import FIN, RST
+from analyser.options import ReadOptions
 from analyser.owners.owner import Owner
 from analyser.owners.seen import MAX_SEEN, End
+from analyser.reading.pipeline import Pipeline
+from analyser.rows.fields import row_fields
+from dissectors.core.limits import Limits
+from dissectors.registry import dissectors
 from tests.conftest import ROOT
+from tests.support.replay import replay
 
 ANEW = r"make the dataset anew from its captures \(archive --rebuild\)"
 ZSTD = b"\x28\xb5\x2f\xfd"  # how its data begin
@@ -128,7 +137,7 @@ def test_json_of_more_values_than_a_manifest_has(tmp_path: Path, text: str) -> N
 
 
 def test_what_is_known_of_connections_has_no_more_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_data, "STATE_VALUES", 1000)
+    monkeypatch.setattr(bounds, "STATE_VALUES", 1000)
     assert from_table(to_table([[]] * 300)) == [[]] * 300
     with pytest.raises(StateError, match="more than 1,000 values"):
         from_table(to_table([[]] * 600))
@@ -153,6 +162,7 @@ def test_more_owners_than_are_kept(tmp_path: Path) -> None:
         name: pa.nulls(count, pa.int64() if name in numbers else pa.string())
         for name in (*End._fields, *Owner._fields, "first_ns", "last_ns")
     }
+    columns["pid"] = np.random.default_rng(1).integers(0, 1 << 31, count)
     put_kept(tmp_path / OWNERS_FILE, pa.table(columns))
     with pytest.raises(DatasetError, match=f"has {count:,} rows, and {MAX_SEEN:,} are the most"):
         kept_owners(tmp_path)
@@ -207,6 +217,40 @@ def test_a_capture_for_each_minute_of_a_year_fits_into_the_manifest(tmp_path: Pa
         assert sum(map(whole.count, ",[{")) * (of_year // count) < bound.values
 
 
+def test_short_values_are_not_many(tmp_path: Path) -> None:
+    """A list of three bytes takes sixty."""
+    values = pa.array([json.dumps([[]] * 1_000_000, separators=(",", ":"))] * 20 + ["[0]"])
+    with pytest.raises(StateError, match="values"):
+        from_table(pa.table([values, pa.nulls(21, pa.binary())], schema=TEXT))
+
+
+def test_a_hundred_thousand_open_connections_fit_into_one_share(tmp_path: Path) -> None:
+    """So many are the most that a process keeps open. Two hundred are measured."""
+    count, most = 200, Limits().max_open_flows
+    replay(tmp_path / "a.pcap", "flows", flows=count)
+    known = dissectors()
+    pipeline = Pipeline(known, [*row_fields(known)], ReadOptions())
+    pipeline.next_file(0, 0)
+    source = Source("a", path=tmp_path / "a.pcap")
+    for batch in read_batches(source, pipeline.endpoints, CaptureStats("a")):
+        columns = {name: getattr(batch, name) for name in type(batch).__slots__}
+        goes_on = batch.flags & (FIN | RST) == 0
+        pipeline.feed(type(batch)(**{
+            name: one[goes_on] if isinstance(one, np.ndarray) and len(one) == len(goes_on) else one
+            for name, one in columns.items()
+        }))  # fmt: skip
+    assert pipeline.open_flows >= count
+    table = pipeline.suspended(to_table)
+    put_kept(tmp_path / "state.arrow", table)
+    values, factor = table.column("value"), most // count
+    assert table.num_rows * factor < bounds.STATE.rows / 4
+    assert table.nbytes * factor < bounds.STATE.held / 4
+    assert (tmp_path / "state.arrow").stat().st_size * factor < bounds.STATE.bytes / 4
+    held = sum(pc.sum(pc.count_substring(values, one)).as_py() for one in ",[{")
+    assert held * factor < bounds.STATE_VALUES / 3
+    assert held < (state_values(values.nbytes) - bounds.STATE_VALUES_SLACK) / 2
+
+
 def test_nothing_is_written_that_would_not_be_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = bounds.Text(1000, 20)
     with pytest.raises(ValueError, match="more than 20 values"):
@@ -229,6 +273,7 @@ def test_the_page_of_limits_has_these_numbers() -> None:
         f"{state.bytes >> 30} GiB; {state.rows:,} rows; in memory {state.ratio} times the file and "
         f"{state.slack >> 20} MiB more, and {state.held >> 30} GiB"
     )
-    assert f"{bounds.STATE_VALUES:,} values" in rows["`state.arrow`"]
+    assert f"{bounds.STATE_VALUES_SLACK:,} values" in rows["`state.arrow`"]
+    assert f"{bounds.STATE_VALUES:,} in all" in rows["`state.arrow`"]
     assert f"{MAX_SEEN:,} rows" in rows["`owners.arrow`"]
     assert rows["`hours/*.parquet`"].startswith(f"{bounds.SUMMARY_ROWS:,} rows")
