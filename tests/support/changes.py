@@ -5,6 +5,7 @@ In: a folder or an address. Out: rows and inputs of changes, and two changes tha
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -55,3 +56,17 @@ def _message() -> pa.RecordBatch:
     nothing = {field.name: {pa.int64(): 0, pa.bool_(): False}.get(field.type, "") for field in arrow_schema("messages")
                if not field.nullable}  # fmt: skip
     return arrow_from_rows("messages", [nothing | row]).to_batches()[0]
+
+
+def large(root: str | Path) -> None:
+    """Brings one part that no store takes in one upload."""
+    rows = [
+        {"exchange_id": "f-c-4", "flow_id": "f", "protocol": "kafka", "ts": 4 * HOUR_NS, "status": "ok",
+         "client_id": os.urandom(1 << 16).hex()}
+        for _ in range(200)
+    ]  # fmt: skip
+    with Change.begin(root) as change:
+        batches = arrow_from_rows("exchanges", rows).to_batches()
+        change.add(*write_parts("exchanges", batches, change.staging, f"{change.run}-0"))
+        put_bytes(change.state / "share-0", b"large")
+        change.commit([taken("c.pcap", change.run)])
