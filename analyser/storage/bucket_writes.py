@@ -82,7 +82,7 @@ def _told(address: Address) -> Iterator[None]:
     except Exception as error:
         from obstore import exceptions
 
-        if not isinstance(error, exceptions.BaseError | FileNotFoundError):
+        if not isinstance(error, exceptions.BaseError | OSError):
             raise
         # While two try at once, S3 tells one of them 409.
         taken = isinstance(error, exceptions.AlreadyExistsError | exceptions.PreconditionError)

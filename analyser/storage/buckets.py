@@ -19,8 +19,6 @@ def state_at(address: Address) -> ObjectState | None:
         return _state(library().head(store_of(address), address.key))
     except FileNotFoundError:
         return None
-    except OSError:
-        raise
     except Exception as error:
         raise os_error(error, str(address), address.scheme) from None
 
@@ -36,8 +34,6 @@ def read(address: Address, state: ObjectState, start: int, end: int) -> memoryvi
         ):
             raise ObjectChanged(errno.ESTALE, CHANGED, str(address))
         return memoryview(got.bytes())
-    except OSError:
-        raise
     except Exception as error:
         raise os_error(error, str(address), address.scheme) from None
 
@@ -48,10 +44,6 @@ def whole(address: Address, most: int | None = None) -> bytes:
         got = library().get(store_of(address), address.key)
         check_size(got.meta["size"], most, address)
         return bytes(got.bytes())
-    except FileNotFoundError:
-        raise FileNotFoundError(errno.ENOENT, "no such object", str(address)) from None
-    except OSError:
-        raise
     except Exception as error:
         raise os_error(error, str(address), address.scheme) from None
 
@@ -66,8 +58,6 @@ def below(address: Address, denied: Callable[[Address], None]) -> Iterator[tuple
                 key = meta["path"]
                 if meta["size"] or not key.endswith("/"):  # some tools put an empty object where a folder would be
                     yield address._replace(key=key), _state(meta)
-    except OSError:
-        raise
     except Exception as error:
         raise os_error(error, str(address), address.scheme) from None
 

@@ -16,7 +16,7 @@ from analyser.storage.objects import ObjectPath, object_at, objects_below
 from tests.conftest import SAMPLES
 from tests.lab.s3_server import S3Server
 from tests.lab.stored import put, wirewitness
-from tests.support.faulty_front import Fault, Request, faulty_front
+from tests.support.faulty_front import STUMBLES, Fault, Request, faulty_front
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600), pytest.mark.usefixtures("in_store")]
 
@@ -102,18 +102,10 @@ def test_messages_are_shown_and_extracted_from_the_store(tmp_path: Path) -> None
     assert len((tmp_path / "stored").read_bytes()) == len((tmp_path / "file").read_bytes())
 
 
-@pytest.mark.parametrize(
-    ("name", "fault"),
-    [
-        ("slow-down", lambda request: Fault(503, "SlowDown") if request.number % 3 == 1 else None),
-        ("internal", lambda request: Fault(500, "InternalError") if request.number % 4 == 2 else None),
-        ("cut", lambda request: Fault(cut_after=40_000) if request.number % 3 == 1 and request.range else None),
-        ("slow", lambda request: Fault(bytes_per_s=2_000_000) if request.range else None),
-    ],
-)
-def test_a_store_that_stumbles_changes_nothing(s3: S3Server, name: str, fault: object) -> None:
+@pytest.mark.parametrize("name", STUMBLES)
+def test_a_store_that_stumbles_changes_nothing(s3: S3Server, name: str) -> None:
     address = put(f"stumbles/{name}.pcapng", STALE.read_bytes())
-    with faulty_front(s3.port, fault) as front:  # type: ignore[arg-type]
+    with faulty_front(s3.port, STUMBLES[name]) as front:
         done = wirewitness("analyse", address, "--format", "json", port=front.port)
         assert (done.returncode, done.stderr) == (0, "")
         assert any(front.plan(request) for request in front.seen), "nothing went wrong"
@@ -130,6 +122,21 @@ def test_an_object_that_is_replaced_while_it_is_read_is_told_and_what_was_read_s
     with faulty_front(s3.port, replaced) as front:
         done = wirewitness("analyse", address, "--format", "json", port=front.port)
     assert "was replaced since it was first read" in done.stdout + done.stderr
+    assert json.loads(done.stdout)["captures"][0]["packets"] > 100
+
+
+def test_an_object_that_is_removed_while_it_is_read_is_told_and_what_was_read_stays(s3: S3Server) -> None:
+    """In words of ours: those of the library name the address that was asked, with all that signs it."""
+    address = put("removed.pcapng", STALE.read_bytes())
+
+    def removed(request: Request) -> Fault | None:
+        return Fault(404, "NoSuchKey") if request.range and not request.range.startswith("bytes=0-") else None
+
+    with faulty_front(s3.port, removed) as front:
+        done = wirewitness("analyse", address, "--format", "json", port=front.port)
+    told, *more = done.stderr.splitlines()
+    assert told == f"note: {address}: reading stopped: no such object or bucket"
+    assert all(line.startswith(f"note: {address}: the last block is cut") for line in more)
     assert json.loads(done.stdout)["captures"][0]["packets"] > 100
 
 

@@ -63,6 +63,13 @@ class Translated(NamedTuple):
 
 Plan = Callable[[Request], Fault | None]
 Translator = Callable[[Asked], Translated | None]
+# What stores do now and then, and who reads from them has to get over.
+STUMBLES: dict[str, Plan] = {
+    "slow-down": lambda request: Fault(503, "SlowDown") if request.number % 3 == 1 else None,
+    "internal": lambda request: Fault(500, "InternalError") if request.number % 4 == 2 else None,
+    "cut": lambda request: Fault(cut_after=40_000) if request.number % 3 == 1 and request.range else None,
+    "slow": lambda request: Fault(bytes_per_s=2_000_000) if request.range else None,
+}
 _SLICE = 1 << 14
 _HOP_BY_HOP = frozenset({"connection", "transfer-encoding", "keep-alive", "content-length"})
 
