@@ -13,6 +13,7 @@ import pytest
 from pymongo import MongoClient
 
 from analyser.archive.dataset.dataset import Dataset
+from analyser.archive.dataset.place import is_dataset
 from analyser.archive.decode.decode_stage import RESULT_FILE
 from analyser.options import ReadOptions
 from tests.conftest import ROOT, SAMPLES
@@ -173,8 +174,8 @@ def test_following_a_request_log_that_a_broker_writes_and_rotates(tmp_path: Path
     assert differences(dataset, [*hours, active]) == []
 
 
-def taken_in(dataset: Path) -> set[str]:
+def taken_in(dataset: str | Path) -> set[str]:
     """Captures that the dataset holds."""
-    if not (dataset / "wirewitness.json").exists():
+    if not is_dataset(dataset):
         return set()
     return {one.path for one in Dataset.open(dataset).manifest.inputs if one.status == "read"}
