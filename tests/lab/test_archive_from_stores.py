@@ -22,7 +22,7 @@ from tests.lab.stored import put, wirewitness
 from tests.lab.test_archive import has_results, taken_in
 from tests.support.archived import differences
 from tests.support.by_shares import chunks_of
-from tests.support.faulty_front import Fault, Request, faulty_front
+from tests.support.faulty_front import STUMBLES, Fault, Request, faulty_front
 from tests.support.replay_rotated import replay_rotated
 from tests.support.rotated import rotated
 from tests.support.shares import long_cases
@@ -72,14 +72,19 @@ def test_the_command_takes_all_that_lies_below_an_address(tmp_path: Path) -> Non
     put("odd/deep/er/.hidden", gzip.compress(captures[3].read_bytes()))
     put("odd/notes.txt", b"not a capture")
     put("odd/empty", b"")
-    dataset = tmp_path / "dataset"
-    done = wirewitness("archive", "s3://captures/odd", "--output", dataset, "--master", "local[2]")
+    dataset, events = tmp_path / "dataset", tmp_path / "events"
+    events.mkdir()
+    logged = {"enabled": "true", "dir": events.as_uri(), "compress": "false", "logBlockUpdates.enabled": "true"}
+    settings = [word for name, value in logged.items() for word in ("--conf", f"spark.eventLog.{name}={value}")]
+    done = wirewitness("archive", "s3://captures/odd", "--output", dataset, "--master", "local[2]", *settings)
     assert done.returncode == 0, done.stderr
     assert "read       4 captures" in done.stdout
     assert differences(dataset, ["s3://captures/odd"]) == []
     remarks = wirewitness("analyse", dataset).stderr
     assert "s3://captures/odd: passed over what is no capture: 2 (the first is s3://captures/odd/empty)" in remarks
-    written = b"".join(path.read_bytes() for path in dataset.rglob("*") if path.is_file())
+    told = [path.read_bytes() for path in events.rglob("*") if path.is_file()]
+    assert any(b"SparkListenerJobStart" in text for text in told)
+    written = b"".join([*told, *(path.read_bytes() for path in dataset.rglob("*") if path.is_file())])
     assert SECRET.encode() not in written
     assert KEY_ID.encode() not in written
 
@@ -128,15 +133,22 @@ def test_packets_come_from_the_objects_that_were_taken_in(tmp_path: Path) -> Non
     assert f"{address}: it was replaced since it was first read" in gone.stdout + gone.stderr
 
 
+WHY_LOST = {
+    "replaced": "it was replaced since it was first read; the next run",
+    "denied": "permission denied",
+    "gone": "no such object or bucket",
+}
+
+
 def replacing(key: str, content: bytes) -> Fault:
     return Fault(before=lambda: put(key, content) and None)
 
 
-@pytest.mark.parametrize("fault", ["replaced", "denied", "denied-once"])
+@pytest.mark.parametrize("fault", ["replaced", "denied", "denied-once", "gone", "gone-midway"])
 @pytest.mark.cases
 def test_what_a_store_does_not_give_is_left_to_the_next_run(s3: S3Server, fault: str, tmp_path: Path) -> None:
     """The second of three objects fails after it was met: the first is taken in, the third waits for the second."""
-    captures = cut("mongo_shapes_and_errors", tmp_path / "captures", 3)
+    captures = cut("kafka_stale_commit" if fault == "gone-midway" else "mongo_shapes_and_errors", tmp_path / "cut", 3)
     addresses = stored(f"lost/{fault}", captures)
     key, shorter = f"lost/{fault}/{captures[1].name}", captures[1].read_bytes()[:-10]
 
@@ -148,13 +160,17 @@ def test_what_a_store_does_not_give_is_left_to_the_next_run(s3: S3Server, fault:
             return Fault(403, "AccessDenied") if earlier else None
         if fault == "denied-once":  # where its head is read for keys
             return Fault(403, "AccessDenied") if earlier == 1 else None
+        if fault == "gone":
+            return Fault(404, "NoSuchKey") if earlier else None
+        if fault == "gone-midway":  # behind the first block, which was given
+            return None if request.range.startswith("bytes=0-") else Fault(404, "NoSuchKey")
         return replacing(key, shorter) if earlier == 1 else None
 
     words = ("archive", f"s3://captures/lost/{fault}", "--output", tmp_path / "dataset", "--master", "local[2]")
     with faulty_front(s3.port, spoilt) as front:
         done = wirewitness(*words, port=front.port)
     assert done.returncode == 3, done.stderr
-    why = "permission denied" if fault.startswith("denied") else "it was replaced since it was first read; the next run"
+    why = WHY_LOST[fault.partition("-")[0]]
     assert f"set aside: {addresses[1]}: {why}" in done.stderr
     assert f"note: {addresses[2]} waits for a capture that comes before it" in done.stderr
     assert "read       1 capture," in done.stdout
@@ -164,18 +180,28 @@ def test_what_a_store_does_not_give_is_left_to_the_next_run(s3: S3Server, fault:
 
 
 @pytest.mark.cases
-def test_a_store_that_stumbles_changes_nothing(s3: S3Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", STUMBLES)
+def test_a_store_that_stumbles_changes_nothing(s3: S3Server, name: str, tmp_path: Path) -> None:
     captures = cut("kafka_fenced_commit", tmp_path / "captures", 3)
-    addresses = stored("stumbles", captures)
-
-    def stumbles(request: Request) -> Fault | None:
-        return Fault(503, "SlowDown") if request.number % 3 == 1 else None
-
-    with faulty_front(s3.port, stumbles) as front:
-        done = wirewitness("archive", "s3://captures/stumbles", "--output", tmp_path / "dataset", port=front.port)
-        assert any(map(stumbles, front.seen))
+    addresses = stored(f"stumbles/{name}", captures)
+    with faulty_front(s3.port, STUMBLES[name]) as front:
+        words = ("archive", f"s3://captures/stumbles/{name}", "--output", tmp_path / "dataset", "--master", "local[2]")
+        done = wirewitness(*words, port=front.port)
+        assert any(map(front.plan, front.seen)), "nothing went wrong"
     assert done.returncode == 0, done.stderr
     assert differences(tmp_path / "dataset", addresses) == []
+
+
+@pytest.mark.cases
+def test_a_truncated_upload_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    """Cut in its last packet; the connections go on in the next object."""
+    captures = cut("kafka_fenced_commit", tmp_path / "captures", 2)
+    captures[0].write_bytes(captures[0].read_bytes()[:-5])
+    addresses = stored("truncated", captures)
+    done = wirewitness("archive", "s3://captures/truncated", "--output", tmp_path / "dataset", "--master", "local[2]")
+    assert done.returncode == 0, done.stderr
+    assert differences(tmp_path / "dataset", addresses) == []
+    assert f"{addresses[0]}: the last record is cut" in wirewitness("analyse", tmp_path / "dataset").stdout
 
 
 @pytest.mark.parametrize(
