@@ -131,7 +131,9 @@ class RawTable:
         """Claims that follow are of this block."""
         if self._block is not block:
             self._end_block()
-            if self.waiting_rows >= CHUNK_ROWS:
+            if self._gather is not None:
+                self._gather_up()
+            if self.waiting_rows >= CHUNK_ROWS or sum(batch.nbytes for batch in self._unsorted) >= MAX_BATCH_BYTES:
                 self.pack()
             self._block = block
             one_by_one = self._gather is not None or has_long_names(block, self._names)

@@ -33,11 +33,12 @@ _SNAPPY_MAX_RATIO = 22
 
 
 class Decompressed(NamedTuple):
-    """What came out. `error`: why it is not all; `limited`: the limit is why."""
+    """What came out. `error`: why it is not all; `limited`: the limit is why. `more`: bytes behind it mean nothing."""
 
     data: bytes
     error: str | None = None
     limited: bool = False
+    more: bool = False
 
 
 class Allowance:
@@ -157,7 +158,7 @@ def _streamed(stream: Stream, data: bytes, limit: int, step_bytes: int) -> Decom
         except stream.errors as error:
             # Brokers and clients do not look at bytes behind the last frame either.
             text = None if frames and not given else f"damaged data: {error}"
-            return Decompressed(b"".join(pieces), text)
+            return Decompressed(b"".join(pieces), text, more=text is None)
         at += len(step)
         pieces.append(piece[:room])
         given += len(piece)

@@ -26,8 +26,10 @@ def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
 def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
     from dissectors.kafka.columns.whole import read_whole
     from dissectors.kafka.conversation import KafkaConversation
+    from dissectors.kafka.rows.record_rows import payload_columns
 
-    return read_whole(streams, limits, partial(KafkaConversation, limits, options), out)
+    payload = payload_columns(options)
+    return read_whole(streams, limits, payload, partial(KafkaConversation, limits, options), out)
 
 
 def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:

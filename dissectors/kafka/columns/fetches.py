@@ -15,6 +15,7 @@ from dissectors.kafka.columns.fetch_rows import WISHES_AT, Made, fetch_rows, nam
 from dissectors.kafka.columns.groups import Group
 from dissectors.kafka.columns.partitions import Partitions, partitions_of
 from dissectors.kafka.columns.read import Columns, Lists
+from dissectors.kafka.columns.record_rows import record_rows
 from dissectors.kafka.columns.texts import TopicKey
 from dissectors.kafka.rows.fetch_sessions import Asked, FetchSessions, PartitionKey, Wish
 
@@ -48,6 +49,13 @@ class Fetches:
         keys = answered.keys(made.unknown, self._named.topics)
         for exchange, row, key in zip(answered.exchange[made.unknown].tolist(), inside.tolist(), keys, strict=True):
             self._unknown.setdefault(exchange, []).append((row, key))
+
+    def record_rows(self, payload: frozenset[str]) -> tuple[Block, Ints]:
+        """kafka_records, and the exchange of each row."""
+        batches = self._group.batches
+        assert batches is not None
+        bases = Numbers(batches.number("base_offset"))
+        return record_rows(self._group, self._named.answered, self._named.topics, bases, payload)
 
     def placed(self, block: Block, at: Ints) -> None:
         """The rows stand in this block now, those of other groups among them. at: the frame at which each is due."""

@@ -14,7 +14,7 @@ from dissectors.kafka.columns.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER
 from dissectors.kafka.columns.blob import Flags, Ints
 from dissectors.kafka.columns.plan import Plan, body_plan
 from dissectors.kafka.columns.read import Columns, Reader, TooMany
-from dissectors.kafka.columns.records import Batches, Place, batches_of
+from dissectors.kafka.columns.records import Batches, Opener, Place, batches_of
 from dissectors.kafka.columns.texts import Strings
 from dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDOWN
 from dissectors.kafka.operation import Operation, operation
@@ -31,6 +31,8 @@ _ROUNDS = 4
 # Their answer may have another form than its version's; their header has no client id.
 _OTHERWISE = frozenset({API_VERSIONS, CONTROLLED_SHUTDOWN})
 _VERSIONS = 1 << 16
+# The key and version of pairs that are left out.
+_NONE = -_VERSIONS
 RECORDS_AT: Mapping[int, Place] = {
     PRODUCE: Place(True, "topic_data", "partition_data", may_be_cut=False),
     FETCH: Place(False, "responses", "partitions", may_be_cut=True),
@@ -60,14 +62,24 @@ class Group(NamedTuple):
         return len(self.connection)
 
 
-def groups(batch: Batch, fit: frozenset[int], with_records: frozenset[int], rests: Rests) -> Iterator[Group]:
+class Records(NamedTuple):
+    """What is wanted of records. apis: those in RECORDS_AT whose batches are looked at. opener: gives their data, None
+    where nobody wants it. fit: the pairs of which a request with records may be read together with others."""
+
+    apis: frozenset[int]
+    opener: Opener | None
+    fit: Flags
+
+
+def groups(batch: Batch, fit: frozenset[int], records: Records, rests: Rests) -> Iterator[Group]:
     """The regular exchanges of APIs that `fit`, where there are enough of a version. The others are left out.
 
-    with_records: APIs in RECORDS_AT of which the records are looked at. rests: of versions of which most exchanges
-    were irregular, how many batches long they are not tried again; changed here.
+    rests: of versions of which most exchanges were irregular, how many batches long they are not tried again; changed
+    here.
     """
     strings = Strings(batch.blob)
     keys = batch.api_key * _VERSIONS + (batch.version & (_VERSIONS - 1))
+    keys[(batch.api_key == PRODUCE) & ~records.fit] = _NONE
     for key, count in zip(*(found.tolist() for found in np.unique(keys, return_counts=True)), strict=True):
         api_key, version = divmod(key, _VERSIONS)
         if count < LEAST or api_key not in fit or api_key in _OTHERWISE:
@@ -78,11 +90,12 @@ def groups(batch: Batch, fit: frozenset[int], with_records: frozenset[int], rest
         if rests.still(key):
             continue
         tried = regular = 0
+        own = records if api_key in records.apis else None
         parts = _parts(batch, np.flatnonzero(keys == key))
         while parts:
             rows = parts.pop(0)
             try:
-                found = _group(batch, strings, (api_key, version), rows, (request, response), api_key in with_records)
+                found = _group(batch, strings, (api_key, version), rows, (request, response), own)
             except TooMany:
                 if len(rows) >= 2 * LEAST:
                     parts[:0] = np.array_split(rows, 2)
@@ -104,7 +117,7 @@ def _parts(batch: Batch, rows: Ints) -> list[Ints]:
 
 
 def _group(
-    batch: Batch, strings: Strings, api: tuple[int, int], rows: Ints, plans: tuple[Plan, Plan], with_records: bool
+    batch: Batch, strings: Strings, api: tuple[int, int], rows: Ints, plans: tuple[Plan, Plan], records: Records | None
 ) -> Group | None:
     """The exchanges of these rows that are regular. Raises TooMany."""
     first_flexible = API_KEYS[api[0]].flexible
@@ -114,10 +127,10 @@ def _group(
             return None
         asked, answered, irregular = _bodies(batch, rows, plans, flexible)
         batches = None
-        if with_records and not irregular.any():
+        if records is not None and not irregular.any():
             place = RECORDS_AT[api[0]]
             body = asked if place.of_request else answered
-            batches, irregular = batches_of(batch.blob, place, body, len(rows))
+            batches, irregular = batches_of(batch.blob, place, body, len(rows), records.opener)
         if not irregular.any():
             break
         if 2 * np.count_nonzero(irregular) > len(rows):

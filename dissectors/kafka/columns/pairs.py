@@ -26,7 +26,7 @@ class Connection(NamedTuple):
     """The frames of one connection, and what is known from those before.
 
     waiting: ids of the requests that wait, the oldest first. apart: ids that mean something else than requests in
-    their order. heard: was any response read? lost: did its streams lose bytes?
+    their order. heard: was any response read? lost: did its streams lose bytes? held: bytes of records that wait.
     """
 
     frames: Sequence[Frame]
@@ -34,12 +34,13 @@ class Connection(NamedTuple):
     apart: Sequence[int]
     heard: bool
     lost: bool
+    held: int
 
     @classmethod
-    def of(cls, frames: Sequence[Frame], outstanding: Outstanding[Any, Any]) -> Connection:
-        """The frames that follow on these requests."""
+    def of(cls, frames: Sequence[Frame], outstanding: Outstanding[Any, Any], held: int) -> Connection:
+        """The frames that follow on these requests. held: bytes of their records."""
         waiting, apart = list(outstanding.requests), list(outstanding.apart)
-        return cls(frames, waiting, apart, outstanding.heard, outstanding.lost)
+        return cls(frames, waiting, apart, outstanding.heard, outstanding.lost, held)
 
 
 class Known(NamedTuple):
@@ -55,6 +56,7 @@ class Known(NamedTuple):
     apart: Ints
     heard: Flags
     lost: Flags
+    held: Ints
 
     @classmethod
     def of(cls, connections: Sequence[Connection]) -> Known:
@@ -65,13 +67,14 @@ class Known(NamedTuple):
             *_flat([connection.apart for connection in connections]),
             np.array([connection.heard for connection in connections], bool),
             np.array([connection.lost for connection in connections], bool),
+            np.array([connection.held for connection in connections], np.int64),
         )
 
     @classmethod
     def nothing(cls, sizes: Ints) -> Known:
         """Of connections that begin with these frames, so many each, and of which no byte is lost."""
         none, no = np.zeros(0, np.int64), np.zeros(len(sizes), bool)
-        return cls(sizes, none, none, none, none, no, no)
+        return cls(sizes, none, none, none, none, no, no, np.zeros(len(sizes), np.int64))
 
 
 class Headers(NamedTuple):

@@ -1,20 +1,23 @@
-"""Batches that producers sent, of many exchanges at once: rows of kafka_produce_batches.
+"""Batches that producers sent, of many exchanges at once: rows of kafka_produce_batches and kafka_records.
 
 In: a `Group` of Produces. Out: rows, and whose they are; the same as those of `rows/data_rows.py`, in the same order.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
 from dissectors.core.columns.made import chosen, optional
-from dissectors.kafka.columns.blob import Ints
+from dissectors.kafka.columns.blob import Flags, Ints
 from dissectors.kafka.columns.group_rows import column, heads
 from dissectors.kafka.columns.groups import Group
 from dissectors.kafka.columns.partitions import Partitions, partitions_of
 from dissectors.kafka.columns.read import lists, numbers
-from dissectors.kafka.columns.records import Batches
+from dissectors.kafka.columns.record_rows import in_log, record_rows
+from dissectors.kafka.columns.records import HEADER_BYTES, Batches
 from dissectors.kafka.columns.texts import TopicKey
 from dissectors.kafka.records.batches import CODEC_BITS, TRANSACTIONAL_BIT, codec_name
 from dissectors.kafka.rows.int64 import or_none
@@ -24,14 +27,35 @@ _Answer = tuple[int | None, int | None, str | None]
 _NO_ANSWER: _Answer = (None, None, None)
 
 
-def batch_rows(group: Group) -> tuple[Block, Ints]:
+class Produced(NamedTuple):
+    """The partitions that requests send to, and the answer about each. topics: the key of each code."""
+
+    sent: Partitions
+    topics: list[TopicKey]
+    answers: list[_Answer]
+
+
+def produced(group: Group) -> Produced:
+    """Of all exchanges."""
+    codes: dict[TopicKey, int] = {}
+    sent = partitions_of(group, lists(group.asked, "topic_data"), "partition_data", "index", codes)
+    return Produced(sent, list(codes), _answers(group, sent, list(codes)))
+
+
+def produced_records(group: Group, made: Produced, payload: frozenset[str]) -> tuple[Block, Ints]:
+    """kafka_records of Produces."""
+    assert group.batches is not None
+    answered = np.array([-1 if base is None else base for base, _, _ in made.answers], np.int64)
+    bases = in_log(group.batches, answered[group.batches.field])
+    return record_rows(group, made.sent, made.topics, bases, payload)
+
+
+def batch_rows(group: Group, made: Produced) -> tuple[Block, Ints]:
     """kafka_produce_batches of Produces: a row for each batch."""
     batches = group.batches
     assert batches is not None
-    codes: dict[TopicKey, int] = {}
-    sent = partitions_of(group, lists(group.asked, "topic_data"), "partition_data", "index", codes)
+    sent, topics, answers = made
     owners = sent.exchange[batches.field]
-    answers = _answers(group, sent, list(codes))
     bases, lasts = _offsets(batches, [answers[number][0] for number in batches.field.tolist()])
     attributes = batches.number("attributes")
     codec = attributes & CODEC_BITS
@@ -41,14 +65,14 @@ def batch_rows(group: Group) -> tuple[Block, Ints]:
 
     columns = (
         *(chosen(one, owners) for one in (*heads(group), group.client_ids)),
-        *(Coded(sent.topic[batches.field], [key[part] for key in codes]) for part in range(2)),
+        *(Coded(sent.topic[batches.field], [key[part] for key in topics]) for part in range(2)),
         Numbers(sent.number[batches.field]),
         optional(bases),
         optional(lasts),
         Numbers(batches.number("count")),
         Coded(codec, [codec_name(number) for number in range(CODEC_BITS + 1)]),
         Numbers(batches.bytes),
-        Numbers(batches.bytes, codec == 0),
+        _uncompressed(batches, codec == 0),
         *(Numbers(batches.number(name)) for name in ("producer_id", "producer_epoch", "base_sequence")),
         Numbers(batches.number("base_timestamp")),
         of_request("acks"),
@@ -60,6 +84,13 @@ def batch_rows(group: Group) -> tuple[Block, Ints]:
         Coded(batches.field, [message for _, _, message in answers]),
     )
     return Block(columns, len(owners)), owners
+
+
+def _uncompressed(batches: Batches, plain: Flags) -> Numbers:
+    """The size of each without compression; null where it was not opened."""
+    if not batches.data:
+        return Numbers(batches.bytes, plain)
+    return Numbers(HEADER_BYTES + np.fromiter(map(len, batches.data), np.int64, len(batches.data)))
 
 
 def _answers(group: Group, sent: Partitions, names: list[TopicKey]) -> list[_Answer]:

@@ -7,6 +7,7 @@ would have made them, and the steps that the conversation takes by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -16,16 +17,17 @@ from dissectors.core.columns.frames import Frames, in_columns
 from dissectors.core.columns.made import joined, rows_of
 from dissectors.core.later import rests_of
 from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
+from dissectors.core.model import CLIENT_TO_SERVER, Frame
 from dissectors.core.protocol import Sink
 from dissectors.kafka.columns.batch import batch
 from dissectors.kafka.columns.blob import Flags, Ints
 from dissectors.kafka.columns.errors import first_errors
 from dissectors.kafka.columns.fetches import Fetches
 from dissectors.kafka.columns.group_rows import commit_rows, heartbeat_rows
-from dissectors.kafka.columns.groups import RECORDS_AT, Group, groups
+from dissectors.kafka.columns.groups import RECORDS_AT, Group, Records, groups
+from dissectors.kafka.columns.opened import OpenedOnce
 from dissectors.kafka.columns.pairs import Connection, Known
-from dissectors.kafka.columns.produces import batch_rows
+from dissectors.kafka.columns.produces import batch_rows, produced, produced_records
 from dissectors.kafka.columns.rows import exchange_rows, message_rows
 from dissectors.kafka.columns.steps import Step, Steps, passed_over, steps_of
 from dissectors.kafka.columns.waits import LEFT_OUT
@@ -34,12 +36,11 @@ from dissectors.kafka.rows.api_rows import FETCH, PRODUCE, apis_with_rows
 from dissectors.kafka.rows.record_rows import TABLE as RECORDS
 from dissectors.kafka.schema.api_keys import API_KEYS
 
-FETCHED = "kafka_fetch_partitions"
+FETCHED, SENT = "kafka_fetch_partitions", "kafka_produce_batches"
 # Rows of a group, and the number of the exchange that each belongs to.
 RowMaker = Callable[[Group], tuple[Block, Ints]]
 # What makes the rows of an API's own tables. APIs that are not here are read together where nobody wants such rows.
 ROW_MAKERS: Mapping[int, tuple[str, RowMaker]] = {
-    PRODUCE: ("kafka_produce_batches", batch_rows),
     8: ("kafka_offset_commits", commit_rows),
     12: ("kafka_group_events", heartbeat_rows),
 }
@@ -107,26 +108,33 @@ class Together(NamedTuple):
         self.tables.give(cut, out.sink)
 
 
-def together(connections: Sequence[Connection], limits: Limits, out: Sink) -> list[Together | None]:
-    """What was made of the frames of each connection; None where all of them are read one by one."""
+def together(
+    connections: Sequence[Connection], limits: Limits, payload: frozenset[str], out: Sink
+) -> list[Together | None]:
+    """What was made of the frames of each connection; None where all of them are read one by one.
+
+    payload: see `payload_columns`.
+    """
     frames = in_columns([connection.frames for connection in connections])
-    found = read(frames, Known.of(connections), limits, out)
+    found = read(frames, Known.of(connections), limits, payload, out)
     if found is None:
         return [None] * len(connections)
     return prepared(found, frames, np.ones(len(connections), bool))
 
 
-def read(frames: Frames, known: Known, limits: Limits, out: Sink) -> Read | None:
+def read(frames: Frames, known: Known, limits: Limits, payload: frozenset[str], out: Sink) -> Read | None:
     """What can be read together of these frames; None for nothing."""
     found = batch(frames, known, limits)
     if found is None:
         return None
     apis = apis_with_rows(out.wanted)
-    made = {*ROW_MAKERS, FETCH}
+    fit = frozenset(API_KEYS) - LEFT_OUT - (apis - {*ROW_MAKERS, *RECORDS_AT})
+    opener, held_fit = None, np.ones(len(found.connection), bool)
     if RECORDS in out.wanted:
-        made -= RECORDS_AT.keys()
-    fit = frozenset(API_KEYS) - LEFT_OUT - (apis - made)
-    read_groups = list(groups(found, fit, apis & RECORDS_AT.keys(), rests_of(out)))
+        opener = OpenedOnce(found.blob, limits)
+        held_fit = _may_be_held(frames, known, limits)[found.connection]
+    records = Records(apis & RECORDS_AT.keys(), opener, held_fit)
+    read_groups = list(groups(found, fit, records, rests_of(out)))
     if not read_groups:
         return None
     alone = np.ones(len(frames), bool)
@@ -138,7 +146,7 @@ def read(frames: Frames, known: Known, limits: Limits, out: Sink) -> Read | None
         for number, group in enumerate(read_groups)
         if group.api_key == FETCH and FETCH in apis
     }
-    placed = _tables(read_groups, apis, fetches, out)
+    placed = _tables(read_groups, apis, fetches, payload, out)
     return Read(read_groups, alone, apis, placed, passed_over(found, alone), fetches)
 
 
@@ -165,16 +173,20 @@ def _cuts(steps: Sequence[Sequence[Step]], begins: Ints, ends: Ints) -> tuple[In
 
 
 def _tables(
-    read: Sequence[Group], apis: frozenset[int], fetches: Mapping[int, Fetches], out: Sink
+    read: Sequence[Group], apis: frozenset[int], fetches: Mapping[int, Fetches], payload: frozenset[str], out: Sink
 ) -> dict[str, Placed]:
     parts: dict[str, list[Placed]] = {}
     for group in read:
-        for table, placed in _rows(group, apis, out):
+        for table, placed in chain(_rows(group, apis, out), _produced(group, apis, payload, out)):
             parts.setdefault(table, []).append(placed)
     if out.rows(FETCHED) is not None:
         for number, own in fetches.items():
             block, owners = own.rows()
             parts.setdefault(FETCHED, []).append(Placed(block, read[number].responses.at[owners]))
+    if out.rows(RECORDS) is not None:
+        for number, own in fetches.items():
+            block, owners = own.record_rows(payload)
+            parts.setdefault(RECORDS, []).append(Placed(block, read[number].responses.at[owners]))
     tables = {table: _in_order(placed) for table, placed in parts.items()}
     if FETCHED in tables:
         for own in fetches.values():
@@ -196,6 +208,25 @@ def _rows(group: Group, apis: frozenset[int], out: Sink) -> Iterator[tuple[str, 
         if out.rows(table) is not None:
             block, owners = make(group)
             yield table, Placed(block, answered[owners])
+
+
+def _produced(group: Group, apis: frozenset[int], payload: frozenset[str], out: Sink) -> Iterator[tuple[str, Placed]]:
+    if group.api_key != PRODUCE or PRODUCE not in apis:
+        return
+    made, answered = produced(group), group.responses.at
+    if out.rows(SENT) is not None:
+        block, owners = batch_rows(group, made)
+        yield SENT, Placed(block, answered[owners])
+    if out.rows(RECORDS) is not None:
+        block, owners = produced_records(group, made, payload)
+        yield RECORDS, Placed(block, answered[owners])
+
+
+def _may_be_held(frames: Frames, known: Known, limits: Limits) -> Flags:
+    """Connections whose Produces may all wait at a time, for then no limit is reached, whatever is answered when."""
+    asked = np.bincount(frames.connection, frames.size * (frames.direction == CLIENT_TO_SERVER), len(known.sizes))
+    fit: Flags = known.held + asked <= limits.max_held_records_bytes
+    return fit
 
 
 def _in_order(parts: Sequence[Placed]) -> Placed:

@@ -38,12 +38,15 @@ class ReadsWhole(Protocol):
         """All frames of its connection. together: what was read of them with those of others."""
 
 
-def read_whole(streams: Streams, limits: Limits, begin: Callable[[], ReadsWhole], out: Sink) -> WholeRead:
-    """See `Dissector.whole`. begin: makes the conversation of a connection that needs one."""
+def read_whole(
+    streams: Streams, limits: Limits, payload: frozenset[str], begin: Callable[[], ReadsWhole], out: Sink
+) -> WholeRead:
+    """See `Dissector.whole`. payload: see `payload_columns`. begin: makes the conversation of a connection that needs
+    one."""
     frames, odd = frames_of(streams, partial(_sizes, Blob(streams.data), limits))
     asked = First.of(streams, frames, limits)
     known = ~odd & asked.comes_first
-    found = read(frames, Known.nothing(frames.ends - frames.begins), limits, out)
+    found = read(frames, Known.nothing(frames.ends - frames.begins), limits, payload, out)
     plain = known & _plain(found, frames, asked, limits)
     known &= plain | probed(streams, asked, known & ~plain, _is_known)
     rows = [] if found is None else [*_rows(found, frames, plain, out)]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # Of a batch's attributes.
-CODEC_BITS, TRANSACTIONAL_BIT = 7, 16
+CODEC_BITS, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT, CONTROL_BIT = 7, 8, 16, 32
 
 _V2 = struct.Struct(">qiibIhiqqqhii")
 _PREFIX = struct.Struct(">qi")  # offset, bytes that follow: in front of every batch and message
@@ -102,9 +102,9 @@ def _batch(buf: bytes, pos: int, partial: bool) -> BatchHeader:
         codec_name(attributes & CODEC_BITS),
         leader_epoch,
         crc,
-        "log_append_time" if attributes & 8 else "create_time",
+        "log_append_time" if attributes & LOG_APPEND_TIME_BIT else "create_time",
         bool(attributes & TRANSACTIONAL_BIT),
-        bool(attributes & 32),
+        bool(attributes & CONTROL_BIT),
         last_offset_delta,
         base_timestamp,
         max_timestamp,
@@ -129,7 +129,7 @@ def _message(buf: bytes, pos: int, magic: int, partial: bool) -> BatchHeader:
         magic=magic,
         codec=codec,
         crc=int.from_bytes(buf[pos + 12 : pos + 16], "big"),
-        timestamp_type=None if magic == 0 else "log_append_time" if attributes & 8 else "create_time",
+        timestamp_type=None if magic == 0 else "log_append_time" if attributes & LOG_APPEND_TIME_BIT else "create_time",
         last_offset_delta=0 if single else None,
         base_timestamp=timestamp if single else None,
         max_timestamp=timestamp,

@@ -64,7 +64,7 @@ def _snappy(data: bytes, limit: int) -> Decompressed:
         if not 0 < size <= len(data) - at - 4:
             error = "the data ends early" if size > 0 or at + 4 > len(data) else "damaged data: impossible block size"
             break
-        piece, error, limited = snappy_block(data[at + 4 : at + 4 + size], room)
+        piece, error, limited, _ = snappy_block(data[at + 4 : at + 4 + size], room)
         if limited:
             return Decompressed(b"".join(pieces), error, limited=True)
         pieces.append(piece)

@@ -128,7 +128,7 @@ def control_type(data: bytes, record: Record) -> str | None:
 def _batch(buf: bytes, header: BatchHeader, crc_ok: bool | None, allowance: Allowance) -> OpenedBatch:
     """A whole batch of format 2."""
     body = buf[header.start + _BATCH_HEADER_BYTES : header.start + header.batch_bytes]
-    data, error, limited = decompress(header.codec or "none", body, allowance.limit(len(body)))
+    data, error, limited, _ = decompress(header.codec or "none", body, allowance.limit(len(body)))
     allowance.spend(len(body), len(data))
     size = None if error else _BATCH_HEADER_BYTES + len(data)
     count = header.records_count or 0
@@ -223,7 +223,7 @@ def _message(buf: bytes, header: BatchHeader, crc_ok: bool | None, allowance: Al
         return OpenedBatch(header, crc_ok, data, 1, [record], len(data))
     _, wrapper_ms, _, _, at, size, *_ = record
     body = data[at : at + max(size, 0)]
-    inner, error, limited = decompress(header.codec or "", body, allowance.limit(len(body)))
+    inner, error, limited, _ = decompress(header.codec or "", body, allowance.limit(len(body)))
     allowance.spend(len(body), len(inner))
     fixed = wrapper_ms if header.timestamp_type == "log_append_time" else None
     records, wrong = _set(inner, header, fixed, allowance.max_records)

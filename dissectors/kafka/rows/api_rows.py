@@ -119,13 +119,14 @@ def apis_with_rows(wanted: frozenset[str]) -> frozenset[int]:
 class ExchangeRows:
     """Makes the rows of the exchanges of one flow. Picklable.
 
-    remarks: where to tell what checking records told. sessions: what its Fetches ask for.
+    remarks: where to tell what checking records told. sessions: what its Fetches ask for. records: makes the
+    rows of their records.
     """
 
-    __slots__ = ("_known", "_records", "_remarks", "sessions")
+    __slots__ = ("_known", "_remarks", "records", "sessions")
 
     def __init__(self, limits: Limits, options: DecodeOptions, remarks: Remarks) -> None:
-        self._records = RecordRows(limits, options)
+        self.records = RecordRows(limits, options)
         self.sessions = FetchSessions(limits)
         self._known = cluster_rows.KnownPartitions(limits)
         self._remarks = remarks
@@ -146,7 +147,7 @@ class ExchangeRows:
         remarks: list[Remark] = []
         partitions = data_rows.produced(value, data, remarks)
         if out.rows(RECORDS) is not None:
-            partitions = self._records.hold(request._replace(extra=partitions), data, out, remarks)
+            partitions = self.records.hold(request._replace(extra=partitions), data, out, remarks)
         self._remark(request, out, remarks)
         return partitions
 
@@ -174,10 +175,10 @@ class ExchangeRows:
         """kafka_records; the request of a Produce comes back with what decompressing told."""
         if request.api_key == FETCH:
             if response is not None:
-                self._records.fetched(request, response, out)
+                self.records.fetched(request, response, out)
             return request
         remarks: list[Remark] = []
-        partitions = self._records.produced(request, response, out, remarks)
+        partitions = self.records.produced(request, response, out, remarks)
         self._remark(request, out, remarks)
         return request._replace(extra=partitions)
 

@@ -31,17 +31,21 @@ PAYLOAD = ("key", "value", "headers")
 _ROW_BYTES = 1000
 
 
-class RecordRows:
-    """Makes the rows of one flow."""
+def payload_columns(options: DecodeOptions) -> frozenset[str]:
+    """The columns of what applications sent that are wanted."""
+    return frozenset((options.payload_columns or PAYLOAD) if options.payload else ())
 
-    __slots__ = ("_allowance", "_full", "_held_bytes", "_limits", "_payload")
+
+class RecordRows:
+    """Makes the rows of one flow. payload: see `payload_columns`. held_bytes: of records that wait for an answer."""
+
+    __slots__ = ("_allowance", "_full", "_limits", "held_bytes", "payload")
 
     def __init__(self, limits: Limits, options: DecodeOptions) -> None:
         self._limits = limits
-        wanted = options.payload_columns or PAYLOAD
-        self._payload = frozenset(wanted if options.payload else ())
+        self.payload = payload_columns(options)
         self._allowance = Allowance(limits)
-        self._held_bytes = 0
+        self.held_bytes = 0
         self._full = False
 
     def hold(self, request: Request, data: bytes, out: Sink, remarks: list[Remark]) -> list[ProducedPartition]:
@@ -54,8 +58,8 @@ class RecordRows:
             for partition in request.extra
         ]
         size = sum(partition.size for partition in partitions)
-        self._held_bytes += size
-        if self._held_bytes <= self._limits.max_held_records_bytes:
+        self.held_bytes += size
+        if self.held_bytes <= self._limits.max_held_records_bytes:
             return partitions
         if not self._full:
             self._full = True
@@ -81,7 +85,7 @@ class RecordRows:
             if partition.held is None or rows is None:
                 told.append(partition)
                 continue
-            self._held_bytes -= partition.size
+            self.held_bytes -= partition.size
             base_offset = answers.get(partition.key, {}).get("base_offset", -1)
             sizes: list[int | None] = []
             for batch in opened_batches(partition.held, 0, partition.size, self._allowance):
@@ -164,7 +168,7 @@ class RecordRows:
                 header.base_timestamp,
                 batch.fixed_ms,
                 header.base_sequence,
-                self._payload,
+                self.payload,
             )
         )
         out.grow(TABLE, len(batch.data) + _ROW_BYTES)
