@@ -127,7 +127,7 @@ class Pipeline:
             kinds = [self._kinds[name][field_name] for field_name in names]
             rows, ts_at = self._sink.tables()[name], own.index("ts") if "ts" in own else 0
             of_names = Names(self._names.get(name, {}), ts_at, self._limits.max_name_characters)
-            self._store.add(name, names, kinds, rows, gather.rows if gather else None, of_names)
+            self._store.add(name, names, kinds, rows, gather, of_names)
 
     def _whole_reading(self) -> WholeReading | None:
         """What takes connections whole; None where no protocol reads them so."""

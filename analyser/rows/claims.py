@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analyser.rows.names import Names
+from analyser.rows.raw_types import GatherOfBlock
 from dissectors.core.blocks import Block, Coded, Column, Same
 from dissectors.core.model import Row
 
@@ -49,16 +50,22 @@ class Claims:
         self._places.append((flow, until - first, first))
         self.rows += until - first
 
-    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
+    def batch(self, schema: pa.Schema, gather: GatherOfBlock | None = None) -> pa.RecordBatch:
         """The claimed rows, of which there is one at least: those that one flow claimed first.
 
-        schema: of the columns and of FLOW and ROW behind them. Raises what `arrays_of` does.
+        schema: of the columns and of FLOW and ROW behind them. gather: makes the columns where a row stands for many.
+        Raises what `arrays_of` does.
         """
-        arrays = arrays_of(self.block, schema.types[:-2])
         parts = list(self._many)
         if self._flows:
             parts.insert(0, (*repeated(self._flows), repeated(self._places)[1]))
         flows, numbers, claimed = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if gather is not None:
+            arrays, owners = gather(self.block, claimed)
+            return pa.RecordBatch.from_arrays(
+                [*arrays, pa.array(flows[owners]), pa.array(numbers[owners])], schema=schema
+            )
+        arrays = arrays_of(self.block, schema.types[:-2])
         if len(claimed) != self.block.size or (claimed != np.arange(self.block.size)).any():
             rows = pa.array(claimed)
             arrays = [array.take(rows) for array in arrays]

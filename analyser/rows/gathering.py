@@ -13,6 +13,6 @@ def gathering(table: str) -> Gathered | None:
     """How rows of that table become arrays, None where each is one row of the table."""
     if not TABLES[table].lists:
         return None
-    from analyser.rows.record_arrays import FIELDS, gathered
+    from analyser.rows.record_arrays import FIELDS, gathered, gathered_of_block
 
-    return Gathered(FIELDS, gathered)
+    return Gathered(FIELDS, gathered, gathered_of_block)

@@ -21,7 +21,7 @@ from analyser.faults import caught
 from analyser.rows.claims import Claims, Ints, has_long_names, repeated
 from analyser.rows.handed_over import CHUNK_ROWS, MAX_BATCH_BYTES, HandedOver, readers_of
 from analyser.rows.names import LongNames, Names, longest_at, with_cut_names
-from analyser.rows.raw_types import RAW_TYPES, Gather
+from analyser.rows.raw_types import RAW_TYPES, Gathered
 from analyser.rows.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
 from dissectors.core.blocks import Block
 from dissectors.core.model import Row
@@ -43,7 +43,7 @@ class RawTable:
         kinds: Sequence[str],
         rows: list[Row],
         folder: Path,
-        gather: Gather | None = None,
+        gather: Gathered | None = None,
         compression: str = "lz4",
         names: Names | None = None,
     ) -> None:
@@ -130,14 +130,13 @@ class RawTable:
     def _begin_block(self, block: Block) -> None:
         """Claims that follow are of this block."""
         if self._block is not block:
+            if self._gather is not None and self._claims is None:
+                self._gather_up()  # each of them may stand for many
             self._end_block()
-            if self._gather is not None:
-                self._gather_up()
             if self.waiting_rows >= CHUNK_ROWS or sum(batch.nbytes for batch in self._unsorted) >= MAX_BATCH_BYTES:
                 self.pack()
             self._block = block
-            one_by_one = self._gather is not None or has_long_names(block, self._names)
-            self._claims = None if one_by_one else Claims(block)
+            self._claims = None if has_long_names(block, self._names) else Claims(block)
 
     def adopt(self, others: HandedOver) -> None:
         """Take over rows of another process; their flows are none of this table's."""
@@ -216,7 +215,7 @@ class RawTable:
         if claims is None or not claims.rows:
             return
         try:
-            self._add(claims.batch(self.schema))
+            self._add(claims.batch(self.schema, None if self._gather is None else self._gather.block))
         except (pa.ArrowException, ValueError, TypeError, OverflowError):
             for run, rows in claims.as_tuples():
                 self.rows += rows
@@ -237,12 +236,12 @@ class RawTable:
         self.rows.clear()
         self._flow_runs.clear()
         self._counted = 0
-        if packed.num_rows:
-            self._add(packed)
+        self._add(packed)
 
     def _add(self, batch: pa.RecordBatch) -> None:
-        """More rows."""
-        self._unsorted.append(batch)
+        """More rows, if there are any: those that stand for many may stand for none."""
+        if batch.num_rows:
+            self._unsorted.append(batch)
 
     def _packed(self) -> pa.RecordBatch:
         """The rows in the list, in the order in which they came."""
@@ -252,7 +251,7 @@ class RawTable:
             types = [field.type for field in self.schema]
             arrays = [pa.array(column, kind) for column, kind in zip(columns, types[:-2], strict=True)]
         else:
-            arrays, owners = self._gather(self.rows)
+            arrays, owners = self._gather.rows(self.rows)
             flows, numbers = flows[owners], numbers[owners]
         arrays += [pa.array(flows), pa.array(numbers)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dissectors.core.blocks import Block
 from dissectors.core.model import Row
 
 RAW_TYPES: dict[str, pa.DataType] = {
@@ -23,12 +24,16 @@ RAW_TYPES: dict[str, pa.DataType] = {
 }
 
 
+Ints = npt.NDArray[np.int64]
 # Rows as a dissector gives them -> arrays of the table's fields, and for each of their rows the index of its origin.
-Gather = Callable[[Sequence[Row]], tuple[list[pa.Array], npt.NDArray[np.int64]]]
+Gather = Callable[[Sequence[Row]], tuple[list[pa.Array], Ints]]
+# The same of these rows of a block. Raises what `arrays_of` does.
+GatherOfBlock = Callable[[Block, Ints], tuple[list[pa.Array], Ints]]
 
 
 class Gathered(NamedTuple):
-    """How a table whose raw rows stand for many each becomes arrays. fields: their names; rows: makes them."""
+    """How a table whose raw rows stand for many each becomes arrays. fields: their names; rows, block: make them."""
 
     fields: tuple[str, ...]
     rows: Gather
+    block: GatherOfBlock

@@ -1,6 +1,6 @@
 """Kafka records of many batches at once: raw rows of `kafka_records`, one for a batch, to Arrow columns with lists.
 
-In: the conversation's rows (RECORDS), whose `data` is what decompressing gave. Out: an Arrow
+In: the conversation's rows (RECORDS), as tuples or in a block, whose `data` is what decompressing gave. Out: an Arrow
 batch with FIELDS; of every column in `Table.lists` a row holds a list with one element per record, at most LIST_ROWS.
 `record_places.py` finds the records; here their fields become columns.
 """
@@ -18,8 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.registry.tables import TABLES
+from analyser.rows.claims import arrays_of
 from analyser.rows.raw_types import RAW_TYPES
-from analyser.rows.record_places import NULL, Batch, Found, Ints, bounded, found_records
+from analyser.rows.record_places import NULL, Batch, Batches, Found, Ints, found_records, known, known_of, times_of
+from dissectors.core.blocks import Block, Column, Numbers, Same, values_of
+from dissectors.core.columns.made import chosen
 from dissectors.core.limits import Limits
 from dissectors.core.model import Row
 from dissectors.kafka.records.record_sets import record_headers
@@ -37,22 +40,59 @@ _MAX_PAYLOAD_BYTES = Limits().max_payload_bytes
 
 def gathered(rows: Sequence[Row]) -> tuple[list[pa.Array], Ints]:
     """Arrays of FIELDS, and for each of their rows the index of the raw row that it comes from."""
-    first = len(_SCALARS)
-    batches = [Batch._make(row[first:]) for row in rows]
-    blob = b"".join([batch.data for batch in batches])
-    bases = np.concatenate(([0], np.cumsum([len(batch.data) for batch in batches]))).astype(np.int64)
-    found, errors = found_records(batches, blob, bases, [row[_ERROR_AT] for row in rows])
+    scalars = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(_SCALARS.values())]
+    batches = Batches.of([Batch._make(row[len(_SCALARS) :]) for row in rows])
+    return _unfolded(scalars, batches, [row[_ERROR_AT] for row in rows])
+
+
+def gathered_of_block(block: Block, rows: Ints) -> tuple[list[pa.Array], Ints]:
+    """The same of some rows of a block, of which there is one at least. Raises what `arrays_of` does."""
+    columns = [chosen(column, rows) for column in block.columns]
+    scalars = arrays_of(Block(columns[: len(_SCALARS)], len(rows)), list(_SCALARS.values()))
+    told = list(values_of(columns[_ERROR_AT], 0, len(rows)))
+    return _unfolded(scalars, _in_columns(columns, len(rows)), told)
+
+
+def _in_columns(columns: Sequence[Column], count: int) -> Batches:
+    own = dict(zip(Batch._fields, columns[len(_SCALARS) :], strict=True))
+    if own["records"] != Same(None):
+        raise TypeError("batches of which the records were read already come as tuples")
+
+    def one(index: int) -> Batch:
+        return Batch._make(next(iter(values_of(column, index, index + 1))) for column in own.values())
+
+    return Batches(
+        list(values_of(own["data"], 0, count)),
+        _numbers(own["records_count"], count),
+        _numbers(own["base_offset"], count),
+        times_of(_numbers(own["base_timestamp_ms"], count)),
+        times_of(_numbers(own["fixed_timestamp_ms"], count)),
+        _numbers(own["base_sequence"], count),
+        one(0).payload,
+        one,
+    )
+
+
+def _numbers(column: Column, count: int) -> Ints:
+    if isinstance(column, Numbers):
+        return known(column.values, column.valid)
+    return known_of(list(values_of(column, 0, count)))
+
+
+def _unfolded(scalars: list[pa.Array], batches: Batches, told: Sequence[str | None]) -> tuple[list[pa.Array], Ints]:
+    """See `gathered`. scalars: a row of each batch; told: why records of a batch are missing."""
+    blob = b"".join(batches.data)
+    bases = np.concatenate(([0], np.cumsum(list(map(len, batches.data))))).astype(np.int64)
+    found, errors = found_records(batches, blob, bases, told)
     pieces = _pieces(found)
     offsets = pa.array(np.append(pieces.start, len(found.batch)).astype(np.int32))
     lists = [pa.ListArray.from_arrays(offsets, values) for values in _values(found, batches, blob)]
     owners = pa.array(pieces.batch)
-    scalars = []
-    for place, (name, kind) in enumerate(_SCALARS.items()):
-        if name == "error":
-            scalars.append(pa.array([errors[batch] if rest else None for batch, rest in pieces.owners()], pa.string()))
-        else:
-            scalars.append(pa.array([row[place] for row in rows], kind).take(owners))
-    return scalars + lists, pieces.batch
+    arrays = [column.take(owners) for column in scalars]
+    if any(errors):
+        texts = [errors[batch] if rest else None for batch, rest in pieces.owners()]
+        arrays[_ERROR_AT] = pa.array(texts, pa.string())
+    return arrays + lists, pieces.batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +120,10 @@ def _pieces(found: Found) -> _Pieces:
     return _Pieces(found.batch[start], start, rest[start])
 
 
-def _values(found: Found, batches: Sequence[Batch], blob: bytes) -> list[pa.Array]:
+def _values(found: Found, batches: Batches, blob: bytes) -> list[pa.Array]:
     """The columns of `Table.lists`, one element per record."""
     rest = found.headers == NULL
-    bases = np.array([NULL if b.base_offset is None else bounded(b.base_offset, NULL) for b in batches], np.int64)[
-        found.batch
-    ]
-    sequences = np.array([-1 if b.base_sequence is None else b.base_sequence for b in batches], np.int64)[found.batch]
+    bases, sequences = batches.base_offset[found.batch], batches.base_sequence[found.batch]
     unknown = (bases == NULL) | (found.offset == NULL)
     columns: dict[str, pa.Array] = {
         "offset": pa.array(np.where(unknown, 0, bases) + found.offset, mask=unknown),
@@ -96,7 +133,7 @@ def _values(found: Found, batches: Sequence[Batch], blob: bytes) -> list[pa.Arra
         "headers_count": pa.array(found.headers, mask=rest),
         "sequence": pa.array((sequences + _index_in_batch(found)) & 0x7FFFFFFF, mask=(sequences < 0) | rest),
     }
-    columns.update(_payload(found, blob, batches[0].payload))
+    columns.update(_payload(found, blob, batches.payload))
     return [columns.get(name, pa.nulls(len(rest), pa.string())) for name in TABLES[TABLE].lists]
 
 

@@ -1,14 +1,14 @@
 """Where the records of many batches are, as arrays.
 
-In: batches of records, whose `data` stand behind each other in one blob. Out: `Found`, one element per record, and what
-is wrong with each batch. `dissectors/kafka/records/record_sets.py` says what record data means. Here the same is done
-with arrays: only the hop from one record to the next is a Python loop. A batch in which anything is odd is left to that
-slower reader.
+In: batches of records in columns, whose `data` stand behind each other in one blob. Out: `Found`, one element per
+record, and what is wrong with each batch. `dissectors/kafka/records/record_sets.py` says what record data means. Here
+the same is done with arrays: only the hop from one record to the next is a Python loop. A batch in which anything is
+odd is left to that slower reader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +44,54 @@ class Batch(NamedTuple):
     payload: frozenset[str]
 
 
+class Batches(NamedTuple):
+    """Batches in columns; NULL stands for numbers that are not known, or that no sum may be made of.
+
+    counts: how many records each has, -1 where they were read already. one: gives the batch with this number.
+    """
+
+    data: Sequence[bytes]
+    counts: Ints
+    base_offset: Ints
+    base_ms: Ints
+    fixed_ms: Ints
+    base_sequence: Ints
+    payload: frozenset[str]
+    one: Callable[[int], Batch]
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch]) -> Batches:
+        """Of at least one."""
+        return cls(
+            [batch.data for batch in batches],
+            np.array([-1 if batch.records is not None else batch.records_count for batch in batches], np.int64),
+            known_of([batch.base_offset for batch in batches]),
+            times_of(known_of([batch.base_timestamp_ms for batch in batches])),
+            times_of(known_of([batch.fixed_timestamp_ms for batch in batches])),
+            known_of([batch.base_sequence for batch in batches]),
+            batches[0].payload,
+            batches.__getitem__,
+        )
+
+
+def known_of(values: Sequence[int | None]) -> Ints:
+    """Numbers as `Batches` have them."""
+    return np.array([NULL if value is None else bounded(value, NULL) for value in values], np.int64)
+
+
+def known(values: Ints, valid: npt.NDArray[np.bool_] | None) -> Ints:
+    """The same of an array. valid: which are not null, None for all."""
+    fit = (values >= -_MAX_DELTA) & (values <= _MAX_DELTA)
+    found: Ints = np.where(fit if valid is None else fit & valid, values, NULL)
+    return found
+
+
+def times_of(values: Ints) -> Ints:
+    """Times as `Batches` have them: -1 says that none was given."""
+    found: Ints = np.where(values == -1, NULL, values)
+    return found
+
+
 class Found(NamedTuple):
     """Records as arrays: their batch, offset behind the batch's first, time in ms, positions and sizes in the blob.
 
@@ -63,14 +111,14 @@ class Found(NamedTuple):
 
 
 def found_records(
-    batches: Sequence[Batch], blob: bytes, bases: Ints, told: Sequence[str | None]
+    batches: Batches, blob: bytes, bases: Ints, told: Sequence[str | None]
 ) -> tuple[Found, list[str | None]]:
     """All records in the order of the batches, and what is wrong with each batch."""
     errors = list(told)
     fast, odd = _quick(batches, blob, bases)
     parts = [fast]
     for index in odd:
-        batch = batches[index]
+        batch = batches.one(index)
         records, wrong = (batch.records, None) if batch.records is not None else split_records(
             batch.data, batch.records_count, batch.first_offset, batch.base_timestamp_ms or 0, batch.fixed_timestamp_ms
         )  # fmt: skip
@@ -113,15 +161,15 @@ def bounded(value: int, otherwise: int) -> int:
     return value if -_MAX_DELTA <= value <= _MAX_DELTA else otherwise
 
 
-def _quick(batches: Sequence[Batch], blob: bytes, bases: Ints) -> tuple[Found, list[int]]:
+def _quick(batches: Batches, blob: bytes, bases: Ints) -> tuple[Found, list[int]]:
     """The records of all batches that are as they should be, and the indexes of the other ones."""
     buf = np.frombuffer(blob + bytes(_PADDING), np.uint8)
     sizes = np.diff(bases)
-    counts = np.array([-1 if batch.records is not None else batch.records_count for batch in batches], np.int64)
+    counts = batches.counts.copy()
     odd = (counts < 0) | (counts * _SHORTEST_RECORD_BYTES > sizes) | ((counts == 0) & (sizes > 0))
     counts[odd] = 0
     begins, filled = _begins(blob, buf, bases[:-1], bases[1:], counts)
-    owner = np.repeat(np.arange(len(batches)), counts)
+    owner = np.repeat(np.arange(len(counts)), counts)
     found, right = _fields(buf, begins, owner, bases[1:][owner], batches)
     odd |= ~filled
     odd[owner[~right]] = True
@@ -184,9 +232,7 @@ def _hop(blob: bytes, at: int, end: int, count: int) -> tuple[list[int], int]:
     return begins, at
 
 
-def _fields(
-    buf: Bytes, begins: Ints, owner: Ints, ends: Ints, batches: Sequence[Batch]
-) -> tuple[Found, npt.NDArray[np.bool_]]:
+def _fields(buf: Bytes, begins: Ints, owner: Ints, ends: Ints, batches: Batches) -> tuple[Found, npt.NDArray[np.bool_]]:
     """The fields of the records that begin at these places, and whether a record is as it should be."""
     # Where the next record begins; the last one of a batch ends with the batch.
     stops = ends.copy()
@@ -227,13 +273,8 @@ def _varints(buf: Bytes, at: Ints) -> tuple[Ints, Ints]:
     return (value >> np.uint64(1)).astype(np.int64) ^ -(value & np.uint64(1)).astype(np.int64), after
 
 
-def _times(delta_ms: Ints, owner: Ints, batches: Sequence[Batch]) -> Ints:
+def _times(delta_ms: Ints, owner: Ints, batches: Batches) -> Ints:
     """Times in ms; NULL where none was given."""
-    fixed = np.array([_ms(batch.fixed_timestamp_ms) for batch in batches], np.int64)[owner]
-    base = np.array([_ms(batch.base_timestamp_ms) for batch in batches], np.int64)[owner]
+    fixed, base = batches.fixed_ms[owner], batches.base_ms[owner]
     times = np.where(base == NULL, NULL, np.where(base == NULL, 0, base) + delta_ms)
     return np.where(fixed == NULL, times, fixed)
-
-
-def _ms(value: int | None) -> int:
-    return NULL if value is None or value == -1 else bounded(value, NULL)

@@ -16,7 +16,7 @@ from analyser.rows.claims import Ints
 from analyser.rows.handed_over import HandedOver
 from analyser.rows.names import LongNames, Names
 from analyser.rows.raw_table import RawTable
-from analyser.rows.raw_types import Gather
+from analyser.rows.raw_types import Gathered
 from analyser.words import count
 from dissectors.core.blocks import Block
 from dissectors.core.model import Row
@@ -42,7 +42,7 @@ class RawStore:
         fields: Sequence[str],
         kinds: Sequence[str],
         rows: list[Row],
-        gather: Gather | None = None,
+        gather: Gathered | None = None,
         names: Names | None = None,
     ) -> RawTable:
         """A new table that takes over what is appended to `rows`."""

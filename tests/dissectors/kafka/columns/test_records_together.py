@@ -15,7 +15,9 @@ from dissectors.core.options import DecodeOptions
 from dissectors.kafka.columns import fetches, opened, produces
 from dissectors.kafka.columns.blob import Blob
 from dissectors.kafka.columns.opened import OpenedOnce
+from dissectors.kafka.columns.record_rows import record_rows
 from dissectors.kafka.conversation import KafkaConversation
+from dissectors.kafka.records.compression import decompress
 from tests.dissectors.kafka.columns import test_together
 from tests.dissectors.kafka.columns.test_together import TABLES, Said, frames_of, talk
 from tests.support.left_frames import feed_in_batches, resting
@@ -96,11 +98,11 @@ class Read:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Read:
-    found, made = Read(), produces.record_rows
+    found = Read()
 
     def counted(group, *others):  # type: ignore[no-untyped-def]
         found.batches += len(group.batches.field)
-        return made(group, *others)
+        return record_rows(group, *others)
 
     for module in (fetches, produces):
         monkeypatch.setattr(module, "record_rows", counted)
@@ -175,7 +177,6 @@ def _produced(number: int, raw: bytes) -> list[Said]:
 def test_one_bomb_is_opened_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind it nothing that is compressed is opened together with others."""
     given = list[int]()
-    decompress = opened.decompress
 
     def counted(codec: str, data: bytes, limit: int):  # type: ignore[no-untyped-def]
         found = decompress(codec, data, limit)
