@@ -28,6 +28,8 @@ from dissectors.core.model import Row
 
 MAX_ROWS_IN_MEMORY = 1 << 17
 MAX_BYTES_IN_MEMORY = 64 << 20
+# A chunk of rows that stand for many each takes about so much.
+MAX_GATHERED_BYTES = 4 << 20
 
 
 class RawTable:
@@ -92,6 +94,14 @@ class RawTable:
         unsorted: int = sum(batch.num_rows for batch in self._unsorted)
         return len(self.rows) + claimed + unsorted
 
+    @property
+    def _gathered_bytes(self) -> int:
+        """Memory of rows that are no chunk yet, in a table where each may stand for many."""
+        if self._gather is None:
+            return 0
+        found: int = sum(batch.nbytes for batch in self._unsorted)
+        return found
+
     def mark(self, flow: int) -> None:
         """Rows appended since the last mark belong to this flow."""
         new = len(self.rows) - self._counted
@@ -133,7 +143,7 @@ class RawTable:
             if self._gather is not None and self._claims is None:
                 self._gather_up()  # each of them may stand for many
             self._end_block()
-            if self.waiting_rows >= CHUNK_ROWS or sum(batch.nbytes for batch in self._unsorted) >= MAX_BATCH_BYTES:
+            if self.waiting_rows >= CHUNK_ROWS or self._gathered_bytes >= MAX_GATHERED_BYTES:
                 self.pack()
             self._block = block
             self._claims = None if has_long_names(block, self._names) else Claims(block)
