@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analyser.registry.tables import TABLES
-from analyser.rows.record_arrays import FIELDS, LIST_ROWS, gathered, text_of
+from analyser.rows.record_arrays import FIELDS, LIST_ROWS, gathered, gathered_of_block, text_of
+from dissectors.core.blocks import Block, Column, Same
+from dissectors.core.columns.made import coded, optional
 from dissectors.core.decompression import Allowance
 from dissectors.core.limits import Limits
+from dissectors.core.model import Row
 from dissectors.core.options import DecodeOptions
 from dissectors.core.protocol import Sink
 from dissectors.kafka.records.record_sets import control_type, opened_batches, record_headers, records_of
+from dissectors.kafka.rows.data_fields import RECORDS
 from dissectors.kafka.rows.fields import Request, Response
 from dissectors.kafka.rows.record_rows import RecordRows
 from tests.dissectors.kafka.records.test_batches import COMMIT_MARKER, GZIP_V1, MESSAGES_V0, TRANSACTIONAL
@@ -26,20 +32,13 @@ from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set
 from tests.support.shares import examples
 
 LISTS = TABLES["kafka_records"].lists
+_AT = {name: place for place, name in enumerate(RECORDS.names)}
+_NUMBERS = {"records_count", "base_offset", "base_timestamp_ms", "fixed_timestamp_ms", "base_sequence"}
 
 
 def columns_of(spans: list[bytes], *, payload: bool = True) -> list[dict[str, Any]]:
     """The records of a Fetch answer with these partitions, one dict for each, by way of the arrays."""
-    rows = RecordRows(Limits(), DecodeOptions(payload=payload))
-    out = Sink(["kafka_records"])
-    data, partitions = b"", []
-    for index, span in enumerate(spans):
-        partitions.append({"partition_index": index, "records": (len(data), len(span))})
-        data += span
-    value = {"responses": [{"topic": "t", "partitions": partitions}]}
-    request = Request(1, 11, 1, "client", 0, 10, 1, 5, {})
-    rows.fetched(request, Response(0, 2, 6, value, data, []), out)
-    made = out.rows("kafka_records") or []
+    made = raw_rows(spans, payload=payload)
     if not made:
         return []
     arrays, owners = gathered(made)
@@ -51,6 +50,20 @@ def columns_of(spans: list[bytes], *, payload: bool = True) -> list[dict[str, An
         for row in table
         for values in zip(*(row[name] for name in LISTS), strict=True)
     ]
+
+
+def raw_rows(spans: list[bytes], *, payload: bool) -> list[Row]:
+    """The rows of such an answer as the dissector gives them."""
+    rows = RecordRows(Limits(), DecodeOptions(payload=payload))
+    out = Sink(["kafka_records"])
+    data, partitions = b"", []
+    for index, span in enumerate(spans):
+        partitions.append({"partition_index": index, "records": (len(data), len(span))})
+        data += span
+    value = {"responses": [{"topic": "t", "partitions": partitions}]}
+    request = Request(1, 11, 1, "client", 0, 10, 1, 5, {})
+    rows.fetched(request, Response(0, 2, 6, value, data, []), out)
+    return out.rows("kafka_records") or []
 
 
 def expected_of(spans: list[bytes]) -> list[dict[str, Any]]:
@@ -209,3 +222,20 @@ def test_so_many_batches_that_they_make_their_steps_together(seed: int) -> None:
         spans.append(bytes(raw))
     assert_same(spans)
     assert len({row["error"] for row in columns_of(spans)}) > 3
+
+
+@pytest.mark.parametrize("numbers", [optional, coded])
+def test_rows_of_a_block_are_those_of_tuples(numbers: Callable[[list[Any]], Column]) -> None:
+    """Whole batches of format 2, some with damaged records or without any; a part of them is taken."""
+    spans = [span for span in SEEDS if span[16] == 2] + [_batch_of(b"", 0), _batch_of(b"\x02\xff", 3), TRANSACTIONAL]
+    rows = [row for row in raw_rows(spans, payload=True) if row[_AT["records"]] is None and row[_AT["error"]] is None]
+    columns: list[Column] = [
+        numbers(list(values)) if name in _NUMBERS else coded(values)
+        for name, values in zip(RECORDS.names, zip(*rows, strict=True), strict=True)
+    ]
+    columns[_AT["records"]] = Same(None)
+    for chosen in (np.arange(len(rows)), np.array([len(rows) - 1, 0, 2]), np.array([len(rows) - 3])):
+        expected, owners = gathered([rows[place] for place in chosen.tolist()])
+        arrays, found = gathered_of_block(Block(columns, len(rows)), chosen)
+        assert found.tolist() == owners.tolist()
+        assert [one.to_pylist() for one in arrays] == [one.to_pylist() for one in expected]
