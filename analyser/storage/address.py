@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 # The scheme that is opened for each that is understood: others' names for the same store.
 SCHEMES = {
@@ -44,5 +43,5 @@ def address_of(name: str) -> Address | None:
 def local_path(name: str) -> Path:
     """The path of a file of this machine: what file:// names, else `name` itself."""
     if name.startswith("file://"):
-        return Path(url2pathname(urlsplit(name).path))
+        return Path(unquote(urlsplit(name).path))
     return Path(name)

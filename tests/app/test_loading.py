@@ -56,7 +56,7 @@ def test_a_table_imports_the_decoder_of_the_protocol_that_is_spoken(sample: str,
     there = loaded("table", "exchanges", str(SAMPLES / f"{sample}.pcapng"))
     decoders = {f"dissectors.{protocol}.conversation" for protocol in PROTOCOLS}
     assert decoders & there == {f"dissectors.{spoken}.conversation"}
-    assert rooms(there, "duckdb", "pandas", "pyarrow.parquet", "rich", "crc32c", "analyser.detectors") == []
+    assert rooms(there, "duckdb", "pandas", "pyarrow.parquet", "rich", "crc32c", "analyser.detectors", "http") == []
     assert rooms(there, "analyser.archive") == ["analyser.archive", "analyser.archive.dataset", PLACE]
 
 
