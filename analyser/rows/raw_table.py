@@ -67,6 +67,8 @@ class RawTable:
         self._block: Block | None = None
         self._claims: Claims | None = None
         self._unsorted: list[pa.RecordBatch] = []
+        # Their memory, in a table where each row may stand for many. Arrow takes long to tell it.
+        self._gathered_bytes = 0
         self._numbered = 0
         self._batches: list[pa.RecordBatch] = []
         self._in_memory = 0
@@ -93,14 +95,6 @@ class RawTable:
         claimed = 0 if self._claims is None else self._claims.rows
         unsorted: int = sum(batch.num_rows for batch in self._unsorted)
         return len(self.rows) + claimed + unsorted
-
-    @property
-    def _gathered_bytes(self) -> int:
-        """Memory of rows that are no chunk yet, in a table where each may stand for many."""
-        if self._gather is None:
-            return 0
-        found: int = sum(batch.nbytes for batch in self._unsorted)
-        return found
 
     def mark(self, flow: int) -> None:
         """Rows appended since the last mark belong to this flow."""
@@ -140,9 +134,9 @@ class RawTable:
     def _begin_block(self, block: Block) -> None:
         """Claims that follow are of this block."""
         if self._block is not block:
-            if self._gather is not None and self._claims is None:
-                self._gather_up()  # each of them may stand for many
             self._end_block()
+            if self._gather is not None:
+                self._gather_up()  # each of them may stand for many
             if self.waiting_rows >= CHUNK_ROWS or self._gathered_bytes >= MAX_GATHERED_BYTES:
                 self.pack()
             self._block = block
@@ -210,6 +204,7 @@ class RawTable:
             return
         batch, chunk = sorted_chunk(_one_batch(self._unsorted))
         self._unsorted.clear()
+        self._gathered_bytes = 0
         self.total_rows += batch.num_rows
         self._total_bytes += batch.nbytes
         self._batches.append(batch)
@@ -226,7 +221,7 @@ class RawTable:
             return
         try:
             self._add(claims.batch(self.schema, None if self._gather is None else self._gather.block))
-        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        except (pa.ArrowException, ValueError, TypeError, OverflowError, LookupError):
             for run, rows in claims.as_tuples():
                 self.rows += rows
                 self._flow_runs.append(run)
@@ -252,6 +247,7 @@ class RawTable:
         """More rows, if there are any: those that stand for many may stand for none."""
         if batch.num_rows:
             self._unsorted.append(batch)
+            self._gathered_bytes += 0 if self._gather is None else batch.nbytes
 
     def _packed(self) -> pa.RecordBatch:
         """The rows in the list, in the order in which they came."""

@@ -53,14 +53,15 @@ class OpenedOnce:
         """The records between these places, None for odd ones."""
         if count > min(self._records_left, self._limits.max_records_per_batch) or end - start > self._bytes_left:
             return None
-        data = self._data[start:end]
+        data, is_odd = self._data[start:end], False
         if codec:
             allowance = Allowance(self._limits)
-            data, error, limited, more = decompress(codec_name(codec), data, allowance.limit(end - start))
+            most = min(allowance.limit(end - start), self._bytes_left + 1)
+            data, error, limited, more = decompress(codec_name(codec), data, most)
             if limited or not allowance.is_usual(end - start, len(data) + 1):
                 self._bytes_left = 0  # one is enough to have been opened in vain
-            if error is not None or more or len(data) > self._bytes_left:
-                return None
-        self._bytes_left -= len(data)
+            is_odd = error is not None or more or len(data) > self._bytes_left
+        # What was opened in vain counts, too: it is opened once more, one by one.
+        self._bytes_left = max(0, self._bytes_left - len(data))
         self._records_left -= count
-        return data
+        return None if is_odd else data

@@ -75,6 +75,8 @@ class Batches(NamedTuple):
         return self.number("size") + _PREFIX_BYTES
 
 
+# So many steps are taken however few fields have so many batches; behind them, if there are some fields at least.
+_STEPS_OF_FEW, _LEAST_FIELDS = 16, 6
 # Batches, and which of them to open -> the data of each, empty where it is not opened, and which are odd.
 Opener = Callable[[Batches, Flags], tuple[Sequence[bytes], Flags]]
 
@@ -99,7 +101,10 @@ def batches_of(blob: Blob, place: Place, columns: Columns, count: int, opener: O
 
 
 def _batches(blob: Blob, fields: Texts, may_be_cut: bool) -> tuple[Batches, Flags]:
-    """The batches of all fields, and which fields are odd: first the first ones of all, then the second ones."""
+    """The batches of all fields, and which fields are odd: first the first ones of all, then the second ones.
+
+    Few fields that have many more than all others are odd, too: a step for some batches takes as long as one for many.
+    """
     import crc32c  # with what it imports itself it takes longer than many captures without a batch
 
     odd = np.zeros(len(fields.start), bool)
@@ -107,7 +112,12 @@ def _batches(blob: Blob, fields: Texts, may_be_cut: bool) -> tuple[Batches, Flag
     rows = np.flatnonzero(fields.size >= _PREFIX_BYTES)
     at, end = fields.start[rows], (fields.start + fields.size)[rows]
     of_fields, headers, places = [np.zeros(0, np.int64)], [np.zeros(0, _HEADER)], [np.zeros(0, np.int64)]
+    steps = 0
     while len(rows):
+        if len(rows) < _LEAST_FIELDS and steps >= _STEPS_OF_FEW:
+            odd[rows] = True
+            break
+        steps += 1
         header = blob.gather(at, _HEADER)
         left = end - at
         size = header["size"].astype(np.int64) + _PREFIX_BYTES
