@@ -21,7 +21,7 @@ from tests.bench.process_tree import TreeRun, measure_tree
 from tests.bench.programs import WIREWITNESS
 from tests.bench.spark_events import Tasks, shuffled_bytes, steps_of, task_lines, tasks_of
 from tests.support.replay import Replayed
-from tests.support.replay_rotated import replay_rotated
+from tests.support.replay_rotated import replay_rotated, replay_rotated_ordinary
 
 FILES = 5
 MASTERS = ("local[1]", "local[2]")
@@ -52,11 +52,14 @@ class Archived(NamedTuple):
         return self.size.size_bytes / 1e6 / max(self.run.wall_s - self.startup_s, 1e-3)
 
 
-def measure_archives(folder: Path, size_bytes: int) -> list[Archived]:
-    """Offline with two processes, then archives on one and on two cores. Nothing stays in the folder."""
+def measure_archives(folder: Path, size_bytes: int, replayed: str) -> list[Archived]:
+    """Offline with two processes, then archives on one and on two cores. Nothing stays in the folder.
+
+    replayed: `ordinary` for that traffic; else an incident, with one connection that has half of all bytes.
+    """
     captures = folder / "rotated"
     try:
-        made = replay_rotated(captures, size_bytes, FILES)
+        made = (replay_rotated_ordinary if replayed == "ordinary" else replay_rotated)(captures, size_bytes, FILES)
         _say(f"archive: {made}")
         for path in sorted(captures.iterdir()):
             warm(path)

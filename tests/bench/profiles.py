@@ -97,6 +97,7 @@ _ALL = (
     Profile("tls", "tls", "bulk", Scale(Size(0, 200_000_000)), Scale(Size(0, 5_000_000)), 3, two=(1.8, 0)),
     Profile("irregular", "irregular", "", Scale(Size(600_000)), Scale(Size(5_000))),
     Profile("archive", "archive", "", Scale(Size(0, 5_200_000_000)), Scale(Size(0, 12_000_000))),
+    Profile("archive_ordinary", "archive", "ordinary", Scale(Size(0, 5_000_000_000)), Scale(Size(0, 12_000_000))),
     Profile("decode", "decode", "", Scale(Size()), Scale(Size())),
     Profile("live", "live", "small", Scale(Size()), Scale(Size())),
 )  # fmt: skip

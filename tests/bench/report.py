@@ -27,7 +27,7 @@ def markdown(results: Results, *, judged: bool) -> str:
         _memory_lines(results.memories) if results.memories else [],
         _irregular_lines(results.irregulars) if results.irregulars else [],
         _cost_lines(results.costs) if results.costs else [],
-        archive_lines(results.archives) if results.archives else [],
+        *map(archive_lines, results.archives),
         _live_lines(results.lives, results.delays_s) if results.lives else [],
         verdicts(results) if judged else ["Small captures: no aim is judged."],
         [f"- skipped: {reason}" for reason in results.skipped],

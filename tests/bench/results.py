@@ -115,7 +115,7 @@ class Results:
     timings: list[Timing] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
-    archives: list[Archived] = field(default_factory=list)
+    archives: list[list[Archived]] = field(default_factory=list)
     lives: list[LiveRate] = field(default_factory=list)
     delays_s: list[float] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)

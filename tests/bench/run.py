@@ -10,9 +10,9 @@ size for the peak memory, of `analyse` too where that is asked. Both must see ev
 the profile has no figures; `lossy` says what it counts. `tls` has Kafka inside TLS 1.3 and the key log, `ordinary`
 three protocols and one incident. Each is read by two processes as well. `start` runs commands that have next to nothing
 to do, `irregular` captures that are made so that lock-step is tried in vain, with it and without. `decode` compares our
-decoders with kio's native ones, `records` the records of each codec, `mqtt` counts messages. `archive` runs once: the
-offline command with two processes, then archives on one and on two cores, over 5 GB (12 GB of disk). `live` sends
-packets to a loopback at rising rates (see live.py).
+decoders with kio's native ones, `records` the records of each codec, `mqtt` counts messages. `archive` and
+`archive_ordinary` run once: the offline command with two processes, then archives on one and on two cores, over 5 GB
+(12 GB of disk). `live` sends packets to a loopback at rising rates (see live.py).
 Standard output gets Markdown; bench-out/result.json everything. Exit status 1 when the counts differ; a missed aim is
 shown, not hidden, and does not change the exit status. What cannot be measured is skipped with the reason.
 """
@@ -25,6 +25,7 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def measure_profile(bench: Bench, profile: Profile, results: Results, args: argp
     elif profile.kind == "decode":
         results.costs += costs(*(DECODE_QUICK if args.quick else DECODE_FULL))
     elif profile.kind == "archive" and scale.timing:
-        results.archives += measure_archives(args.out, scale.timing.size_bytes)
+        results.archives.append(measure_archives(args.out, scale.timing.size_bytes, profile.replayed))
     elif profile.kind == "live":
         results.lives += live_rates(args.out, args.quick)
         results.delays_s += delays_s(args.out)
@@ -108,7 +109,7 @@ def _plain(value: Any) -> Any:
     """Named tuples as JSON objects, all the way down."""
     if hasattr(value, "_asdict"):
         value = value._asdict()
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {name: _plain(inner) for name, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 

@@ -35,7 +35,7 @@ def verdicts(results: Results) -> list[str]:
         *map(_of_irregular, results.irregulars),
         *(_of_costs(api, list(found), results.most_cost_ratio) for api, found in costs),
         *_of_live(results.lives, results.delays_s),
-        *(archive_verdicts(results.archives) if results.archives else ()),
+        *(line for found in results.archives for line in archive_verdicts(found)),
     ]
 
 

@@ -1,4 +1,5 @@
-"""Rotated captures of two capture points: many connections with small messages, and one that has half of all bytes.
+"""Rotated captures of two capture points: many connections with small messages, and one that has half of all bytes; or
+of one, with ordinary traffic.
 
 In: a folder, the bytes wanted, the number of files of each point. Out: captures named as `tcpdump -C` names them.
 """
@@ -6,15 +7,16 @@ In: a folder, the bytes wanted, the number of files of each point. Out: captures
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from tests.support.replay import SAMPLE_NAMES, SAMPLES, START_NS, Replayed, client_at, small_clients
 from tests.support.replay_bulk import bulk_clients
-from tests.support.replay_wire import PcapWriter, write_connections
+from tests.support.replay_ordinary import ordinary_clients
+from tests.support.replay_wire import Client, PcapWriter, write_connections
 
-MANY, HOT = "many.pcap", "hot.pcap"
+MANY, HOT, ORDINARY = "many.pcap", "hot.pcap", "ordinary.pcap"
 MANY_FLOWS = 2_000
 _RECORD_BYTES, _HEADER_BYTES = 16, 24
 _BUFFER_BYTES = 1 << 20
@@ -58,24 +60,33 @@ def replay_rotated(
     folder: Path, size_bytes: int, files: int, many_flows: int = MANY_FLOWS, samples: Path = SAMPLES
 ) -> Replayed:
     """Write captures of at least `size_bytes` in all, half of them one connection's, in `files` files for each half."""
-    folder.mkdir(parents=True, exist_ok=True)
     found = [samples / name for name in SAMPLE_NAMES if (samples / name).exists()]
-    half = size_bytes // 2
     points = {
         MANY: small_clients(found, many_flows),
         HOT: [client_at(many_flows, bulk_clients(found, 1)[0])],
     }
+    return _write(folder, points, size_bytes, files)
+
+
+def replay_rotated_ordinary(folder: Path, size_bytes: int, files: int, samples: Path = SAMPLES) -> Replayed:
+    """Write captures of at least `size_bytes` in all of what `replay_ordinary.py` makes, in `files` files."""
+    return _write(folder, {ORDINARY: ordinary_clients(samples, client_at)}, size_bytes, files)
+
+
+def _write(folder: Path, points: Mapping[str, list[Client]], size_bytes: int, files: int) -> Replayed:
+    folder.mkdir(parents=True, exist_ok=True)
+    each = size_bytes // len(points)
     done = []
     for name, clients in points.items():
-        with Rotated(folder / name, half // files) as out:
-            writer, exchanges = write_connections(clients, cast(Any, out), START_NS, _enough(half))
+        with Rotated(folder / name, each // files) as out:
+            writer, exchanges = write_connections(clients, cast(Any, out), START_NS, _enough(each))
         done.append((writer, exchanges))
     writers = [writer for writer, _ in done]
     return Replayed(
         sum(one.packets for one in writers),
         sum(path.stat().st_size for path in folder.iterdir()),
         sum(exchanges for _, exchanges in done),
-        many_flows + 1,
+        sum(map(len, points.values())),
         sum(one.whole_requests for one in writers),
         sum(one.whole_responses for one in writers),
     )
