@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -57,39 +58,11 @@ class Store(Protocol):
         """All objects below are of yesterday."""
 
 
-class S3(NamedTuple):
-    """An S3 server. See `Store`."""
+@dataclass(frozen=True)
+class _Served:
+    """What a server on this machine has in common with others of its kind. See `Store`."""
 
-    server: S3Server
-    name: str = "s3"
-
-    def address(self, name: str) -> str:
-        return f"s3://{BUCKET}/{name}"
-
-    def environment(self, port: int = 0) -> dict[str, str]:
-        return self.server.environment(port)
-
-    def front(self, plan: Plan) -> AbstractContextManager[Front]:
-        return faulty_front(self.server.port, plan)
-
-    def writes(self, request: Request) -> bool:
-        return request.method == "PUT"
-
-    def put(self, name: str, content: bytes) -> str:
-        from tests.lab.stored import put
-
-        return put(name, content, BUCKET)
-
-    def make_older(self, name: str) -> None:
-        for path in (self.server.buckets / BUCKET / name).rglob("*"):
-            if path.is_file():
-                os.utime(path, (0, path.stat().st_mtime - 25 * 3600))
-
-
-class Bucket(NamedTuple):
-    """An emulator of Azure's or of Google's stores. See `Store`."""
-
-    server: AzureServer | GoogleServer
+    server: S3Server | AzureServer | GoogleServer
     name: str
     scheme: str
 
@@ -104,6 +77,29 @@ class Bucket(NamedTuple):
 
     def writes(self, request: Request) -> bool:
         return request.method == "PUT"
+
+
+@dataclass(frozen=True)
+class S3(_Served):
+    """An S3 server."""
+
+    server: S3Server
+    name: str = "s3"
+    scheme: str = "s3"
+
+    def put(self, name: str, content: bytes) -> str:
+        from tests.lab.stored import put
+
+        return put(name, content, BUCKET)
+
+    def make_older(self, name: str) -> None:
+        for path in (self.server.buckets / BUCKET / name).rglob("*"):
+            if path.is_file():
+                os.utime(path, (0, path.stat().st_mtime - 25 * 3600))
+
+
+class Bucket(_Served):
+    """An emulator of Azure's or of Google's stores."""
 
     def put(self, name: str, content: bytes) -> str:
         import obstore
