@@ -15,6 +15,7 @@ from analyser.archive.dataset.dataset import Dataset
 from analyser.archive.decode.chunks import LEAST_FETCHED_BYTES, MOST_FETCHED_BYTES
 from analyser.archive.run import ArchiveOptions, Summary, archive
 from analyser.capture import CaptureLimits, open_captures
+from tests.analyser.archive.test_run import ALL, DAMAGES, sample
 from tests.conftest import ROOT, SAMPLES
 from tests.lab.processes import Process, wait_until
 from tests.lab.s3_server import KEY_ID, SECRET, S3Server
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900), pytest.mark.usefixtures("in_store")]
 
 STALE = SAMPLES / "kafka_stale_commit.pcapng"
-NAMES = ["kafka_fenced_commit", "mongo_shapes_and_errors", "mqtt_faults"]
+ALWAYS = "kafka_fenced_commit"
+# Each sample damaged in one way, neighbours in others.
+DAMAGED = [pytest.param(name, [*DAMAGES][number % len(DAMAGES)]) for number, name in enumerate(ALL)]
 
 
 def stored(below: str, captures: Sequence[Path]) -> list[str]:
@@ -49,18 +52,27 @@ def cut(name: str, folder: Path, files: int) -> list[Path]:
     return rotated(packets_of(SAMPLES / f"{name}.pcapng"), folder, files)
 
 
-@pytest.mark.parametrize("name", long_cases(NAMES, "kafka_fenced_commit"))
+@pytest.mark.parametrize("name", long_cases(ALL, ALWAYS))
 def test_a_dataset_is_what_the_offline_command_finds(workers: SparkSession, name: str, tmp_path: Path) -> None:
-    """In two runs, the second over all objects; in ranges."""
-    captures = cut(name, tmp_path / "captures", 4)
+    compare(workers, f"from/{name}", cut(name, tmp_path / "captures", 4), tmp_path / "dataset")
+
+
+@pytest.mark.parametrize(("name", "damage"), long_cases(DAMAGED))
+def test_damaged_samples(workers: SparkSession, name: str, damage: str, tmp_path: Path) -> None:
+    captures = rotated(DAMAGES[damage](sample(name)), tmp_path / "captures", 4)
+    compare(workers, f"damaged/{name}", captures, tmp_path / "dataset")
+
+
+def compare(workers: SparkSession, below: str, captures: Sequence[Path], dataset: Path) -> None:
+    """The dataset is what the offline command finds: in two runs, the second over all objects; in ranges."""
     options = ArchiveOptions(shares=3, range_bytes=50_000)
-    stored(f"from/{name}", captures[:2])
-    assert taken(archive([f"s3://captures/from/{name}/"], tmp_path / "dataset", workers, options)) == (2, 0, [])
-    addresses = [f"s3://captures/from/{name}/{path.name}" for path in captures]
-    stored(f"from/{name}", captures[2:])
-    assert taken(archive([f"s3://captures/from/{name}/"], tmp_path / "dataset", workers, options)) == (2, 2, [])
-    assert differences(tmp_path / "dataset", addresses) == []
-    assert taken(archive([f"s3://captures/from/{name}/"], tmp_path / "dataset", workers, options)) == (0, 4, [])
+    stored(below, captures[:2])
+    assert taken(archive([f"s3://captures/{below}/"], dataset, workers, options)) == (2, 0, [])
+    addresses = [f"s3://captures/{below}/{path.name}" for path in captures]
+    stored(below, captures[2:])
+    assert taken(archive([f"s3://captures/{below}/"], dataset, workers, options)) == (2, 2, [])
+    assert differences(dataset, addresses) == []
+    assert taken(archive([f"s3://captures/{below}/"], dataset, workers, options)) == (0, 4, [])
 
 
 @pytest.mark.cases
