@@ -13,7 +13,7 @@ from analyser.context.stored_offsets import DELETED_PARTITIONS, DELETED_TOPIC
 _ANSWERED_NS = "epoch_ns(coalesce(ts_response, ts))"
 
 # What the group's offsets were, as far as the capture shows. A commit without member id by a client that does not read
-# the partition is a tool's: it moves the offset. What a transaction stored counts from its end on.
+# the partition is a tool's: it moves the offset. What a transaction stored last counts from its end on.
 _COMMITTED = f"""
     {KEYS}, {CLIENT}, {_ANSWERED_NS} AS at_ns, committed_offset, nullif(member_id, '') AS member_id, exchange_id"""
 _ACCEPTED = "error_code = 0 AND committed_offset >= 0"
@@ -31,7 +31,10 @@ _STORED = {
             SELECT sent.* EXCLUDE producer_id REPLACE (ends.at_ns AS at_ns), false
             FROM sent ASOF JOIN ends
                 ON sent.cluster = ends.cluster AND sent.producer_id = ends.producer_id AND sent.at_ns <= ends.at_ns
-            WHERE ends.committed)
+            WHERE ends.committed
+            QUALIFY row_number() OVER (
+                PARTITION BY sent.producer_id, ends.at_ns, {", ".join(f"sent.{name}" for name in PART.split(", "))}
+                ORDER BY sent.at_ns DESC, length(exchange_id) DESC, exchange_id DESC) = 1)
         SELECT part, at_ns, committed_offset AS stored_offset, address, client_id, member_id, exchange_id,
                plain AND member_id IS NULL AND readers.reader IS NULL AS moves
         FROM commits JOIN reading_parts USING ({PART}) LEFT JOIN reading_readers AS readers USING (

@@ -173,6 +173,21 @@ def test_offsets_of_a_transaction_count_when_it_is_committed(committed: bool | N
     assert last == (expected,)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_last_offset_of_a_transaction_counts(turned: bool) -> None:
+    """Both count from its end on, in whatever order their rows come."""
+    sent = [commit(2.0 + n / 10, 20 + n, api="TxnOffsetCommit", producer_id=9) for n in range(6)]
+    end = {"ts": at(3), "ts_response": at(3), "cluster_id": "c1", "event": "end_txn", "producer_id": 9,
+           "committed": True, "error_code": 0, "exchange_id": "e"}  # fmt: skip
+    (_, last) = runs(
+        "stored_offset",
+        kafka_offset_commits=sent[::-1] if turned else sent,
+        kafka_transactions=[end],
+        kafka_fetch_partitions=[read(1, 0, 40), read(5, 25, 40)],
+    )
+    assert last == (25,)
+
+
 def test_without_fetches_of_groups_the_table_stays_empty() -> None:
     assert runs("*", kafka_fetch_partitions=[read(1, 0, 10, client_id="alone")]) == []
 
