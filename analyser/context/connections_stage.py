@@ -31,6 +31,8 @@ ON_THE_WAY = (
 _USUAL_PORTS = (9092, 9093, 9094)
 
 _IS_REQUEST = "request_message_id IS NOT NULL"
+# One packet may bring several requests; the numbers in their ids rise.
+_SENT = "(ts, request_packet, length(exchange_id), exchange_id)"
 # From Kafka 2.1 brokers can be told by address; by name, the packets of who goes there show another text.
 _IS_ADDRESS = "regexp_matches(host, '^[0-9.]+$') OR contains(host, ':')"
 
@@ -43,8 +45,8 @@ _STEPS = {
                count(*) FILTER (throttle_time_ms > 0) AS throttled,
                count(*) FILTER ({_IS_REQUEST} AND operation IN {WORK}) AS work,
                count(*) FILTER ({_IS_REQUEST} AND operation NOT IN {(*WORK, *ON_THE_WAY)}) AS others,
-               arg_min(struct_pack(operation, exchange_id), (ts, request_packet)) FILTER ({_IS_REQUEST}) AS first,
-               arg_max(struct_pack(operation, exchange_id, status, ts), (ts, request_packet)) FILTER ({_IS_REQUEST})
+               arg_min(struct_pack(operation, exchange_id), {_SENT}) FILTER ({_IS_REQUEST}) AS first,
+               arg_max(struct_pack(operation, exchange_id, status, ts), {_SENT}) FILTER ({_IS_REQUEST})
                    AS last
         FROM use_exchanges WHERE protocol = 'kafka' GROUP BY flow_id""",
     "connection_fetches": """

@@ -83,3 +83,11 @@ def test_an_address_that_two_clusters_tell_belongs_to_none() -> None:
         kafka_brokers=[told("127.0.0.1", 9092), told("127.0.0.1", 9092, "c2")],
     )
     assert found == [("c", None)]
+
+
+def test_requests_of_one_packet_are_in_the_order_of_their_numbers() -> None:
+    """In whatever order the rows come."""
+    sent = [asked("a", 1, "Metadata", exchange_id=f"a-c-{number}", request_packet=7) for number in (9, 10, 11)]
+    for exchanges in (sent, sent[::-1], [*sent[1:], sent[0]]):
+        found = connections("first_exchange_id, last_exchange_id", flows=[tcp_flow("a")], exchanges=exchanges)
+        assert found == [("a-c-9", "a-c-11")]
