@@ -19,7 +19,8 @@ import pyarrow as pa
 from analyser.archive.dataset.change import Change
 from analyser.archive.dataset.sight import Sight
 from analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
-from analyser.archive.derive.rule_tasks import Told, named_by, show_tables, task_connection, told_of
+from analyser.archive.derive.derived import view_of
+from analyser.archive.derive.rule_tasks import Told, named_by, task_connection, told_of
 from analyser.archive.derive.share_files import remove_files
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import Workers
@@ -112,7 +113,8 @@ def _look(sight: Sight, share: _Share) -> Told:
     failures: list[Failure] = []
     with task_connection(sight) as (con, scratch):
         own = {one.deal.table: _kept(con, sight, one, share.number, scratch) for one in share.dealt}
-        show_tables(con, sight, named_by(detectors) - own.keys())
+        for name in named_by(detectors) - own.keys():
+            view_of(con, sight, name)
         for name, rows in own.items():
             _show(con, name, rows)
         found = run(

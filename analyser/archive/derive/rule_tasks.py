@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import duckdb
 
-from analyser.archive.dataset.part import Part
 from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.derived import connection_over, rows_of, view_of
+from analyser.archive.derive.derived import connection_over, view_of
 from analyser.detectors import DETECTORS
 from analyser.detectors.detector import Detector
 from analyser.detectors.findings import Finding
@@ -24,8 +23,7 @@ from analyser.detectors.places import MESSAGES, located
 from analyser.detectors.running import Failure, found_in
 from analyser.detectors.suspected import NOBODY, suspected
 from analyser.detectors.told import failure_data
-from analyser.registry.queries import quoted
-from analyser.registry.tables import TABLES, arrow_schema
+from analyser.registry.tables import TABLES
 from analyser.storage.handing import scratch_in
 
 # Of DuckDB; beside it is what rules load.
@@ -63,7 +61,8 @@ def look(limits: Limits, sight: Sight, codes: Sequence[str]) -> Told:
     failures: list[Failure] = []
     many: list[str] = []
     with task_connection(sight) as (con, _):
-        show_tables(con, sight, {*named_by(detectors), MESSAGES})
+        for name in {*named_by(detectors), MESSAGES}:
+            view_of(con, sight, name)
         for detector in detectors:
             try:
                 wanted = _wanted(con, detector, rows, limits.few_rows)
@@ -93,20 +92,6 @@ def named_by(detectors: Iterable[Detector]) -> set[str]:
     """Tables that statements of these rules name."""
     words = {word for detector in detectors for word in re.findall(r"\w+", selection_sql(detector))}
     return words & TABLES.keys()
-
-
-def show_tables(con: duckdb.DuckDBPyConnection, sight: Sight, names: Iterable[str]) -> None:
-    """Make views of tables as they lie in the change."""
-    for name in names:
-        show_rows(con, name, sight.parts(name), sight)
-
-
-def show_rows(con: duckdb.DuckDBPyConnection, name: str, parts: Sequence[Part], sight: Sight) -> None:
-    """Make the view of some parts of a table."""
-    if parts:
-        con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {rows_of(sight, name, parts)}")
-    else:
-        con.register(name, arrow_schema(name).empty_table())
 
 
 def _wanted(con: duckdb.DuckDBPyConnection, detector: Detector, rows: Mapping[str, int], few_rows: int) -> int:
