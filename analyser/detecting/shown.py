@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from analyser.reading.areas import Area
-from analyser.registry.queries import literal, quoted
+from analyser.registry.views import show_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,11 +65,6 @@ def seen(area: Area, shown: Shown) -> pa.Table:
 
 def make_view(con: duckdb.DuckDBPyConnection, area: Area, shown: Shown) -> pa.Table | Path:
     """The view of a table, in place of one that is there; where its rows are."""
-    if shown.path is None:
-        rows = seen(area, shown)
-        con.register(shown.name, rows)
-        return rows
-    con.unregister(shown.name)  # what is registered hides views
-    source = f"read_parquet({literal(str(shown.path))})"
-    con.execute(f"CREATE OR REPLACE VIEW {quoted(shown.name)} AS FROM {source}")
-    return shown.path
+    rows = shown.path or seen(area, shown)
+    show_rows(con, shown.name, rows)
+    return rows

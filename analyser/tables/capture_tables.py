@@ -6,7 +6,6 @@ ones in memory, where they can be read without DuckDB.
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from analyser.options import ReadOptions
 from analyser.reading.decoded import Decoded, UnreadInput
 from analyser.reading.facts import captures_table, file_label
 from analyser.registry.coded import BATCH_ROWS, Coder, plain
-from analyser.registry.queries import CAPTURE_MEMORY, distinct, literal, name_list, open_connection, quoted
+from analyser.registry.queries import distinct, name_list, quoted
 from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.ahead import ahead
 from analyser.rows.timeorder import FLOW
@@ -31,6 +30,7 @@ from analyser.tables.build import OF_FLOWS, Lookups
 from analyser.tables.decoded_rows import Batches, DecodedRows, flows_in_order
 from analyser.tables.kept import Kept, kept, kept_already, kept_table
 from analyser.tables.table_source import OrderedRows
+from analyser.tables.views import Views
 from dissectors.core.protocol import Dissector
 
 if TYPE_CHECKING:
@@ -79,26 +79,18 @@ class CaptureTables:
         self._decoded_rows = DecodedRows(decoded, names, self.faults, self._beside)
         self._dissectors = tuple(dissectors)
         self._finished: set[str] = set()
-        # Of tables whose rows are known without asking; a stage does not change how many rows others have.
-        self.rows: dict[str, int] = {}
+        self.views = Views(decoded.store.folder)
         self._helpers = helpers
         # Deals shares of stages out while findings are looked for.
         self.dealer: Dealer | None = None
-        self._connection: duckdb.DuckDBPyConnection | None = None
-        # Tables in memory and the files of others, as their views are; a stage's rows are not in the table's order.
-        self._tables: dict[str, pa.Table] = {}
-        self._files: dict[str, Path] = {}
+        # Their rows are not in the table's order.
         self._by_stages: set[str] = set()
         self._lookups: Lookups | None = None
 
     @property
     def con(self) -> duckdb.DuckDBPyConnection:
         """The connection that has the views."""
-        if self._connection is None:
-            self._connection = open_connection(self._decoded.store.folder, memory=CAPTURE_MEMORY, threads=1)
-            for name, table in self._tables.items():
-                self._connection.register(name, table)
-        return self._connection
+        return self.views.con
 
     @property
     def remarks(self) -> list[str]:
@@ -109,10 +101,7 @@ class CaptureTables:
     def close(self) -> None:
         """Remove temporary files, and let go of rows in memory."""
         self._end_helpers()
-        self._tables.clear()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self.views.close()
         self._decoded.store.close()
 
     def narrowed(self, name: str, _: ReadOptions) -> str:
@@ -137,7 +126,7 @@ class CaptureTables:
             self.ensure(name)
         if name not in self._finished:
             return self._beside(self._decoded_rows.batches(name, self._known(), columns))
-        table = self._tables.get(name)
+        table = self.views.in_memory(name)
         if table is None or name in self._by_stages:
             return None
         schema = arrow_schema(name)
@@ -156,7 +145,7 @@ class CaptureTables:
             return
         self._finished.add(name)
         if name == "captures":
-            self.register(name, captures_table(self._decoded.captures))
+            self.views.register(name, captures_table(self._decoded.captures))
         elif name == "flows":
             self._known()
         else:
@@ -165,7 +154,7 @@ class CaptureTables:
 
     def replace_findings(self, rows: pa.Table) -> None:
         """Show these findings, columns as registered, instead of those of the rows that are here."""
-        self.register("findings", rows)
+        self.views.register("findings", rows)
         self._finished.add("findings")
 
     def _known(self) -> Lookups:
@@ -180,7 +169,7 @@ class CaptureTables:
         self._remarks += self._decoded_rows.remarks
         protocols = {dissector.name: dissector for dissector in self._dissectors}
         keep = kept_table if "findings" in self.names else kept_already  # rules need the memory of many flows
-        self._show("flows", keep(flows_in_order(flows.drop_columns([FLOW])), self._file_of("flows")))
+        self.views.show("flows", keep(flows_in_order(flows.drop_columns([FLOW])), self.views.file_of("flows")))
         self._finished.add("flows")
         flows = flows.select([*OF_FLOWS, FLOW])  # all that others need of them
         first = Lookups(flows, pa.nulls(flows.num_rows, pa.string()), {}, files, protocols, logs)
@@ -188,7 +177,7 @@ class CaptureTables:
             if name in self._decoded.store.tables:
                 self._finish_table(name, first)
             else:
-                self.register(name, arrow_schema(name).empty_table())
+                self.views.register(name, arrow_schema(name).empty_table())
         topics = self._names_of_topics(replace(first, topics=topic_names(self._told(TOPICS))))
         by_flow = cluster_of_flows(flows, self._told(BROKERS))
         clusters = pa.array([by_flow.get(flow) for flow in flows.column("flow_id").to_pylist()], pa.string())
@@ -197,7 +186,7 @@ class CaptureTables:
 
     def _told(self, name: str) -> pa.Table:
         """The rows of a table of NAMED_BY; the different ones where they are many."""
-        table = self._tables.get(name)
+        table = self.views.in_memory(name)
         if table is not None and table.num_rows < FEW_ROWS:
             return table
         return distinct(self.con, name, NAMED_BY[name])
@@ -222,20 +211,9 @@ class CaptureTables:
         pa.default_memory_pool().release_unused()
         coder = None if TABLES[name].lists else Coder()
         batches = self._beside(self._decoded_rows.batches(name, known, coder=coder))
-        rows = kept(batches, arrow_schema(name), self._file_of(name))
-        self._show(name, rows)
+        rows = kept(batches, arrow_schema(name), self.views.file_of(name))
+        self.views.show(name, rows)
         return rows
-
-    def _show(self, name: str, rows: Kept) -> None:
-        """Make the view of rows."""
-        if rows.table is not None:
-            self.register(name, rows.table)
-            return
-        self.rows[name] = rows.rows
-        self._tables.pop(name, None)
-        self._files[name] = rows.path
-        self.con.unregister(name)  # what is registered hides views
-        self.con.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS FROM read_parquet({literal(str(rows.path))})")
 
     def _let_go(self, name: str) -> None:
         """Its rows are finished for good: those as decoded are not needed any more."""
@@ -257,15 +235,15 @@ class CaptureTables:
             if name in self.names:
                 self.ensure(name)
         for name in stage.new:
-            self.rows.pop(name, None)
+            self.views.rows.pop(name, None)
         con = self.con
-        held = {name: self._taken(name) for name in without}
+        held = {name: self.views.taken(name) for name in without}
         self._by_stages.update(stage.makes)
         try:
-            new = {name: self._file_of(name) for name in stage.new if name in held}
+            new = {name: self.views.file_of(name) for name in stage.new if name in held}
             made = stage.run(con, {**held, **new}, self.dealer)
             for name, rows in made.items():
-                self._show(name, kept_already(rows, self._file_of(name)))
+                self.views.show(name, kept_already(rows, self.views.file_of(name)))
             for name in made:
                 if isinstance(old := held[name], Path):
                     old.unlink()
@@ -279,18 +257,9 @@ class CaptureTables:
         self.faults.append(sentence(kind, f"the context of {', '.join(stage.makes)}", rest))
         self._by_stages.difference_update(stage.makes)
         for name in stage.makes:
-            self.con.execute(f"DROP VIEW IF EXISTS temp.{quoted(name)}")
-            self.con.execute(f"DROP TABLE IF EXISTS temp.{quoted(name)}")
+            self.views.drop(name)
             if name in rows:
-                self._show(name, rows[name])
-
-    def _taken(self, name: str) -> pa.Table | Path:
-        """The rows of a table whose view will be another one."""
-        table = self._tables.pop(name, None)
-        return self._files.pop(name) if table is None else table
-
-    def _file_of(self, name: str) -> Path:
-        return self.folder / f"{name}.parquet"
+                self.views.show(name, rows[name])
 
     def _has_rows(self, name: str) -> bool:
         raw = self._decoded.store.tables.get(name)
@@ -300,7 +269,7 @@ class CaptureTables:
         from analyser.tables.detected import detected
 
         try:
-            self.register("findings", self._named(detected(self, self._helpers)))
+            self.views.register("findings", self._named(detected(self, self._helpers)))
         finally:
             self._end_helpers()
         self._finished.add("findings")
@@ -331,27 +300,3 @@ class CaptureTables:
     def folder(self) -> Path:
         """Has the files of tables."""
         return self._decoded.store.folder
-
-    @property
-    def at_hand(self) -> Mapping[str, pa.Table | Path]:
-        """Where the rows of tables lie, of which that is known: in memory, or in a Parquet file."""
-        return ChainMap[str, pa.Table | Path](self._tables, self._files)
-
-    def held(self, name: str) -> pa.Table | Path:
-        """The rows behind a view that was made: in memory, or the Parquet file that they are in."""
-        if name not in self._tables and name not in self._files:
-            reader = self.con.sql(f"FROM {quoted(name)}").to_arrow_reader(BATCH_ROWS)
-            coder = Coder()
-            batches = (coder.batch(batch) for batch in reader)
-            rows = kept(batches, arrow_schema(name), self.folder / f"made-{name}.parquet")
-            self.con.execute(f"DROP VIEW IF EXISTS temp.{quoted(name)}")
-            self._show(name, rows)
-        return self._files.get(name) or self._tables[name]
-
-    def register(self, name: str, table: pa.Table) -> None:
-        """Let the view of a table show these rows."""
-        self.rows[name] = table.num_rows
-        self._tables[name] = table
-        self._files.pop(name, None)
-        if self._connection is not None:
-            self._connection.register(name, table)

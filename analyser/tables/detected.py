@@ -24,10 +24,9 @@ from analyser.detectors.findings import findings_table, stories_table
 from analyser.detectors.told import failure_of
 from analyser.faults import caught, sentence
 from analyser.registry.queries import literal, quoted
+from analyser.tables.views import Views
 
 if TYPE_CHECKING:
-    import duckdb
-
     from analyser.detectors.running import Failure
     from analyser.reading.helpers import Helpers
 
@@ -38,12 +37,11 @@ FEW_ROWS = 1 << 15
 class Finishing(Protocol):
     """Tables on their way.
 
-    rows: of those of which that is known. dealer: of shares of stages, while there is one. failures, faults: as in
-    `Analysis`.
+    views: of those that are made. dealer: of shares of stages, while there is one. failures, faults: as in `Analysis`.
     """
 
     names: tuple[str, ...]
-    rows: dict[str, int]
+    views: Views
     failures: list[Failure]
     faults: list[str]
     dealer: Dealer | None
@@ -53,31 +51,8 @@ class Finishing(Protocol):
         """How many rows all tables have as they were decoded."""
         ...
 
-    @property
-    def folder(self) -> Path:
-        """Where files of tables lie."""
-        ...
-
-    @property
-    def con(self) -> duckdb.DuckDBPyConnection:
-        """The connection that has the views."""
-        ...
-
-    @property
-    def at_hand(self) -> Mapping[str, pa.Table | Path]:
-        """Where the rows of tables lie, of which that is known: in memory, or in a Parquet file."""
-        ...
-
     def ensure(self, name: str) -> None:
         """Make the view of a table."""
-        ...
-
-    def held(self, name: str) -> pa.Table | Path:
-        """The rows behind a view that was made: in memory, or the Parquet file that they are in."""
-        ...
-
-    def register(self, name: str, table: pa.Table) -> None:
-        """Let the view of a table show these rows, which are the same as before."""
         ...
 
 
@@ -112,7 +87,9 @@ def _alone(tables: Finishing, turns: Sequence[Sequence[str]]) -> pa.Table:
     for name in every:
         tables.ensure(name)
     codes = [one.code for one in asked(DETECTORS.values(), _filled(tables, every), _spoken(tables))]
-    found = run_detectors(tables.con, codes, tables.failures, tables.rows, tables.at_hand, tables.folder)
+    found = run_detectors(
+        tables.views.con, codes, tables.failures, tables.views.rows, tables.views.at_hand, tables.views.folder
+    )
     return findings_table(found)
 
 
@@ -126,7 +103,8 @@ def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) 
         for name in turns[2]:
             tables.ensure(name)
 
-    dealing = RuleDealing(helpers, tables.folder, tables.names, expected, meanwhile)
+    views = tables.views
+    dealing = RuleDealing(helpers, views.folder, tables.names, expected, meanwhile)
     tables.dealer = dealing.stages
     ready: set[str] = set()
     filled: set[str] = set()
@@ -139,19 +117,19 @@ def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) 
         ready |= {*names}
         now = [one for one in waiting if ready.issuperset(one.reads.keys() & {*tables.names})]
         waiting = [one for one in waiting if one not in now]
-        dealing.offer(shown, sorted(asked(now, filled, protocols), key=lambda one: -_read(one, tables.rows)))
-    given = {one.code: looked for one, looked in dealing.looked(tables.con, tables.rows, tables.at_hand, tables.faults)}
+        dealing.offer(shown, sorted(asked(now, filled, protocols), key=lambda one: -_read(one, views.rows)))
+    given = {one.code: looked for one, looked in dealing.looked(views.con, views.rows, views.at_hand, tables.faults)}
     in_order = [(code, given[code]) for code in DETECTORS if code in given]
     tables.failures += [failure_of(code, data) for code, looked in in_order for data in looked.failures]
     return stories_table(row for _, looked in in_order for row in looked.rows)
 
 
 def _shown(tables: Finishing, dealing: RuleDealing, name: str) -> Shown:
-    held = tables.held(name)
+    held = tables.views.held(name)
     if isinstance(held, Path):
-        return Shown(name, tables.rows[name], held)
+        return Shown(name, tables.views.rows[name], held)
     shown, rows = dealing.put(name, held)
-    tables.register(name, rows)
+    tables.views.register(name, rows)
     return shown
 
 
@@ -162,11 +140,11 @@ def _read(detector: Detector, rows: Mapping[str, int]) -> int:
 
 def _filled(tables: Finishing, names: Sequence[str]) -> set[str]:
     """Those of these tables that have rows."""
-    unknown = [name for name in names if name not in tables.rows]
-    filled = {name for name in names if tables.rows.get(name)}
+    unknown = [name for name in names if name not in tables.views.rows]
+    filled = {name for name in names if tables.views.rows.get(name)}
     parts = [f"SELECT {literal(name)} WHERE EXISTS (FROM {quoted(name)})" for name in unknown]
     if parts:
-        filled |= {name for (name,) in tables.con.execute(" UNION ALL ".join(parts)).fetchall()}
+        filled |= {name for (name,) in tables.views.con.execute(" UNION ALL ".join(parts)).fetchall()}
     return filled
 
 
@@ -174,4 +152,4 @@ def _spoken(tables: Finishing) -> set[str | None]:
     """The protocols of flows, None for what nobody could read."""
     if "flows" not in tables.names:
         return set()
-    return {name for (name,) in tables.con.execute("SELECT DISTINCT protocol FROM flows").fetchall()}
+    return {name for (name,) in tables.views.con.execute("SELECT DISTINCT protocol FROM flows").fetchall()}

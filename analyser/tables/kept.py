@@ -29,6 +29,11 @@ class Kept(NamedTuple):
     table: pa.Table | None
     path: Path
 
+    @property
+    def place(self) -> pa.Table | Path:
+        """The rows, or the file that has them."""
+        return self.path if self.table is None else self.table
+
 
 def kept(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> Kept:
     """Keep rows. schema: of the table, with texts everywhere. path: of the file, should there be many."""

@@ -28,10 +28,11 @@ from analyser.detectors import DETECTORS
 from analyser.detectors.detector import Detector
 from analyser.detectors.partition_sql import TOPIC, key_sql, loaded_columns
 from analyser.detectors.running import Failure, run
-from analyser.registry.coded import BATCH_ROWS, Coder
-from analyser.registry.queries import literal, quoted
+from analyser.registry.queries import quoted
 from analyser.registry.tables import TABLES, arrow_schema
+from analyser.registry.views import show_rows
 from analyser.tables.kept import Kept, kept
+from analyser.tables.views import kept_batches
 
 # One task looks at about so many rows, its share of all tables that its rules read.
 SHARE_ROWS = 1_000_000
@@ -116,14 +117,14 @@ def _look(sight: Sight, share: _Share) -> Told:
         for name in named_by(detectors) - own.keys():
             view_of(con, sight, name)
         for name, rows in own.items():
-            _show(con, name, rows)
+            show_rows(con, name, rows.place)
         found = run(
             con,
             detectors,
             failures,
             share.most_rows,
             {name: rows.rows for name, rows in own.items()},
-            {name: rows.path if rows.table is None else rows.table for name, rows in own.items()},
+            {name: rows.place for name, rows in own.items()},
             scratch,
         )
     return Told(found, told_of(failures))
@@ -133,14 +134,6 @@ def _kept(con: duckdb.DuckDBPyConnection, sight: Sight, dealt: Dealt, number: in
     """The rows of a share, in the order of their table."""
     deal = dealt.deal
     order = ", ".join(f"{quoted(name)} NULLS FIRST" for name in TABLES[deal.table].order)
-    batches = con.sql(f"{rows_of_share(sight, dealt, number)} ORDER BY {order}").to_arrow_reader(BATCH_ROWS)
+    batches = kept_batches(con, f"{rows_of_share(sight, dealt, number)} ORDER BY {order}")
     schema = pa.schema([arrow_schema(deal.table).field(name) for name in deal.only])
-    coder = Coder()
-    return kept((coder.batch(batch) for batch in batches), schema, scratch / f"{deal.table}.parquet")
-
-
-def _show(con: duckdb.DuckDBPyConnection, name: str, rows: Kept) -> None:
-    if rows.table is not None:
-        con.register(name, rows.table)
-    else:
-        con.execute(f"CREATE TEMP VIEW {quoted(name)} AS FROM read_parquet({literal(str(rows.path))})")
+    return kept(batches, schema, scratch / f"{deal.table}.parquet")
