@@ -8,8 +8,10 @@ at the end what it raises is dropped, with the status of success.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
+import sys
 from contextlib import suppress
 from types import FrameType
 
@@ -18,6 +20,11 @@ _INTERRUPTED = 130
 _ALLOCATOR = "ARROW_DEFAULT_MEMORY_POOL"
 # M_ARENA_MAX of mallopt(3): by default every thread keeps what it has freed for itself, some 60 MiB of a large capture.
 _MOST_ARENAS = -8
+# OpenBLAS starts a thread for each processor when numpy is imported, a tenth of a short run; nothing here multiplies
+# matrices.
+_ALGEBRA_THREADS = "OPENBLAS_NUM_THREADS"
+# It counts at the end what it made for Python, and writes a list of what is still there.
+_DUCKDB = "duckdb"
 _LINE = b"wirewitness: interrupted\n"
 
 
@@ -49,8 +56,13 @@ def end_at_once(_: int = signal.SIGINT, __: FrameType | None = None) -> None:
 
 def _run() -> None:
     os.environ.setdefault(_ALLOCATOR, "system")  # read when Arrow is imported, in processes that help too
+    os.environ.setdefault(_ALGEBRA_THREADS, "1")
     with suppress(AttributeError):  # other C libraries than glibc have no such setting
         ctypes.CDLL(None).mallopt(_MOST_ARENAS, 1)
     from app.cli.main import main as run
 
-    run()
+    try:
+        run()
+    finally:
+        if _DUCKDB not in sys.modules:
+            gc.freeze()  # what is left goes with the process: no search for cycles among it, a tenth of a short run

@@ -17,6 +17,7 @@ import pytest
 
 from tests.app.captures import write_capture
 from tests.app.program import COMMAND, environment, run, run_process
+from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.shares import every, share
 
@@ -168,6 +169,27 @@ main()
         [sys.executable, "-c", program, "--version"], capture_output=True, env=environment(), timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (130, b"wirewitness: interrupted\n")
+
+
+def test_a_run_has_no_threads_for_matrices_and_ends_without_a_search_for_cycles() -> None:
+    program = """
+import atexit, gc, os
+atexit.register(lambda: print(os.environ["OPENBLAS_NUM_THREADS"], gc.get_freeze_count() > 10_000))
+from app.start import main
+main()
+"""
+    command = [sys.executable, "-c", program, "--version"]
+    env = {name: value for name, value in environment().items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(command, capture_output=True, env=env, timeout=60, check=True)
+    assert done.stdout.splitlines()[-1] == b"1 True"
+    env["OPENBLAS_NUM_THREADS"] = "3"
+    done = subprocess.run(command, capture_output=True, env=env, timeout=60, check=True)
+    assert done.stdout.splitlines()[-1] == b"3 True"
+
+
+def test_duckdb_has_nothing_to_complain_of_at_the_end() -> None:
+    result = run_process("query", SAMPLES / "mongo_show_databases.pcapng", "select count(*) as n from flows")
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 def test_standard_input_is_a_capture(capture: Path) -> None:
