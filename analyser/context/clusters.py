@@ -20,8 +20,10 @@ from hashlib import blake2b
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from analyser import compute as pc
 
 Endpoint = tuple[str, int]
 OF_FLOWS = ("protocol", "flow_id", "client_address", "server_address", "server_port")
@@ -30,6 +32,7 @@ _OF_ROUTE = ("client_address", "server_address", "server_port")
 _OF_TOLD = ("wire_cluster_id", "host", "port", "client_address", "server_address", "server_port")
 _OF_ANSWER = ("flow_id", "wire_cluster_id", "host", "server_address")
 _AT_ONCE = 8192
+_MOST_NUMBERS = 1 << 62  # of different rows, so that each has one of its own
 
 
 class _Told(NamedTuple):
@@ -80,8 +83,8 @@ def cluster_of_flows(flows: pa.Table, brokers: pa.Table) -> dict[str, str]:
     brokers: the columns of NAMED_BY; rows may stand in it more than once. Of many short connections only the different
     ends and answers are Python objects, all at once.
     """
-    of_kafka = flows.filter(pc.equal(flows.column("protocol"), "kafka")).select(_OF_FLOW)
-    of_kafka = of_kafka.filter(pc.is_valid(of_kafka.column("server_address")))
+    of_kafka = pc.filter(flows.select(_OF_FLOW), pc.equal(flows.column("protocol"), "kafka"))
+    of_kafka = pc.filter(of_kafka, pc.is_valid(of_kafka.column("server_address")))
     routes = [_Route(client, (server, port)) for client, server, port in _different(of_kafka, _OF_ROUTE)]
     told = [
         _Told(cluster or None, (host, port), client, (server, server_port))
@@ -106,8 +109,17 @@ def cluster_of_flows(flows: pa.Table, brokers: pa.Table) -> dict[str, str]:
 
 def _different(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """The different rows of these columns."""
-    found = table.select(columns).group_by(columns).aggregate([])
-    return _rows(found, columns)
+    number, different = np.zeros(table.num_rows, np.int64), 1
+    for name in columns:
+        column = table.column(name).combine_chunks()
+        coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+        null = len(coded.dictionary)
+        codes = pc.fill_null(coded.indices, null).to_numpy()
+        if different * (null + 1) > _MOST_NUMBERS:
+            number, different = np.unique(number, return_inverse=True)[1], table.num_rows
+        number, different = number * (null + 1) + codes, different * (null + 1)
+    first = np.unique(number, return_index=True)[1]
+    return _rows(pc.take(table.select(columns), pa.array(first)), columns)
 
 
 def _rows(table: pa.Table | pa.RecordBatch, columns: Iterable[str]) -> Iterator[tuple[Any, ...]]:

@@ -10,14 +10,15 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analyser import compute as pc
 from analyser.capture import CaptureError, Source
 from analyser.capture.places import Places, find_places
 from analyser.evidence.cache import new_part, part
@@ -156,27 +157,22 @@ class _Folder:
 
     def messages(self, flow: FlowRow, direction: int | None, offset: int | None) -> Iterator[MessageRow]:
         """Messages of a flow by time."""
-        chosen = pc.field(FLOW) == flow.key
-        if direction is not None:
-            chosen &= pc.field("direction") == direction
-        if offset is not None:
-            chosen &= pc.field("stream_offset") == offset
-        return self._messages(chosen)
+        wanted = {FLOW: flow.key, "direction": direction, "stream_offset": offset}
+        return self._messages({name: value for name, value in wanted.items() if value is not None})
 
     def completed_in(self, packet: int) -> Iterator[MessageRow]:
         """The messages whose last byte came in a packet."""
-        return self._messages(pc.field("packet_last") == packet)
+        return self._messages({"packet_last": packet})
 
     def partner_offset(self, row: MessageRow) -> int | None:
         """Where the other message of its exchange begins."""
         own, other = ("request_offset", "response_offset")[:: -1 if row.direction else 1]
-        chosen = (pc.field(FLOW) == row.flow.key) & (pc.field(own) == row.stream_offset)
-        found = pq.read_table(self._folder / _EXCHANGES, columns=[other], filters=chosen)[other].to_pylist()
-        return found[0] if found else None
+        found = next(_rows(self._folder / _EXCHANGES, {FLOW: row.flow.key, own: row.stream_offset}), None)
+        return None if found is None else found[other]
 
     def flow(self, flow_id: str) -> FlowRow | None:
         """The flow of that id."""
-        rows = self._flows.filter(pc.equal(self._flows["flow_id"], flow_id)).to_pylist()
+        rows = pc.filter(self._flows, pc.equal(self._flows["flow_id"], flow_id)).to_pylist()
         return flow_row(rows[0][FLOW], rows[0]) if rows else None
 
     def flows(self) -> Iterator[FlowRow]:
@@ -191,23 +187,39 @@ class _Folder:
             same = pc.and_(same, pc.equal(table[f"{side}_address"], address))
             same = pc.and_(same, pc.equal(table[f"{side}_port"], port))
         later = [
-            row[FLOW] for row in table.filter(same).to_pylist() if (row["encapsulation"] or "") == flow.encapsulation
+            row[FLOW]
+            for row in pc.filter(table, same).to_pylist()
+            if (row["encapsulation"] or "") == flow.encapsulation
         ]
         return min(later, default=None)
 
     @property
     def _flows(self) -> pa.Table:
         if self._flow_table is None:
-            self._flow_table = pq.read_table(self._folder / _FLOWS, columns=list(_FLOW_COLUMNS))
+            with pq.ParquetFile(self._folder / _FLOWS) as file:
+                self._flow_table = file.read(columns=list(_FLOW_COLUMNS))
         return self._flow_table
 
-    def _messages(self, chosen: pc.Expression) -> Iterator[MessageRow]:
-        found = pq.read_table(self._folder / _MESSAGES, filters=chosen)
+    def _messages(self, wanted: Mapping[str, int]) -> Iterator[MessageRow]:
         keys = self._flows[FLOW]
-        for row in found.to_pylist():
+        for row in _rows(self._folder / _MESSAGES, wanted):
             place = pc.index(keys, row[FLOW]).as_py()
             flow = self._flows.slice(place, 1).to_pylist()[0]
             yield _message_row(flow_row(flow[FLOW], flow), row)
+
+
+def _rows(path: Path, wanted: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """Rows of a Parquet file in which these columns have these values. Raises OSError, ValueError.
+
+    Only where there are some is more read than these columns. `pyarrow.parquet.read_table` does the same with
+    `pyarrow.dataset`, whose import alone takes longer than all that is done here for one message.
+    """
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group, columns=list(wanted))
+            chosen = reduce(pc.and_, (pc.equal(table[name], value) for name, value in wanted.items()))
+            if pc.any(chosen).as_py():
+                yield from pc.filter(file.read_row_group(group), chosen).to_pylist()
 
 
 def _in_folder(

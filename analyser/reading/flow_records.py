@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from analyser import compute as pc
 from analyser.capture import EndpointTable
 from analyser.flows.flow import Flow
 from analyser.flows.tcp import MASK
@@ -93,9 +93,9 @@ class FlowRecords:
         self._pack()
         keys = pa.array(self._first_packets, pa.int64())
         table = pa.Table.from_batches(self._batches, arrow_schema("flows")).append_column(FLOW, keys)
-        seen = pa.Table.from_batches(self._seen_batches, _SEEN).append_column(FLOW, keys).sort_by(FLOW)
-        table = self._with_duplicates(table.sort_by(FLOW), seen)
-        return table if not self._first_lines else pa.concat_tables([table, self._logged_table()]).sort_by(FLOW)
+        seen = pa.Table.from_batches(self._seen_batches, _SEEN).append_column(FLOW, keys)
+        table = self._with_duplicates(_by_first_packet(table), _by_first_packet(seen))
+        return table if not self._first_lines else _by_first_packet(pa.concat_tables([table, self._logged_table()]))
 
     def let_go(self) -> None:
         """Of the rows, which somebody has as a table; which flows they were is still known."""
@@ -110,7 +110,7 @@ class FlowRecords:
     def _with_duplicates(self, table: pa.Table, seen: pa.Table) -> pa.Table:
         if self.delays is None or not self._endpoints.has_encapsulations:
             return table
-        columns = [table.column(name).cast(pa.int64()).to_pylist() for name in ("ts_first", "ts_last", "gap_bytes")]
+        columns = [pc.cast(table.column(name), pa.int64()).to_pylist() for name in ("ts_first", "ts_last", "gap_bytes")]
         numbers = zip(*columns, *(column.to_pylist() for column in seen.select(_SEEN.names).columns), strict=True)
         flows = [
             Seen(row, pair, self._endpoints[pair][:4], first, last, (i0, i1), (s0, s1), (n0, n1), gaps)
@@ -142,8 +142,12 @@ class FlowRecords:
             self._logged_rows.clear()
 
 
+def _by_first_packet(flows: pa.Table) -> pa.Table:
+    return pc.take(flows, pc.sort_indices(flows, [(FLOW, "ascending")]))
+
+
 def _is_old(batches: list[pa.RecordBatch], before_ns: int, are_too_many: bool) -> bool:
     """Is the first of these to be forgotten?"""
     if not batches:
         return False
-    return are_too_many or pc.max(batches[0].column("ts_last").cast(pa.int64())).as_py() < before_ns
+    return are_too_many or pc.max(pc.cast(batches[0].column("ts_last"), pa.int64())).as_py() < before_ns

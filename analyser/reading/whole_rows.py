@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analyser import compute as pc
 from analyser.capture import EndpointTable
 from analyser.capture.syn_options import NOT_SEEN, NOT_SENT
 from analyser.flows.whole_flows import NO_PROTOCOL, Flags, Ints, WholeFlows
@@ -30,8 +31,9 @@ def whole_rows(flows: WholeFlows, endpoints: EndpointTable) -> pa.RecordBatch:
     is_low = low.tolist()
     clients = [(one[0], one[1]) if first else (one[2], one[3]) for one, first in zip(ends, is_low, strict=True)]
     servers = [(one[2], one[3]) if first else (one[0], one[1]) for one, first in zip(ends, is_low, strict=True)]
-    protocol = pa.array([*flows.protocols, None], pa.string()).take(
-        pa.array(np.where(flows.protocol == NO_PROTOCOL, len(flows.protocols), flows.protocol))
+    protocol = pc.take(
+        pa.array([*flows.protocols, None], pa.string()),
+        pa.array(np.where(flows.protocol == NO_PROTOCOL, len(flows.protocols), flows.protocol)),
     )
     client_first, server_first = _two((sides.isn + 1) & _MASK)
     sent, received = _two(sides.size)
@@ -58,7 +60,7 @@ def whole_rows(flows: WholeFlows, endpoints: EndpointTable) -> pa.RecordBatch:
         "handshake_seen": np.ones(count, bool),
         "handshake": _same("complete", count),
         "handshake_ms": np.maximum(flows.syn_ack_ns - flows.syn_ns, 0) / _NS_PER_MS,
-        "closed_by": pa.array(["server", "client"]).take(pa.array((flows.closed_by_low == low).astype(np.int8))),
+        "closed_by": pc.take(pa.array(["server", "client"]), pa.array((flows.closed_by_low == low).astype(np.int8))),
         "ts_closed": flows.first_close_ns,
         **dict(zip(("client_ttl", "server_ttl"), _two(sides.ttl), strict=True)),
         **dict(zip(("client_ttl_lowest", "server_ttl_lowest"), _two(sides.ttl_lowest), strict=True)),
@@ -88,7 +90,7 @@ def _of_resets(flows: WholeFlows) -> dict[str, pa.Array]:
     by_low, ttl, *_ = flows.resets
     by_client = by_low == flows.client_is_low
     return {
-        "reset_by": pa.array(["server", "client"]).take(pa.array(by_client.astype(np.int8))),
+        "reset_by": pc.take(pa.array(["server", "client"]), pa.array(by_client.astype(np.int8))),
         "reset_ttl": pa.array(ttl),
         "client_reset_ttl": _valid(ttl, by_client),
         "server_reset_ttl": _valid(ttl, ~by_client),
@@ -133,7 +135,7 @@ def _shifts(client: Ints, server: Ints) -> tuple[pa.Array, pa.Array]:
 
 
 def _where(flags: Flags, text: str) -> pa.Array:
-    return pa.array([text, None], pa.string()).take(pa.array((~flags).astype(np.int8)))
+    return pc.take(pa.array([text, None], pa.string()), pa.array((~flags).astype(np.int8)))
 
 
 def _same(text: str, count: int) -> pa.Array:
@@ -146,4 +148,4 @@ def _valid(values: Ints, valid: Flags) -> pa.Array:
 
 def _array(values: Sequence[Any] | Ints | pa.Array, kind: pa.DataType) -> pa.Array:
     found = values if isinstance(values, pa.Array) else pa.array(values)
-    return found if found.type == kind else found.cast(kind)
+    return found if found.type == kind else pc.cast(found, kind)

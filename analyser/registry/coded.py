@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from analyser import compute as pc
+
 BATCH_ROWS = 1 << 14
 # What was read for so many bytes that are held leaves as much behind, in pieces between those that stay.
 _RELEASED_BYTES = 8 << 20
@@ -32,7 +34,7 @@ class Coder:
         """The column of a batch as codes, as it is where it has other values than texts or too many of them."""
         if not pa.types.is_string(array.type) or len(array) < _FEW_ROWS or name in self._plain:
             return array
-        coded = array.dictionary_encode()
+        coded = pc.dictionary_encode(array)
         if 2 * len(coded.dictionary) <= len(array):
             return coded
         self._plain.add(name)
@@ -95,17 +97,19 @@ def one_table(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
         if pa.types.is_dictionary(field.type):
             columns.append(_joined([batch.column(place) for batch in batches], field.type))
         else:  # not copied: texts may be long
-            columns.append(pa.chunked_array([batch.column(place).cast(field.type) for batch in batches], field.type))
+            parts = [pc.cast(batch.column(place), field.type) for batch in batches]
+            columns.append(pa.chunked_array(parts, field.type))
     return pa.Table.from_arrays(columns, schema=found)
 
 
 def plain(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table | pa.RecordBatch:
     """The columns of the schema, with texts instead of codes."""
-    return rows.select(schema.names).cast(schema)
+    chosen = rows.select(schema.names)
+    return chosen if chosen.schema == schema else chosen.cast(schema)
 
 
 def _coded(column: pa.Array) -> pa.Array:
-    return column.dictionary_encode() if pa.types.is_string(column.type) else column
+    return pc.dictionary_encode(column) if pa.types.is_string(column.type) else column
 
 
 def _joined(parts: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:

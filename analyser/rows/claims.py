@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from analyser import compute as pc
 from analyser.rows.names import Names
 from analyser.rows.raw_types import GatherOfBlock
 from dissectors.core.blocks import Block, Coded, Column, Same
@@ -68,7 +69,7 @@ class Claims:
         arrays = arrays_of(self.block, schema.types[:-2])
         if len(claimed) != self.block.size or (claimed != np.arange(self.block.size)).any():
             rows = pa.array(claimed)
-            arrays = [array.take(rows) for array in arrays]
+            arrays = [pc.take(array, rows) for array in arrays]
         return pa.RecordBatch.from_arrays([*arrays, pa.array(flows), pa.array(numbers)], schema=schema)
 
     def as_tuples(self) -> Iterator[tuple[tuple[int, int, int], Iterable[Row]]]:
@@ -106,5 +107,5 @@ def _array(column: Column, kind: pa.DataType, size: int) -> pa.Array:
         return pa.nulls(size, kind) if column.value is None else pa.repeat(pa.scalar(column.value, kind), size)
     if isinstance(column, Coded):
         codes = pa.array(column.codes.astype(np.int32))
-        return pa.DictionaryArray.from_arrays(codes, pa.array(column.values, kind)).dictionary_decode()
+        return pc.take(pa.array(column.values, kind), codes)
     return pa.array(column.values, kind, mask=None if column.valid is None else ~column.valid)

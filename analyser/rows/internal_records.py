@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from analyser import compute as pc
 from dissectors.core.errors import DecodeError
 from dissectors.kafka.records.internal_json import told_record
 from dissectors.kafka.records.internal_topics import TOPICS, control_record, internal_record
@@ -21,8 +21,8 @@ _TOPICS = pa.array(list(TOPICS), pa.string())
 
 def decoded(raw: pa.RecordBatch, topics: pa.Array) -> pa.Array:
     """The column for the raw rows, `topics` being the topic of each; all null where no payload was kept."""
-    control = raw.column("control").is_valid()
-    of_kafka = pc.or_(control, pc.is_in(topics, value_set=_TOPICS))
+    control = pc.is_valid(raw.column("control"))
+    of_kafka = pc.or_(control, pc.is_in(topics, _TOPICS))
     keys = raw.column("key")
     sizes = pc.list_value_length(keys).to_pylist()
     texts: list[str | None] = []

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from analyser import compute as pc
 from analyser.faults import caught
 from analyser.rows.claims import Claims, Ints, has_long_names, repeated
 from analyser.rows.handed_over import CHUNK_ROWS, MAX_BATCH_BYTES, HandedOver, readers_of
@@ -180,7 +180,7 @@ class RawTable:
         """The different values of a field, but for null, in rows where another field is null. No rows may follow."""
         found: set[Any] = set()
         for batch in self.batches():
-            found.update(batch.column(field).filter(pc.is_null(batch.column(unless))).unique().to_pylist())
+            found.update(pc.unique(pc.filter(batch.column(field), pc.is_null(batch.column(unless)))).to_pylist())
         return found - {None}
 
     def release(self) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from analyser import compute as pc
 from analyser.registry.tables import TABLES
 from analyser.rows.claims import arrays_of
 from analyser.rows.raw_types import RAW_TYPES
@@ -88,7 +88,7 @@ def _unfolded(scalars: list[pa.Array], batches: Batches, told: Sequence[str | No
     offsets = pa.array(np.append(pieces.start, len(found.batch)).astype(np.int32))
     lists = [pa.ListArray.from_arrays(offsets, values) for values in _values(found, batches, blob)]
     owners = pa.array(pieces.batch)
-    arrays = [column.take(owners) for column in scalars]
+    arrays = [pc.take(column, owners) for column in scalars]
     if any(errors):
         texts = [errors[batch] if rest else None for batch, rest in pieces.owners()]
         arrays[_ERROR_AT] = pa.array(texts, pa.string())
@@ -157,7 +157,7 @@ def _payload(found: Found, blob: bytes, wanted: frozenset[str]) -> dict[str, pa.
         for name, place, sizes in (("key", 0, found.key_bytes), ("value", 2, found.value_bytes)):
             if name in wanted:
                 at = pa.array(np.arange(place, 4 * len(sizes), 4), mask=sizes < 0)
-                columns[name], columns[f"{name}_encoding"] = _texts(parts.take(at), sizes)
+                columns[name], columns[f"{name}_encoding"] = _texts(pc.take(parts, at), sizes)
     if "headers" in wanted:
         headers = ["[]"] * len(found.batch)
         places = found.headers_at, found.headers, found.end
@@ -181,7 +181,7 @@ def _texts(parts: pa.Array, sizes: Ints) -> tuple[pa.Array, pa.Array]:
     """Bytes as text, and how they are written in it."""
     if not (sizes > _MAX_PAYLOAD_BYTES).any():
         try:
-            return parts.cast(pa.string()), pc.if_else(parts.is_valid(), "utf8", None)
+            return pc.cast(parts, pa.string()), pc.if_else(pc.is_valid(parts), "utf8", None)
         except pa.ArrowInvalid:
             pass
     both: list[Any] = [(None, None) if part is None else text_of(part) for part in parts.to_pylist()]

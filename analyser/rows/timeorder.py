@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from analyser import compute as pc
 
 TIME, FLOW, ROW = "ts", "_flow", "_row"
 # In the column FLOW of rows about the capture as a whole.
@@ -42,12 +43,12 @@ def sorted_chunk(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Chunk]:
     times = _numbers(batch, TIME)
     if set(TIED) <= set(batch.schema.names):
         keys = [(name, "ascending") for name in (TIME, FLOW, *TIED, ROW)]
-        order = pc.sort_indices(batch, sort_keys=keys).to_numpy()
+        order = pc.sort_indices(batch, keys).to_numpy()
     else:
         order = np.lexsort((_numbers(batch, ROW), _numbers(batch, FLOW), times))
     times = times[order]
     if (np.diff(order.astype(np.int64)) != 1).any():
-        batch = batch.take(pa.array(order))
+        batch = pc.take(batch, pa.array(order))
     return batch, Chunk(int(times[0]), int(times[-1]), len(times), times[::SAMPLE_EVERY].copy())
 
 

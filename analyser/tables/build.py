@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from analyser import compute as pc
 from analyser.capture import CaptureStats
 from analyser.flows import waits
 from analyser.registry.coded import Coder
@@ -77,9 +77,9 @@ def finish_batch(
             array = coder.coded(name, array)
         array = masked_column(column, array)
         if owners is not None:
-            array = pc.list_flatten(array) if column.name in lists else array.take(owners)
+            array = pc.list_flatten(array) if column.name in lists else pc.take(array, owners)
         kind = schema.field(name).type
-        arrays.append(array if pa.types.is_dictionary(array.type) else array.cast(kind))
+        arrays.append(array if pa.types.is_dictionary(array.type) else pc.cast(array, kind))
     fields = [field.with_type(array.type) for field, array in zip(schema, arrays, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
@@ -90,7 +90,7 @@ def pieces(table: str, raw: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     if not lists:
         yield raw
         return
-    rows = len(raw.column(lists[0]).flatten())
+    rows = len(pc.list_flatten(raw.column(lists[0])))
     most = max(1, min(MAX_ROWS, MAX_BYTES * rows // max(raw.nbytes, 1)))
     ends = np.cumsum(pc.list_value_length(raw.column(lists[0])).to_numpy(zero_copy_only=False))
     start = 0
@@ -141,7 +141,7 @@ class _Builder:
     def message_id(self, side: pa.Array | str, offset: pa.Array) -> pa.Array:
         """flow id, direction letter and stream offset; null where the offset is null."""
         letters = pa.scalar(side) if isinstance(side, str) else side
-        return pc.binary_join_element_wise(self.of_flow("flow_id"), letters, offset.cast(pa.string()), "-")
+        return pc.binary_join_element_wise(self.of_flow("flow_id"), letters, pc.cast(offset, pa.string()), "-")
 
     def request_id(self) -> pa.Array:
         """Of the direction that the row names, else the client's."""
@@ -226,7 +226,7 @@ class _Builder:
         waits = pc.and_(pc.fill_null(self.raw.column("awaitable"), False), self._is_one_of("protocol", untimed))
         answered = pc.and_not(answered, waits)
         # Over a step of the clock a float cannot tell every nanosecond.
-        return pc.round(pc.divide(pc.if_else(answered, gap, None).cast(pa.float64(), safe=False), _NS_PER_MS), 6)
+        return pc.round(pc.divide(pc.cast(pc.if_else(answered, gap, None), pa.float64(), safe=False), _NS_PER_MS), 6)
 
 
 def in_logs(packet: pa.Array, logs: Collection[int]) -> pa.Array:
@@ -251,17 +251,17 @@ def with_ends(flows: pa.Table, last_ns: int | None) -> pa.Table:
 
     It holds until when a flow was looked at that a limit ended.
     """
-    ended, closed = (flows.column(name).cast(pa.int64()) for name in ("ts_last", "ts_closed"))
+    ended, closed = (pc.cast(flows.column(name), pa.int64()) for name in ("ts_last", "ts_closed"))
     later = pc.max_element_wise(ended, pa.scalar(last_ns, pa.int64()))
     field = flows.schema.field("observed_until")
-    ended_early = flows.column(field.name).cast(pa.int64())
+    ended_early = pc.cast(flows.column(field.name), pa.int64())
     until = pc.if_else(pc.is_valid(closed), closed, pc.coalesce(ended_early, later))
-    return flows.set_column(flows.schema.get_field_index(field.name), field, until.cast(field.type))
+    return flows.set_column(flows.schema.get_field_index(field.name), field, pc.cast(until, field.type))
 
 
 def duplicate_flows(flows: pa.Table) -> pa.Array:
     """FLOW of those that saw a connection once more."""
-    return flows.filter(pc.is_valid(flows.column("duplicate_of"))).column(FLOW).combine_chunks()
+    return pc.filter(flows.column(FLOW), pc.is_valid(flows.column("duplicate_of"))).combine_chunks()
 
 
 def _positions(keys: pa.ChunkedArray, wanted: pa.Array) -> pa.Array:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from analyser import compute as pc
 from analyser.faults import caught, sentence
 from analyser.reading.decoded import Decoded
 from analyser.reading.facts import capture_remarks, file_label
@@ -87,7 +87,7 @@ class DecodedRows:
             batch = self._joined.once(name, batch)
         # A connection that was captured at two points is told once.
         if len(self._duplicates):
-            batch = batch.filter(pc.invert(pc.is_in(batch.column(FLOW), self._duplicates)))
+            batch = pc.filter(batch, pc.invert(pc.is_in(batch.column(FLOW), self._duplicates)))
         for piece in pieces(name, batch):
             try:
                 finished = in_order(name, finish_batch(name, piece, known, order_columns(name, columns), coder))

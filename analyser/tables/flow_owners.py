@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from analyser import compute as pc
 from analyser.owners.named import AddressNames, Found
 from analyser.owners.owner import Owner, agreed
 from analyser.owners.seen import OwnersSeen, Seen
@@ -50,7 +50,7 @@ def with_owners(flows: pa.Table, seen: Sequence[OwnersSeen], names: AddressNames
         return flows, _unused(names)
     use = Use()
     by_end = _by_end(held)
-    begins, ends = (flows.column(name).cast(pa.int64()).to_numpy() for name in ("ts_first", "ts_last"))
+    begins, ends = (pc.cast(flows.column(name), pa.int64()).to_numpy() for name in ("ts_first", "ts_last"))
     for side, other in (SIDES, SIDES[::-1]):
         observed = _observed(flows, side, other, by_end, begins, ends, use) if by_end else None
         told = None if names is None else _told(flows, side, names, begins, use)
@@ -109,8 +109,8 @@ def _observed(
 
 def _told(flows: pa.Table, side: str, names: AddressNames, begins: Ints, use: Use) -> tuple[list[Owner], Ints]:
     codes = _Codes()
-    encoded = flows.column(f"{side}_address").combine_chunks().dictionary_encode()
-    places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    encoded = pc.dictionary_encode(flows.column(f"{side}_address").combine_chunks())
+    places = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
     numbers = np.zeros(flows.num_rows, np.int64)
     order = np.argsort(places, kind="stable")
     bounds = np.searchsorted(places[order], np.arange(len(encoded.dictionary) + 1))

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from analyser import compute as pc
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import in_logs
@@ -109,11 +109,11 @@ class Joined:
         if column is None or not self.requests:
             return batch
         flow = batch.column(FLOW).to_numpy()
-        place = batch.column(column).fill_null(-1).to_numpy()
+        place = pc.fill_null(batch.column(column), -1).to_numpy()
         if name == REQUEST_TIMES:
             return self._renamed(batch, flow, place)
         gone = self.elsewhere(flow, place, of_requests=column == "request_offset")
-        return batch.filter(pa.array(~gone)) if gone.any() else batch
+        return pc.filter(batch, pa.array(~gone)) if gone.any() else batch
 
     def elsewhere(self, flow: Ints, place: Ints, *, of_requests: bool) -> Flags:
         """Are rows with these flows and places told elsewhere? of_requests: of exchanges, of which the captured one is
@@ -171,7 +171,7 @@ def joined(
     messages = _rows(store, "messages", _MESSAGES, [FLOW, "direction", "role"], ends)
     exchanges = _rows(store, "exchanges", _EXCHANGES, [FLOW], ends)
     pairs = pairs_of(con, ends, messages, exchanges)
-    logged = messages.column(FLOW).filter(in_logs(messages.column(FLOW), logs)).to_numpy()
+    logged = pc.filter(messages.column(FLOW), in_logs(messages.column(FLOW), logs)).to_numpy()
     flow, number = np.unique(logged, return_counts=True)
     return Joined(pairs), dict(zip(flow.tolist(), number.tolist(), strict=True))
 
@@ -199,14 +199,14 @@ def _rows(store: RawStore, name: str, columns: tuple[str, ...], needed: list[str
             from_client = pc.equal(batch.column("direction"), CLIENT_TO_SERVER)
             asks = pc.and_(from_client, pc.equal(batch.column("role"), "request"))
             chosen = pc.and_(chosen, pc.fill_null(asks, False))
-        found.append(batch.filter(chosen).select(columns))
+        found.append(pc.filter(batch.select(columns), chosen))
     return pa.Table.from_batches(found, schema)
 
 
 def shared_flows(ends: pa.Table) -> pa.Array:
     """Flows of a log and of captures between the same ends."""
-    keys = pc.binary_join_element_wise(*(ends.column(one).cast(pa.string()) for one in ENDS), " ")
-    of_log = keys.filter(ends.column("logged"))
-    of_capture = keys.filter(pc.invert(ends.column("logged")))
-    both = pc.and_(pc.is_in(keys, of_log.unique()), pc.is_in(keys, of_capture.unique()))
-    return ends.column(FLOW).filter(both).combine_chunks()
+    keys = pc.binary_join_element_wise(*(pc.cast(ends.column(one), pa.string()) for one in ENDS), " ")
+    of_log = pc.filter(keys, ends.column("logged"))
+    of_capture = pc.filter(keys, pc.invert(ends.column("logged")))
+    both = pc.and_(pc.is_in(keys, pc.unique(of_log)), pc.is_in(keys, pc.unique(of_capture)))
+    return pc.filter(ends.column(FLOW), both).combine_chunks()

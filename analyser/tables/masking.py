@@ -7,8 +7,8 @@ into a name or an error text is masked in all of it.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from analyser import compute as pc
 from analyser.registry.model import Column
 from dissectors.core.secrets import TRIGGER, is_suspicious, masked, masked_user
 
@@ -39,8 +39,8 @@ def masked_column(column: Column, array: pa.Array) -> pa.Array:
     if not _may_hold_secrets(array):
         return array
     hits = pc.match_substring_regex(array, TRIGGER)
-    found = array.filter(pc.fill_null(hits, False))
-    shown = {text: masked(text) for text in found.unique().to_pylist()}
+    found = pc.filter(array, pc.fill_null(hits, False))
+    shown = {text: masked(text) for text in pc.unique(found).to_pylist()}
     return pc.replace_with_mask(array, pc.fill_null(hits, False), pa.array([shown[t] for t in found.to_pylist()]))
 
 
@@ -49,7 +49,7 @@ def _may_hold_secrets(array: pa.Array) -> bool:
         return False
     texts = _different(array)
     if len(texts) <= _FEW:
-        return any(map(is_suspicious, texts.drop_null().to_pylist()))
+        return any(map(is_suspicious, pc.drop_null(texts).to_pylist()))
     found: bool = pc.any(pc.match_substring_regex(texts, TRIGGER)).as_py()
     return found
 
@@ -57,4 +57,4 @@ def _may_hold_secrets(array: pa.Array) -> bool:
 def _different(array: pa.Array) -> pa.Array:
     """The texts, each once where most repeat: to look through one takes six times as long as to know it again."""
     some = array.slice(0, _SOME)
-    return array if 2 * len(some.unique()) > len(some) else array.unique()
+    return array if 2 * len(pc.unique(some)) > len(some) else pc.unique(array)

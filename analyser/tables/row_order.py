@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from analyser import compute as pc
 from analyser.registry.tables import TABLES, arrow_schema
 
 
@@ -26,7 +26,7 @@ def in_order(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
     if _is_in_order(table, batch):
         return batch
     keys = {name: _plain(table, name, batch.column(name)) for name in TABLES[table].order}
-    return batch.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
+    return pc.take(batch, pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]))
 
 
 def _is_in_order(table: str, batch: pa.RecordBatch) -> bool:
@@ -36,8 +36,8 @@ def _is_in_order(table: str, batch: pa.RecordBatch) -> bool:
         if not len(equal):
             return True
         column = batch.column(name)
-        before = _plain(table, name, column.take(pa.array(equal - 1)))
-        row = _plain(table, name, column.take(pa.array(equal)))
+        before = _plain(table, name, pc.take(column, pa.array(equal - 1)))
+        row = _plain(table, name, pc.take(column, pa.array(equal)))
         missing, missing_before = pc.is_null(row), pc.is_null(before)
         falls = pc.coalesce(pc.greater(before, row), pc.and_not(missing_before, missing))
         if pc.any(falls).as_py():
@@ -48,4 +48,4 @@ def _is_in_order(table: str, batch: pa.RecordBatch) -> bool:
 
 
 def _plain(table: str, name: str, column: pa.Array) -> pa.Array:
-    return column.cast(arrow_schema(table).field(name).type)
+    return pc.cast(column, arrow_schema(table).field(name).type)

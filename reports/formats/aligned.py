@@ -12,7 +12,8 @@ from itertools import chain
 
 import pyarrow as pa
 
-from reports.formats.arrow import ArrowColumn, compute
+from analyser import compute
+from reports.formats.arrow import ArrowColumn
 from reports.formats.printable import visible, visible_strings
 from reports.formats.rows import join_lines, slices
 from reports.formats.values import text_column

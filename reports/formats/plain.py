@@ -15,7 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from reports.formats.arrow import ArrowColumn, compute
+from analyser import compute
+from reports.formats.arrow import ArrowColumn
 
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -39,13 +40,13 @@ def _plain(column: ArrowColumn) -> ArrowColumn:
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind):
         return column
     if pa.types.is_floating(kind):
-        return column.cast(pa.float64())
+        return compute.cast(column, pa.float64())
     if pa.types.is_timestamp(kind):
         return compute.assume_timezone(column, "UTC") if kind.tz is None else column
     if pa.types.is_decimal(kind):
         return _number(column)
     if pa.types.is_null(kind) or pa.types.is_large_string(kind):
-        return column.cast(pa.string())
+        return compute.cast(column, pa.string())
     if pa.types.is_list(kind) and pa.types.is_integer(kind.value_type):
         return column
     return pa.array([_text(value) for value in column.to_pylist()], pa.string())
@@ -53,11 +54,11 @@ def _plain(column: ArrowColumn) -> ArrowColumn:
 
 def _number(column: ArrowColumn) -> ArrowColumn:
     if column.type.scale > 0:
-        return column.cast(pa.float64())
+        return compute.cast(column, pa.float64())
     try:
-        return column.cast(pa.int64())
+        return compute.cast(column, pa.int64())
     except pa.ArrowInvalid:
-        return column.cast(pa.string())
+        return compute.cast(column, pa.string())
 
 
 def _text(value: Any) -> str | None:

@@ -14,8 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from analyser import compute
 from analyser.words import json_text
-from reports.formats.arrow import ArrowColumn, compute
+from reports.formats.arrow import ArrowColumn
 from reports.formats.printable import UNSAFE_PATTERN, visible_strings
 from reports.formats.values import JSON_COLUMNS, text_column, time_text
 

@@ -12,9 +12,9 @@ import json
 
 import pyarrow as pa
 
-from analyser import times
+from analyser import compute, times
 from analyser.registry.tables import ALL_TABLES
-from reports.formats.arrow import ArrowColumn, compute
+from reports.formats.arrow import ArrowColumn
 
 # Columns that hold JSON text: (table, column).
 JSON_COLUMNS = frozenset(
@@ -37,7 +37,7 @@ def text_column(column: ArrowColumn, name: str) -> ArrowColumn:
         return _lists(column)
     if pa.types.is_binary(kind):
         return _bytes(column)
-    return column.cast(pa.string())
+    return compute.cast(column, pa.string())
 
 
 def time_text(ts_ns: int) -> str:
@@ -51,7 +51,8 @@ def ms_text(value: float | None) -> str:
 
 
 def _times(column: ArrowColumn) -> ArrowColumn:
-    plain = column.cast(pa.timestamp("ns", tz="UTC")).cast(pa.timestamp("ns")).cast(pa.string())
+    utc = compute.cast(column, pa.timestamp("ns", tz="UTC"))
+    plain = compute.cast(compute.cast(utc, pa.timestamp("ns")), pa.string())
     joined = compute.replace_substring(plain, " ", "T", max_replacements=1)
     return compute.binary_join_element_wise(joined, "Z", "")
 
@@ -62,7 +63,7 @@ def _bytes(column: ArrowColumn) -> ArrowColumn:
 
 
 def _floats(column: ArrowColumn) -> ArrowColumn:
-    return compute.if_else(compute.is_finite(column), column, None).cast(pa.string())
+    return compute.cast(compute.if_else(compute.is_finite(column), column, None), pa.string())
 
 
 def _durations(column: ArrowColumn) -> ArrowColumn:
@@ -70,13 +71,13 @@ def _durations(column: ArrowColumn) -> ArrowColumn:
     finite = compute.if_else(compute.is_finite(column), column, None)
     if not compute.all(compute.less(compute.abs(finite), _LARGEST_EXACT_MS), min_count=0).as_py():
         return _floats(column)
-    micros = compute.round(compute.multiply(finite, 1000.0)).cast(pa.int64())
+    micros = compute.cast(compute.round(compute.multiply(finite, 1000.0)), pa.int64())
     size = compute.abs(micros)
     whole = compute.divide(size, 1000)
     rest = compute.subtract(size, compute.multiply(whole, 1000))
     sign = compute.if_else(compute.less(micros, 0), "-", "")
-    digits = compute.utf8_lpad(rest.cast(pa.string()), 3, "0")
-    return compute.binary_join_element_wise(sign, whole.cast(pa.string()), ".", digits, "")
+    digits = compute.utf8_lpad(compute.cast(rest, pa.string()), 3, "0")
+    return compute.binary_join_element_wise(sign, compute.cast(whole, pa.string()), ".", digits, "")
 
 
 def _lists(column: ArrowColumn) -> ArrowColumn:

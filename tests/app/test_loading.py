@@ -17,6 +17,8 @@ from tests.support.packets import pcap
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
 
+# What Arrow imports for its own functions of columns, files and queries: together a sixth of a small table.
+ARROW = ("pyarrow.compute", "pyarrow.acero", "pyarrow.dataset", "pyarrow.fs", "pyarrow.parquet")
 PLACE = "analyser.archive.dataset.place"
 
 PROGRAM = """
@@ -50,13 +52,16 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sample", "spoken"), [("mqtt_enhanced_auth", "mqtt"), ("mongo_show_databases", "mongo")], ids=["mqtt", "mongo"]
+    ("sample", "spoken"),
+    [("mqtt_enhanced_auth", "mqtt"), ("mongo_show_databases", "mongo"), ("kafka_fenced_commit", "kafka")],
+    ids=["mqtt", "mongo", "kafka"],
 )
 def test_a_table_imports_the_decoder_of_the_protocol_that_is_spoken(sample: str, spoken: str) -> None:
     there = loaded("table", "exchanges", str(SAMPLES / f"{sample}.pcapng"))
     decoders = {f"dissectors.{protocol}.conversation" for protocol in PROTOCOLS}
     assert decoders & there == {f"dissectors.{spoken}.conversation"}
-    assert rooms(there, "duckdb", "pandas", "pyarrow.parquet", "rich", "crc32c", "analyser.detectors", "http") == []
+    assert rooms(there, *ARROW) == []
+    assert rooms(there, "duckdb", "pandas", "rich", "crc32c", "analyser.detectors", "http") == []
     assert rooms(there, "analyser.archive") == ["analyser.archive", "analyser.archive.dataset", PLACE]
 
 
@@ -78,6 +83,12 @@ def test_the_report_does_not_import_pandas() -> None:
     there = loaded("analyse", str(SAMPLES / "kafka_stale_commit.pcapng"))
     assert rooms(there, "pandas") == []
     assert rooms(there, "reports.sections.kafka")
+
+
+@pytest.mark.parametrize("table", ["messages", "expert_infos", "flows"])
+@pytest.mark.parametrize("form", ["table", "jsonl"])
+def test_other_tables_and_forms_need_no_more_of_arrow(table: str, form: str) -> None:
+    assert rooms(loaded("table", table, str(SAMPLES / "mqtt_takeover_loop.pcapng"), "--format", form), *ARROW) == []
 
 
 _TIMES = """
@@ -110,6 +121,7 @@ def test_a_message_of_a_capture_that_was_seen_before_needs_no_tables(
     decoders = {f"dissectors.{protocol}.conversation" for protocol in PROTOCOLS}
     assert decoders & there == set()
     assert rooms(there, "duckdb", "pandas", "rich", "analyser.context", "analyser.detectors", "analyser.tables") == []
+    assert rooms(there, "pyarrow.compute", "pyarrow.acero", "pyarrow.dataset") == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from analyser.context import clusters as module
 from analyser.context.clusters import cluster_of_flows
 from analyser.context.topics import topic_names
 from tests.support.rows import arrow_from_rows
@@ -118,3 +120,25 @@ def test_other_protocols_and_nothing() -> None:
 def test_topic_names(rows: list[tuple[str | None, str | None]], expected: dict[str, str]) -> None:
     partitions = [{"topic_id": topic_id, "topic": topic, "partition": 0} for topic_id, topic in rows]
     assert topic_names(arrow_from_rows("kafka_partitions", partitions)) == expected
+
+
+@pytest.mark.parametrize("most", [1, 1 << 62], ids=["numbers made dense", "numbers that fit"])
+def test_different_rows_are_each_there_once(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_NUMBERS", most)
+    values = [
+        ("a", 1, "x"),
+        ("a", 1, None),
+        ("a", 1, "x"),
+        (None, 1, "x"),
+        ("b", 2, "x"),
+        ("a", 1, None),
+        ("a", 2, "x"),
+    ]
+    names = ("text", "number", "other")
+    rows = [dict(zip(names, one, strict=True)) for one in values]
+    table = pa.concat_tables([pa.Table.from_pylist(rows[:4]), pa.Table.from_pylist(rows[4:])])
+    coded = table.set_column(0, "text", table["text"].dictionary_encode())
+    for some in (table, coded, table.slice(0, 0)):
+        found = [*module._different(some, names)]
+        assert len(found) == len({*found})
+        assert {*found} == {*values[: some.num_rows]}
