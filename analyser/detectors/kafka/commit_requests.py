@@ -1,6 +1,6 @@
 """The commits of one client as its requests, by time: which of them have a partition, and which leave it out.
 
-In: one partition's frame of `kafka_offset_commits`. Out: lists in which what is around a moment is found by halving.
+In: one client's frame of `kafka_offset_commits`. Out: lists in which what is around a moment is found by halving.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import numpy as np
 
 from analyser.detectors.frame import Frame, numbered
 from analyser.detectors.held import UNKNOWN
-from analyser.detectors.kafka.commits import Identity
 
 
 class Sent(NamedTuple):
@@ -29,18 +28,12 @@ class Sent(NamedTuple):
 class CommitRequests:
     """The commits of one client (address, client id)."""
 
-    def __init__(self, commits: Frame, client: Identity) -> None:
-        is_own = np.ones(len(commits), dtype=bool)
-        for name, text in zip(("client_address", "client_id"), client, strict=True):
-            texts = commits[name].texts()
-            is_own &= texts.codes < 0 if text is None else texts.among((text,))
-        rows = np.flatnonzero(is_own)
-        codes, names = commits["topic"].texts()
-        self._codes, self._partitions = codes[rows], commits["partition"].numbers()[rows]
+    def __init__(self, commits: Frame) -> None:
+        self._codes, names = commits["topic"].texts()
+        self._partitions, self._offsets = commits["partition"].numbers(), commits["committed_offset"].numbers()
         self._code_of = {None: -1} | {name: code for code, name in enumerate(names.to_pylist())}
-        self._offsets = commits["committed_offset"].numbers()[rows]
-        requests = numbered(commits["exchange_id"].texts().codes[rows])
-        began = commits["ts"].numbers()[rows[np.unique(requests, return_index=True)[1]]]
+        requests = numbered(commits["exchange_id"].texts().codes)
+        began = commits["ts"].numbers()[np.unique(requests, return_index=True)[1]]
         order = np.argsort(began, kind="stable")
         self._times: list[int] = began[order].tolist()
         self._numbers = np.argsort(order)[requests]

@@ -45,21 +45,28 @@ import numpy.typing as npt
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
-from analyser.detectors.frame import Frame, numbered, pairs, places_of
-from analyser.detectors.frame_rows import first_value
+from analyser.detectors.frame import Frame, numbered, places_of
+from analyser.detectors.frame_rows import Row, first_value, rows_of
 from analyser.detectors.held import UNKNOWN, Integers
 from analyser.detectors.kafka.commit_requests import CommitRequests, Sent
 from analyser.detectors.kafka.commits import COMMITS
-from analyser.detectors.kafka.names import group_text, partition_names, partition_text, who_text
-from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Run, reader_numbers
+from analyser.detectors.kafka.names import group_text, partition_names, partition_text, who_numbers, who_text
+from analyser.detectors.kafka.reading import MAX_NAMED, RUNS
 from analyser.detectors.kafka.run_columns import Booleans, RunColumns, known_or_zero
 from analyser.detectors.proof import Proof
 from analyser.severity import Confidence, Severity
 from analyser.times import moment_text, time_text
 from analyser.words import count
 
-KEYS = ("cluster_id", "group_id")
-_SENT = ("ts", "exchange_id", "client_address", "client_id", "topic", "partition", "committed_offset")
+KEYS = ("cluster_id", "group_id", "client_address", "client_id")
+_SENT = ("ts", "exchange_id", "topic", "partition", "committed_offset")
+# Of runs those that tell a jump, and what a finding shows: all of them take twice the memory.
+_READ = (
+    "ts", "ts_last", "exchange_id", "topic", "topic_id", "partition", "member_id", "first_offset", "began_by",
+    "fetch_offset_before", "next_offset_before", "group_offset_before", "stored_offset", "stored_client_id",
+    "stored_client_address", "change", "answered_offset", "out_of_range_offset", "ts_listed", "ts_last_gap", "file",
+    "request_packet",
+)  # fmt: skip
 _MOST_LISTED = 100
 Direction = Literal["forward", "back", "ahead"]
 
@@ -84,7 +91,7 @@ class _Jumps(NamedTuple):
 class _Jump(NamedTuple):
     """One of them as plain values."""
 
-    run: Run
+    run: Row
     origin: int
     target: int
     refused: bool
@@ -113,7 +120,7 @@ _WAYS: dict[Direction, _Way] = {
 
 
 def detect(frames: Frames, *, least: int = 1, commits: int = 3) -> Iterator[Finding]:
-    """One finding per reader and direction."""
+    """One finding per direction of a reader."""
     if not len(frames[RUNS]):
         return
     runs, cluster = RunColumns(frames[RUNS]), first_value(frames[RUNS], "cluster_id")
@@ -125,8 +132,7 @@ def detect(frames: Frames, *, least: int = 1, commits: int = 3) -> Iterator[Find
     in_order = runs.in_order(found.rows)
     ranks[in_order] = np.arange(len(in_order))
     found = found.take(np.argsort(ranks[found.rows]))
-    directions = 2 * found.ahead + (found.targets > found.origins)
-    for places in places_of(numbered(pairs(runs.clients[found.rows], directions))):
+    for places in places_of(numbered(2 * found.ahead + (found.targets > found.origins))):
         yield _finding(cluster, runs, found.take(places))
 
 
@@ -172,14 +178,11 @@ def _jumps_ahead(runs: RunColumns, rows: Integers, commits: Frame, least: int) -
     """Those of these runs whose reader had not handled all up to there: it commits other partitions alone next."""
     origin, first, ts, last = (runs.numbers(name)[rows] for name in ("stored_offset", "first_offset", "ts", "ts_last"))
     is_ahead = np.zeros(len(rows), dtype=bool)
-    for of_client in places_of(numbered(runs.clients[rows])):
-        row = int(rows[of_client[0]])
-        requests = CommitRequests(commits, tuple(texts.at(row) for texts in runs.readers))
-        for some in places_of(numbered(runs.partitions[rows[of_client]])):
-            places = of_client[some]
-            sent = requests.of(*runs.place(int(rows[places[0]])))
-            times = zip(ts[places].tolist(), last[places].tolist(), first[places].tolist(), strict=True)
-            is_ahead[places] = [_is_left_out(sent, *one, least=least) for one in times]
+    requests = CommitRequests(commits)
+    for places in places_of(numbered(runs.partitions[rows])):
+        sent = requests.of(*runs.place(int(rows[places[0]])))
+        times = zip(ts[places].tolist(), last[places].tolist(), first[places].tolist(), strict=True)
+        is_ahead[places] = [_is_left_out(sent, *one, least=least) for one in times]
     no = np.zeros(len(rows), dtype=bool)
     return _Jumps(*(column[is_ahead] for column in (rows, origin, first, no, ~no, first - origin)))
 
@@ -201,29 +204,30 @@ def _is_left_out(sent: Sent, ts: int, ts_last: int, target: int, *, least: int) 
 def _finding(cluster: str | None, runs: RunColumns, jumps: _Jumps) -> Finding:
     direction = _direction(jumps)
     way, told = _WAYS[direction], int(jumps.records[~jumps.refused].sum())
-    listed, last = _listed(runs, jumps), runs.runs(jumps.rows[-1:])[0]
-    key = {"cluster": cluster, "group": last.group_id, "client": last.client_id, "address": last.client_address}
+    listed, last = _listed(runs, jumps), rows_of(runs.taken(jumps.rows[-1:]))[0]
+    who = (last["client_address"], last["client_id"], last["member_id"])
+    key = {"cluster": cluster, "group": last["group_id"], "client": last["client_id"], "address": who[0]}
     return DETECTOR.finding(
         severity=way.severity,
         confidence=way.confidence,
         subject={**key, "direction": direction},
-        sentence=_sentence(listed, len(jumps.rows), last, way.words),
+        sentence=_sentence(listed, len(jumps.rows), f"{group_text(last['group_id'])}: {who_text(*who)}", way.words),
         next_step=(
             "Look for a seek in the application, or positions that it keeps elsewhere; if there is none, update the "
             "client library and look for its faults about positions (for example librdkafka#1720)."
         ),
-        proof=Proof(listed[0].run.ts, last.ts, runs.evidence(jumps.rows)),
+        proof=Proof(listed[0].run["ts"], last["ts"], runs.evidence(jumps.rows)),
         numbers={
             **key,
-            "client_id": last.client_id,
-            "member": last.member_id,
+            "client_id": last["client_id"],
+            "member": last["member_id"],
             "partitions": partition_names(runs.places(jumps.rows)),
             "by_partition": [_numbers(jump) for jump in listed],
             "messages_skipped": 0 if direction == "back" else told,
             "messages_again": told if direction == "back" else 0,
-            "ts_first": time_text(listed[0].run.ts),
-            "ts_last": time_text(last.ts),
-            "clients": reader_numbers([last]),
+            "ts_first": time_text(listed[0].run["ts"]),
+            "ts_last": time_text(last["ts"]),
+            "clients": [who_numbers(*who)],
         },
     )
 
@@ -238,23 +242,24 @@ def _listed(runs: RunColumns, jumps: _Jumps) -> list[_Jump]:
     """The first ones."""
     columns = (jumps.origins, jumps.targets, jumps.refused, jumps.records)
     listed = [column[:_MOST_LISTED].tolist() for column in columns]
-    return [*map(_Jump, runs.runs(jumps.rows[:_MOST_LISTED]), *listed)]
+    return [*map(_Jump, rows_of(runs.taken(jumps.rows[:_MOST_LISTED])), *listed)]
 
 
 def _numbers(jump: _Jump) -> dict[str, Any]:
     return {
-        "topic": jump.run.topic, "partition": jump.run.partition, "from": jump.origin, "to": jump.target,
-        "refused": jump.refused, "began_again_at": jump.run.first_offset,
+        "topic": jump.run["topic"], "partition": jump.run["partition"], "from": jump.origin, "to": jump.target,
+        "refused": jump.refused, "began_again_at": jump.run["first_offset"],
     }  # fmt: skip
 
 
-def _sentence(listed: Sequence[_Jump], jumps: int, last: Run, words: str) -> str:
-    head = f"{group_text(last.group_id)}: {who_text(*last.client, last.member_id)}"
+def _sentence(listed: Sequence[_Jump], jumps: int, head: str, words: str) -> str:
     named = []
     for jump in listed[:MAX_NAMED]:
-        where = f"{partition_text(*jump.run.place)} from {jump.origin} to {jump.target} at {moment_text(jump.run.ts)}"
-        refused = f" (refused with OFFSET_OUT_OF_RANGE; it began again at {jump.run.first_offset})"
-        named.append(where + (refused if jump.refused else f" ({count(abs(jump.records), 'record')})"))
+        run = jump.run
+        place, at = partition_text(run["topic"], run["partition"]), moment_text(run["ts"])
+        refused = f" (refused with OFFSET_OUT_OF_RANGE; it began again at {run['first_offset']})"
+        how = refused if jump.refused else f" ({count(abs(jump.records), 'record')})"
+        named.append(f"{place} from {jump.origin} to {jump.target} at {at}{how}")
     more = f" and {count(jumps - MAX_NAMED, 'time')} more" if jumps > MAX_NAMED else ""
     return f"{head} {words}: {', '.join(named)}{more}."
 
@@ -277,9 +282,9 @@ DETECTOR = Detector(
     name="fetch-jump",
     severity="warning",
     confidence="medium",
-    reads={RUNS: RUN_COLUMNS, COMMITS: _SENT},
+    reads={RUNS: _READ, COMMITS: _SENT},
     partition_by=KEYS,
     detect=detect,
     rows={RUNS: _MAY_JUMP, COMMITS: "error_code = 0"},
-    suspects=f"SELECT cluster_id, group_id FROM r_{RUNS}",
+    suspects=f"SELECT {', '.join(KEYS)} FROM r_{RUNS}",
 )

@@ -45,9 +45,8 @@ def drawn(number: int, dice: Random, partitions: int) -> tuple[list[Run], Commit
 
 def sent(commits: Commits) -> CommitRequests:
     columns = ("ts", "exchange_id", "partition", "committed_offset")
-    same = {"client_address": CLIENT[0], "client_id": CLIENT[1], "topic": "orders"}
-    batch = pa.RecordBatch.from_pylist([dict(zip(columns, row, strict=True)) | same for row in commits])
-    return CommitRequests(Frame(batch.schema, [Span(held_rows(batch), 0, len(batch))]), CLIENT)
+    batch = pa.RecordBatch.from_pylist([dict(zip(columns, row, strict=True)) | {"topic": "orders"} for row in commits])
+    return CommitRequests(Frame(batch.schema, [Span(held_rows(batch), 0, len(batch))]))
 
 
 def is_left_out(run: Run, known: CommitRequests) -> bool:
