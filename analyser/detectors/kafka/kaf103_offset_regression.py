@@ -352,11 +352,12 @@ DETECTOR = Detector(
     partition_by=KEYS,
     detect=detect,
     rows={COMMITS: f"error_code IN {(0, *MOVING)}", RUNS: MOVED_SQL},
+    # Of commits at one time the highest goes first: the broker may have taken them in any order.
     suspects=f"""
         SELECT cluster_id, topic, partition FROM (
-            SELECT cluster_id, topic, partition, committed_offset, max(committed_offset) OVER (
-                PARTITION BY cluster_id, group_id, topic, partition ORDER BY coalesce(ts_response, ts)
-                RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS highest
+            SELECT cluster_id, topic, partition, committed_offset, lag(committed_offset) OVER (
+                PARTITION BY cluster_id, group_id, topic, partition
+                ORDER BY coalesce(ts_response, ts), committed_offset DESC) AS before
             FROM r_{COMMITS} WHERE error_code = 0)
-        WHERE committed_offset < highest""",
+        WHERE committed_offset < before""",
 )
