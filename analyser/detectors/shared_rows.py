@@ -142,7 +142,7 @@ class SharedRows:
             if self._count(table) > self._few_rows >= rows > 0 and table not in self._loaded
         }
         largest = 0
-        for portion in self._some_at_a_time(detector, buckets, wanted):
+        for portion in self._some_at_a_time(detector, buckets, wanted, few):
             parts = self._parts(detector, portion, suspects, wanted, few)
             size = sum(part.rows * _row_bytes(len(part.held)) for part in (parts or {}).values())
             if size > _LARGE_PORTIONS * self._portion_bytes:
@@ -177,11 +177,21 @@ class SharedRows:
         return parts
 
     def _some_at_a_time(
-        self, detector: Detector, buckets: Sequence[int], wanted: Mapping[str, int]
+        self,
+        detector: Detector,
+        buckets: Sequence[int],
+        wanted: Mapping[str, int],
+        few: Collection[str],
     ) -> Iterator[_Portion]:
-        """The buckets in as many portions as all rows are times too large. wanted: how many of each table."""
+        """The buckets in as many portions as all rows are times too large, or as there are files of dealt rows.
+
+        wanted: how many of each table. few: tables of which they are at hand.
+        """
         size = sum(rows * _row_bytes(len(detector.columns(table))) for table, rows in wanted.items())
         portions = self._times_too_large(size) if detector.partition_by else 1
+        if portions >= _PORTIONS_TO_DEAL:
+            many = [table for table, rows in wanted.items() if rows and table not in few]
+            portions = max(portions, self._dealt_files(detector, many))
         if portions == 1:
             yield _Portion(buckets)
             return
@@ -189,6 +199,20 @@ class SharedRows:
             some = [bucket for bucket in buckets if bucket % portions == number]
             if some:
                 yield _Portion(some, number, portions)
+
+    def _dealt_files(self, detector: Detector, tables: Iterable[str]) -> int:
+        """Into how many files any of these tables is dealt: the rows of one file are in order, those of several have to
+        be put in order. 1 where a table has to be asked again for each portion."""
+        most = 1
+        for table in tables:
+            if self._load(table):
+                continue
+            place = self._tables.get(table)
+            files = self._deal(detector, table, place) if isinstance(place, Path) else None
+            if files is None:
+                return 1
+            most = max(most, len(files.paths))
+        return most
 
     def _times_too_large(self, size: int) -> int:
         """As a power of 2."""
@@ -213,7 +237,7 @@ class SharedRows:
     def _part(self, detector: Detector, table: str, portion: _Portion, suspects: str | None) -> Part | None:
         """Rows of a table of which more than a few are wanted."""
         names = _names(detector, table)
-        if table in self._loaded or self._load(table):
+        if self._load(table):
             numbers = self._numbers(detector, table, _view(table), portion.buckets, suspects)
             return part_of(detector, self._loaded[table], numbers, names)
         place, most = self._tables.get(table), 3 * self._most_bytes
@@ -237,11 +261,15 @@ class SharedRows:
 
     def _files(self, detector: Detector, table: str, place: Path, portion: _Portion) -> Dealt:
         """The files that have the rows of a portion, and where nothing was dealt all others, too."""
-        whole = Dealt([place], [self._count(table)])
-        if self._folder is None or portion.portions < _PORTIONS_TO_DEAL:
-            return whole
+        files = self._deal(detector, table, place) if portion.portions >= _PORTIONS_TO_DEAL else None
+        if files is None:
+            return Dealt([place], [self._count(table)])
+        return files.of(portion.number, portion.portions)
+
+    def _deal(self, detector: Detector, table: str, place: Path) -> Dealt | None:
+        """Deal the rows of a table, once for all rules of this key; None where nothing is dealt."""
         key = _key_of(detector, table)
-        if key not in self._dealt:
+        if self._folder is not None and key not in self._dealt:
             same = [one for one in self._waiting if table in one.reads and _key_of(one, table) == key]
             columns = loaded_columns([detector, *same], table)
             size = _row_bytes(len(columns))
@@ -255,8 +283,7 @@ class SharedRows:
                 )
             except OSError:  # no room: the rows are read from where they are, again for each portion
                 self._dealt[key] = None
-        files = self._dealt[key]
-        return whole if files is None else files.of(portion.number, portion.portions)
+        return self._dealt.get(key)
 
     def _numbers(
         self, detector: Detector, table: str, source: str, buckets: Sequence[int], suspects: str | None
@@ -289,9 +316,9 @@ class SharedRows:
         return self._counts[table]
 
     def _load(self, table: str) -> bool:
-        """Load a table for all rules that read it; False where it takes too much memory."""
-        if table in self._too_large:
-            return False
+        """Load a table for all rules that read it, once; False where it takes too much memory."""
+        if table in self._loaded or table in self._too_large:
+            return table in self._loaded
         columns = loaded_columns([one for one in self._waiting if table in one.reads], table)
         size = self._count(table) * _row_bytes(len(columns)) // _GUESSED_HIGH
         if max(size - self._most_bytes, size + sum(self._sizes.values()) - MOST_TOGETHER) > 0:

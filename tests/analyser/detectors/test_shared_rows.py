@@ -270,6 +270,28 @@ def test_files_of_uneven_sizes_have_the_same_partitions(
     assert [one.ready for one in made if one] == [times == 1_000]
 
 
+def test_a_rule_that_wants_few_of_dealt_rows_takes_one_file_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of several files would have to be put in order."""
+    made = all_dealt(monkeypatch)
+    monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
+    con, detector = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), DETECTORS["KAF101"]
+    tables = in_files(con, ["kafka_offset_commits"], tmp_path)
+    con.execute("CREATE TEMP TABLE some_suspects AS SELECT DISTINCT cluster_id, group_id, topic, partition "
+                "FROM kafka_offset_commits WHERE topic < 'e'")  # fmt: skip
+    (folder := tmp_path / "dealt").mkdir()
+
+    def portions(at: Path) -> list[int]:
+        shared = SharedRows(con, [detector], 0, portion_bytes=2000, tables=tables, folder=at)
+        return [len([*(found or ())]) for _, found in shared.portions(detector, ALL_BUCKETS, "some_suspects")]
+
+    found, undealt = portions(folder), portions(tmp_path / "is not there")
+    assert [len(one.paths) for one in made if one] == [len(found)]
+    assert sum(found) == sum(undealt) > 2
+    assert len(found) > len(undealt)
+
+
 def test_without_room_for_files_rows_are_read_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
     con, detector = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), DETECTORS["KAF101"]
