@@ -115,7 +115,6 @@ def dealt(
                 if first < end:
                     writer.write_table(_compact(sorted_rows.slice(first, end - first), schema))
             del rows, sorted_rows
-            pa.default_memory_pool().release_unused()  # else as much again stays as all of them take
     if ready:
         for target in compress(targets, sizes):
             _make_ready(target, table)
