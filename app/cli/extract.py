@@ -80,11 +80,15 @@ def extract(
         raise click.UsageError("exactly one of --finding, --flow, --message and --exchange is needed")
     if sum((redact, with_secrets, decrypted)) > 1:
         raise click.UsageError("--redact, --with-secrets and --decrypted do not go together")
+    if output == "-":
+        raise CallerError("--output -: evidence goes to a file, as standard output carries what people read; name one")
     if with_secrets and output.lower().endswith(".pcap"):
         raise CallerError(f"{output}: pcap has no room for secrets; name it .pcapng")
     check_output(output, captures)
-    if bundle is not None and Path(bundle).exists():
-        raise CallerError(f"--bundle {bundle}: that is there already")
+    if bundle is not None:
+        if Path(bundle).exists():
+            raise CallerError(f"--bundle {bundle}: that is there already")
+        check_output(bundle, captures, "--bundle")
     quiet = locating["quiet"]
     reading = dict(locating)
     with open_located(captures, locating) as (index, some_missing):
@@ -290,7 +294,8 @@ def _tell(count: int, choice: Choice, output: str, *, redact: bool) -> None:
     )
     say(f"{count} raw packets written to {output}; data of applications is in them, {raw}")
     if redact:
-        say(f"{choice.overwritten} packets held credentials or what was not decoded; their TCP checksums are wrong now")
+        checksums = "; their TCP checksums are wrong now" if choice.overwritten else ""
+        say(f"{choice.overwritten} packets held credentials or what was not decoded{checksums}")
         if encrypted := sum(one.flow.encrypted for one in choice.flows.values()):
             say(f"connections that speak TLS stay as they are: {encrypted}")
     if choice.left_out:

@@ -66,12 +66,16 @@ def _write_line(text: str) -> None:
 
 
 def _show(error: click.ClickException) -> None:
-    """What click says of wrong usage, line by line; what was given and is quoted in it stays on its line."""
+    """What click says of wrong usage, line by line; what was given and is quoted in it stays on its line. Help that is
+    shown in place of a command quotes nothing."""
     from reports.formats.printable import visible
 
     told = StringIO()
     error.show(told)
-    for line in told.getvalue().rstrip("\n").replace(error.message, visible(error.message)).split("\n"):
+    text = told.getvalue().rstrip("\n")
+    if not isinstance(error, click.exceptions.NoArgsIsHelpError):
+        text = text.replace(error.message, visible(error.message))
+    for line in text.split("\n"):
         say(line)
 
 

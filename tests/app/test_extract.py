@@ -157,6 +157,23 @@ def test_wrong_use_leaves_no_file(tmp_path: Path, options: list[str], says: str)
     assert not list(tmp_path.glob("*out*"))
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        pytest.param(["-o", "out.pcapng", "--bundle", "no/such/out.zip"], "--bundle no/such/out.zip", id="zip"),
+        pytest.param(["-o", "out.pcapng", "--bundle", "no/such/out"], "there is no directory", id="folder"),
+        pytest.param(["-o", "-"], "--output -", id="standard output"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told_before_anything_is(
+    tmp_path: Path, options: list[str], says: str
+) -> None:
+    result = run("extract", SAMPLE, "--flow", commit()["flow_id"], *options, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert says in result.stderr.decode()
+    assert not [one for one in tmp_path.iterdir() if one.name != "cache"]
+
+
 def test_the_capture_is_not_overwritten(tmp_path: Path) -> None:
     capture = tmp_path / "a.pcapng"
     capture.write_bytes(SAMPLE.read_bytes())

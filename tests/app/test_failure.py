@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from app.cli.failure import CallerError, Status
 from app.cli.main import GuardedGroup
-from tests.app.program import environment
+from tests.app.program import environment, run
 from tests.conftest import SAMPLES
 
 
@@ -36,6 +36,12 @@ def end(how: str, debug: bool) -> Status | None:
     if how in endings:
         raise endings[how]
     return Status.SOME_INPUT_UNREAD if how == "unread" else None
+
+
+def test_the_program_alone_shows_its_help_line_by_line() -> None:
+    alone, asked = run(), run("--help")
+    assert alone.returncode == Status.USAGE
+    assert alone.stderr == asked.stdout
 
 
 def ended(*arguments: str) -> Result:
