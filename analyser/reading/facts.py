@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from analyser.capture import CaptureStats, Endpoints, EndpointTable
+from analyser.capture import CaptureStats, Endpoints, EndpointTable, Remark
+from analyser.capture.opening import OF_DIRECTORIES
 from analyser.capture.reader import LIMIT_REMARKS
 from analyser.flows.flow import Flow, flow_id, window_shift
 from analyser.flows.notes import Note
@@ -89,6 +90,11 @@ def capture_remarks(captures: Sequence[CaptureStats]) -> pa.RecordBatch:
         for remark in stats.remarks
     ]
     return pa.RecordBatch.from_pylist(rows, schema=arrow_schema("expert_infos"))
+
+
+def remark_line(file: str, remark: Remark) -> str:
+    """A remark as a sentence that names what it is about: the capture, or the directory."""
+    return remark.text if remark.code in OF_DIRECTORIES else f"{file_label(file)}: {remark.text}"
 
 
 def note_row(direction: int | None, packet: int | None, note: Note) -> Row:

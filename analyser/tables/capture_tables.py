@@ -20,7 +20,7 @@ from analyser.context.stages import STAGE_OF, Stage
 from analyser.faults import caught, sentence
 from analyser.options import ReadOptions
 from analyser.reading.decoded import Decoded, UnreadInput
-from analyser.reading.facts import captures_table, file_label
+from analyser.reading.facts import captures_table, remark_line
 from analyser.registry.coded import BATCH_ROWS, Coder, plain
 from analyser.registry.queries import distinct, name_list, quoted
 from analyser.registry.tables import TABLES, arrow_schema
@@ -71,7 +71,7 @@ class CaptureTables:
         self._beside: Callable[[Batches], Batches] = ahead if threads else iter
         self._remarks = [
             *decoded.remarks,
-            *(f"{file_label(stats.file)}: {remark.text}" for stats in decoded.captures for remark in stats.remarks),
+            *(remark_line(stats.file, remark) for stats in decoded.captures for remark in stats.remarks),
         ]
         self.failures: list[Failure] = []
         self.faults: list[str] = []

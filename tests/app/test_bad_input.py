@@ -145,6 +145,7 @@ def test_directory_with_foreign_files(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     got = exchanges(tmp_path)
     assert len(got.rows()) == 3
+    assert got.lines[0].startswith(f"note: {tmp_path}: passed over what is no capture: 2 (the first is ")
     assert got.status in (0, 3)
     assert (got.status == 3) == any(line.startswith("wirewitness: cannot read") for line in got.lines)
 
