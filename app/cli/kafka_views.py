@@ -30,7 +30,8 @@ _STATE = "state"
 
 
 class _Command(NamedTuple):
-    """One command. option: selects rows by `column`. flags: what each view shows. nothing: said without rows.
+    """One command. option: selects rows by `column`. flags: what each view shows. nothing: said without
+    rows, of the view without a flag and of the others.
 
     headed: flags of views in which a line of the view `state` stands over the rows of each group. of_member: the flag
     of a view that may be given a member.
@@ -42,7 +43,7 @@ class _Command(NamedTuple):
     column: str
     flags: Mapping[str, str]
     help: str
-    nothing: str
+    nothing: tuple[str, str]
     headed: tuple[str, ...] = ()
     of_member: str = ""
 
@@ -123,7 +124,7 @@ _GROUPS = _Command(
       wirewitness groups incident.pcapng --restart --at 2026-03-01T03:12:00
       wirewitness groups incident.pcapng --restart ledger-a --payload
       wirewitness groups incident.pcapng --share-offsets --at 2026-03-01T03:12:00""",
-    "No consumer group was seen to do that.",
+    ("No consumer group was seen.", "No consumer group was seen to do that."),
     ("", "members", "restart"),
     "restart",
 )  # fmt: skip
@@ -145,7 +146,7 @@ _TOPICS = _Command(
       wirewitness topics incident.pcapng --partitions --topic payments
       wirewitness topics incident.pcapng --latency --topic payments
       wirewitness topics incident.pcapng --over-time --step 1 --format csv""",
-    "No topic was seen.",
+    ("No topic was seen.", "No topic was seen."),
 )  # fmt: skip
 _BROKERS = _Command(
     "brokers", "broker", "--server", "server_address",
@@ -163,7 +164,7 @@ _BROKERS = _Command(
       wirewitness brokers incident.pcapng
       wirewitness brokers incident.pcapng --changes
       wirewitness brokers incident.pcapng --over-time --server 10.0.0.5""",
-    "Nothing of the kind was seen.",
+    ("No broker was seen.", "Nothing of the kind was seen."),
 )  # fmt: skip
 _CLIENTS = _Command(
     "clients", "client", "--client", "client_id",
@@ -188,7 +189,7 @@ _CLIENTS = _Command(
       wirewitness clients incident.pcapng --versions
       wirewitness clients incident.pcapng --transactions --client payouts-1
       wirewitness clients incident.pcapng --over-time --client billing-a""",
-    "No client was seen to do that.",
+    ("No client was seen.", "No client was seen to do that."),
 )  # fmt: skip
 
 
@@ -285,10 +286,21 @@ def _check(made: _Command, view: KafkaView, wanted: _Wanted, reading: Mapping[st
     """A usage error for options that do not go together."""
     if wanted.step_s is not None and wanted.flag != _OVER_TIME:
         raise click.UsageError("--step goes with --over-time")
-    if wanted.names and made.column not in {*(column.name for column in view.shown), *view.heading[1]}:
-        raise click.UsageError(f"{made.option} does not go with {f'--{wanted.flag}' if wanted.flag else 'this view'}")
+    if wanted.names and not _has_column(view, made.column):
+        raise click.UsageError(f"{made.option} goes with {', '.join(_flags_with_names(made))}")
     if wanted.at_ns is not None and reading["to_ns"] is not None:
         raise click.UsageError("--at and --to cannot be given together: --at is the last moment to look at")
+
+
+def _has_column(view: KafkaView, column: str) -> bool:
+    return column in {*(shown.name for shown in view.shown), *view.heading[1]}
+
+
+def _flags_with_names(made: _Command) -> list[str]:
+    """Flags of the views whose rows `option` selects."""
+    from reports.questions.kafka_views import VIEWS
+
+    return [f"--{flag}" for flag, view in VIEWS[made.name].items() if flag and _has_column(view, made.column)]
 
 
 def _width_ns(analysis: Analysis, step_s: float | None) -> int:
@@ -303,13 +315,14 @@ def _width_ns(analysis: Analysis, step_s: float | None) -> int:
 
 def _nothing(made: _Command, wanted: _Wanted) -> str:
     """What is said where there are no rows."""
-    names = [*wanted.names, *filter(None, [wanted.member])]
-    if not names:
-        return made.nothing
     from reports.formats.printable import visible
 
-    noun = f"{made.noun} or member" if wanted.member else made.noun
-    return f"Nothing was seen of {noun} {visible(', '.join(names))}."
+    if wanted.member:
+        when = "then" if wanted.at_ns is not None else "when the capture ends (--at TIME looks at an earlier moment)"
+        return f"{visible(wanted.member)} has no partition {when}, or was not seen."
+    if wanted.names:
+        return f"Nothing was seen of {made.noun} {visible(', '.join(wanted.names))}."
+    return made.nothing[bool(wanted.flag)]
 
 
 groups, topics, brokers, clients = (_command(made) for made in (_GROUPS, _TOPICS, _BROKERS, _CLIENTS))

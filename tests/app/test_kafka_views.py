@@ -206,9 +206,18 @@ def test_wrong_usage(options: list[str], said: str) -> None:
     assert said in done.stderr
 
 
-def test_a_capture_without_kafka_says_so() -> None:
-    done = run("groups", capture=str(SAMPLES / "mongo_shapes_and_errors.pcapng"))
-    assert (done.exit_code, done.stdout.strip()) == (0, "No consumer group was seen to do that.")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["groups"], "No consumer group was seen."),
+        (["groups", "--rebalances"], "No consumer group was seen to do that."),
+        (["brokers"], "No broker was seen."),
+        (["clients", "--transactions"], "No client was seen to do that."),
+    ],
+)
+def test_a_capture_without_kafka_says_so(words: list[str], said: str) -> None:
+    done = run(*words, capture=str(SAMPLES / "mongo_shapes_and_errors.pcapng"))
+    assert (done.exit_code, done.stdout.strip()) == (0, said)
 
 
 def test_a_name_that_is_not_there_is_said() -> None:

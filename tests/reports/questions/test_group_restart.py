@@ -130,6 +130,11 @@ def test_a_capture_behind_the_option_is_no_member(words: list[str]) -> None:
     assert b"STARTS-" in done.stdout
 
 
-def test_a_member_that_is_not_there() -> None:
-    done = run("groups", SAMPLES / "kafka_fenced_commit.pcapng", "--restart", "nobody")
-    assert done.stdout.decode().strip() == "Nothing was seen of group or member nobody."
+def test_a_member_that_has_left_is_looked_for_earlier() -> None:
+    sample = SAMPLES / "kafka_stale_commit.pcapng"
+    left = run("groups", sample, "--restart", "ledger-a").stdout.decode()
+    assert "ledger-a has no partition when the capture ends (--at TIME looks at an earlier moment)" in left
+    before = run("groups", sample, "--restart", "ledger-a", "--at", "2026-11-20T11:24:05").stdout.decode()
+    assert "STARTS-BY" in before
+    nobody = run("groups", sample, "--restart", "nobody", "--at", "2026-11-20T11:24:05").stdout.decode()
+    assert nobody.strip() == "nobody has no partition then, or was not seen."
