@@ -46,7 +46,11 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
 @click.command()
 @click.argument("inputs", nargs=-1, metavar="INPUT...")
 @click.option(
-    "--output", required=True, metavar="DATASET", help="Directory or address of the dataset; made when it is not there."
+    "--output",
+    "-o",
+    required=True,
+    metavar="DATASET",
+    help="Directory or address of the dataset; made when it is not there.",
 )
 @click.option("--master", metavar="URL",
               help="Spark's master: local[N] (the default: this machine, all its processors), spark://HOST:PORT, yarn, "

@@ -125,7 +125,7 @@ def _file_or_none(_: click.Context, __: click.Parameter, value: str | None) -> s
 
 
 output_option = click.option(
-    "--output", metavar="FILE", callback=_file_or_none, help="Write to FILE instead of standard output (-)."
+    "--output", "-o", metavar="FILE", callback=_file_or_none, help="Write to FILE instead of standard output (-)."
 )
 
 

@@ -16,8 +16,8 @@ from app.cli.rows import checked_form, format_option, limit_option, payload_opti
 
 
 @click.command()
-@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
-@click.argument("sql", metavar="SQL")
+@click.argument("captures", nargs=-1, metavar="CAPTURE...")
+@click.argument("sql", required=False, metavar="SQL")
 @format_option
 @limit_option
 @payload_option
@@ -26,7 +26,7 @@ from app.cli.rows import checked_form, format_option, limit_option, payload_opti
 def query(
     *,
     captures: tuple[str, ...],
-    sql: str,
+    sql: str | None,
     form: str,
     raw: bool,
     limit: int | None,
@@ -46,6 +46,8 @@ def query(
       wirewitness query a.pcapng b.pcapng "select client_id, max(committed_offset) from kafka_offset_commits
         where topic = 'payments' group by all" --format csv
     """  # fmt: skip
+    if sql is None or not captures:
+        raise click.UsageError("a capture and a query are needed: wirewitness query CAPTURE... SQL")
     form = checked_form(form, output, raw=raw)
     tables = _tables_of(sql, [*captures])
     check_output(output, captures)
