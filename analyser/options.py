@@ -12,7 +12,8 @@ class ReadOptions:
     """Options of `analyser.read`.
 
     decode_as: server port -> protocol name; overrules what the bytes look like.
-    protocols: show only these protocols; empty for all. Rows of other protocols never enter the tables.
+    protocols: show only these protocols; empty for all. Rows of other protocols never enter the tables; findings
+        of rules about other protocols are not shown, those about connections of any protocol are.
     enable: optional dissectors to switch on.
     payload: keep what applications sent (keys, values, headers of records) in tables; sizes are there in any case.
     payload_columns: with payload, keep only these of the columns key, value and headers; empty for all.

@@ -26,9 +26,9 @@ from analyser.registry.queries import (
     quoted,
     select,
 )
-from analyser.registry.selection import conditions
 from analyser.registry.tables import ALL_TABLES, PANDAS_TYPES, arrow_schema
 from analyser.registry.times_of_day import lacks_time_of_day, with_times_of_day
+from analyser.tables.shown_rows import shown_rows
 from analyser.tables.table_source import TableSource
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Analysis:
 
     def _conditions(self, name: str, where: str | None) -> str:
         """What rows have to fulfil, empty where nothing is asked."""
-        return " AND ".join([*conditions(name, self.options), *([f"({where}\n)"] if where else [])])
+        return " AND ".join([*shown_rows(name, self.options), *([f"({where}\n)"] if where else [])])
 
     def _selected(self, name: str, schema: pa.Schema, narrowed: str, limit: int | None) -> Iterator[pa.RecordBatch]:
         for piece in self._source.pieces(name, self.options):

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from analyser.options import ReadOptions
-from analyser.registry.selection import conditions
 from analyser.registry.tables import ALL_TABLES
+from analyser.tables.shown_rows import shown_rows
 
 
 class Source(Protocol):
@@ -50,13 +50,13 @@ def narrowed(query: str, options: ReadOptions) -> str:
     """The query over the rows that the options select."""
     words = {*re.findall(r"\w+", query)}
     named = [name for name in ALL_TABLES if name in words]
-    selected = [(name, " AND ".join(found)) for name in named if (found := conditions(name, options))]
+    selected = [(name, " AND ".join(found)) for name in named if (found := shown_rows(name, options))]
     return _with_selection(query.strip(), selected)
 
 
 def selected(table: str, options: ReadOptions) -> str:
     """An SQL condition for rows of the table that the options select, for counting them beside others."""
-    return " and ".join(conditions(table, options)) or "true"
+    return " and ".join(shown_rows(table, options)) or "true"
 
 
 def all_rows(source: Source, query: str) -> list[dict[str, Any]]:

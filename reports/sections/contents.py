@@ -102,18 +102,29 @@ def _verdict(
     blocks.extend(unjudged_blocks(unjudged))
     if not any(f.protocol for f in seen.flows):
         blocks.append(Paragraph(nothing_known(seen, options)))
-    if options.from_ns is not None or options.to_ns is not None:
-        blocks.append(Paragraph(_window(options), "selected"))
+    if _is_selection(options):
+        blocks.append(Paragraph(_selection(options), "selected"))
     return Section("", tuple(blocks))
 
 
-def _window(options: ReadOptions) -> str:
+def _is_selection(options: ReadOptions) -> bool:
+    return bool(options.protocols) or _is_window(options)
+
+
+def _is_window(options: ReadOptions) -> bool:
+    return options.from_ns is not None or options.to_ns is not None
+
+
+def _selection(options: ReadOptions) -> str:
     parts = ["rows"]
+    if options.protocols:
+        parts.append(f"of {', '.join(options.protocols)}")
     if options.from_ns is not None:
         parts.append(f"from {time_text(options.from_ns)}")
     if options.to_ns is not None:
         parts.append(f"before {time_text(options.to_ns)}")
-    return f"{' '.join(parts)}. The findings are drawn from the whole capture and shown when they touch that time."
+    drawn = " The findings are drawn from the whole capture and shown when they touch that time."
+    return f"{' '.join(parts)}.{drawn if _is_window(options) else ''}"
 
 
 def _counts(found: Sequence[Finding], by_cause: Sequence[Cause]) -> str:
@@ -128,6 +139,8 @@ def _counts(found: Sequence[Finding], by_cause: Sequence[Cause]) -> str:
 def nothing_known(seen: Quality, options: ReadOptions) -> str:
     """What to say of a capture in which no protocol was found."""
     flows = sum(f.flows for f in seen.flows)
+    if flows == 0 and _is_selection(options):
+        return f"None of the connections in {seen_of(seen)} is selected."
     if flows == 0:
         return f"There is no TCP connection in {seen_of(seen)}."
     protocols = titles_of(dissectors(options.enable).values(), "or")

@@ -13,15 +13,21 @@ from click.testing import CliRunner, Result
 
 from analyser.detectors import DETECTORS
 from analyser.registry.tables import DATASET_TABLES, TABLES, arrow_schema
+from app.cli.commands import COMMANDS
 from app.cli.main import cli
 from dissectors.registry import PROTOCOLS, titles_of
 from tests.app.captures import write_capture
+from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.shares import every, share
 
 
 def invoke(*arguments: str | Path) -> Result:
     return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+
+
+def shown_help(command: str) -> str:
+    return invoke(command, "--help").stdout
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +135,9 @@ def test_options_select_rows(capture: Path, options: list[str], rows: int) -> No
         pytest.param(["table", "flows", "x", "--output", "/no/such/dir/y"], ["there is no directory"], id="output"),
         pytest.param(["table", "flows"], ["CAPTURE"], id="no capture"),
         pytest.param(["table", __file__, "flows"], ["table's name comes first"], id="arguments the wrong way round"),
+        pytest.param(["query", "x"], ["CAPTURE... SQL"], id="query without SQL"),
+        pytest.param(["query"], ["CAPTURE... SQL"], id="query without anything"),
+        pytest.param(["brokers", "x", "--server", "y"], ["--server goes with --endpoints, --over-time"], id="server"),
         pytest.param(["tables", "flow"], ["did you mean flows"], id="tables"),
         pytest.param(["detectors", "KAF110x"], ["unknown detector"], id="detector"),
         pytest.param(["analyse", "x", "--decode-as", "9092=kafak"], ["did you mean kafka"], id="decode as: protocol"),
@@ -214,6 +223,24 @@ def test_analyse_json_is_the_contract(capture: Path) -> None:
 def test_analyse_times_narrow_the_report(capture: Path) -> None:
     made = json.loads(invoke("analyse", capture, "--format", "json", "--from", "2026-11-18T11:06:40.020").stdout)
     assert made["operations"][0]["exchanges"] == 2
+
+
+def test_another_protocol_has_no_findings_of_this_one() -> None:
+    sample = SAMPLES / "mqtt_takeover_loop.pcapng"
+    codes = {row["code"] for row in json.loads(invoke("analyse", sample, "--format", "json").stdout)["findings"]}
+    assert codes == {"MQT102"}
+    kafka = invoke("analyse", sample, "--protocol", "kafka", "--fail-on", "info")
+    assert kafka.exit_code == 0
+    assert "No findings." in kafka.stdout
+    assert "None of the connections in 313 packets is selected." in kafka.stdout
+    assert "rows of kafka." in kafka.stdout
+    assert "MQT102" not in invoke("table", "findings", sample, "--protocol", "kafka").stdout
+    assert "MQT102" in invoke("table", "findings", sample, "--protocol", "mqtt").stdout
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if "--output" in shown_help(name)])
+def test_output_has_its_short_form_everywhere(command: str) -> None:
+    assert "-o, --output " in shown_help(command)
 
 
 @pytest.mark.parametrize("severity", ["info", "warning", "critical"])
