@@ -25,7 +25,10 @@ def check_condition(where: str | None, table: str) -> None:
             for condition in (f"({where}\n)", f"{where}\n"):
                 con.execute(f'SELECT count(*) FROM "{table}" WHERE {condition}')
         except duckdb.Error as error:
-            raise CallerError(*condition_error(str(error), table)) from None
+            message = str(error)
+            if ")" not in where:  # the bracket is not the caller's, who left something out before it
+                message = message.replace('at or near ")"', "at its end")
+            raise CallerError(*condition_error(message, table)) from None
 
 
 def condition_error(message: str, table: str) -> tuple[str, str]:

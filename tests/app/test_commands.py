@@ -135,6 +135,9 @@ def test_options_select_rows(capture: Path, options: list[str], rows: int) -> No
         pytest.param(["table", "flows", "x", "--output", "/no/such/dir/y"], ["there is no directory"], id="output"),
         pytest.param(["table", "flows"], ["CAPTURE"], id="no capture"),
         pytest.param(["table", __file__, "flows"], ["table's name comes first"], id="arguments the wrong way round"),
+        pytest.param(
+            ["table", "flows", "x", "--where", "bytes_lost ="], ["syntax error at its end"], id="half a where"
+        ),
         pytest.param(["query", "x"], ["CAPTURE... SQL"], id="query without SQL"),
         pytest.param(["query"], ["CAPTURE... SQL"], id="query without anything"),
         pytest.param(["brokers", "x", "--server", "y"], ["--server goes with --endpoints, --over-time"], id="server"),
