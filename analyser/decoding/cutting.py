@@ -76,7 +76,7 @@ class StreamCutter:
         """Memory of frames that are not complete, roughly."""
         return self._held.size + SEGMENT_BYTES * len(self._held.segments.positions)
 
-    def run(self, run: Run, out: Sink) -> list[Frame]:
+    def run(self, run: Run, out: Sink) -> Sequence[Frame]:
         """Frames that this run completes, while nothing is searched for. It may get stuck; see `take_back`.
 
         Raises Unusable, as if the run had not come: a framer that raises while it is synchronised is as it was.
@@ -91,7 +91,7 @@ class StreamCutter:
                 del column[known:]
             raise Unusable(run, error) from error
 
-    def search(self, segment: Run, conversation: Conversation, out: Sink) -> list[Frame]:
+    def search(self, segment: Run, conversation: Conversation, out: Sink) -> Sequence[Frame]:
         """Frames that this segment completes, where `conversation` judges boundaries."""
         return self._take(segment, conversation, out)
 
@@ -160,14 +160,14 @@ class StreamCutter:
 
     # ------------------------------------------------------------------------------------------------------------------
 
-    def _take(self, run: Run, conversation: Conversation | None, out: Sink) -> list[Frame]:
+    def _take(self, run: Run, conversation: Conversation | None, out: Sink) -> Sequence[Frame]:
         if self._doubt is not None and conversation is not None:
             row = self._doubt.segment(run, lambda part: conversation.boundary(self.direction, part, 0, True))
             if row is not None:
                 return self._give_up(row, run.size, conversation, out)
         return self._add(self._behind_cut_frame(run) if self._skip else run, conversation, out)
 
-    def _add(self, run: Run, conversation: Conversation | None, out: Sink) -> list[Frame]:
+    def _add(self, run: Run, conversation: Conversation | None, out: Sink) -> Sequence[Frame]:
         if not run.size:
             return []
         held, segments = self._held, run.segments
@@ -181,7 +181,7 @@ class StreamCutter:
             return []
         return self._cut(b"".join((*held.pieces, *run.pieces)), segments, conversation, out)
 
-    def _cut(self, data: bytes, segments: Segments, conversation: Conversation | None, out: Sink) -> list[Frame]:
+    def _cut(self, data: bytes, segments: Segments, conversation: Conversation | None, out: Sink) -> Sequence[Frame]:
         """Frames of what is held and what came; `data` begins at `offset`."""
 
         def plausible(position: int) -> bool | None:
@@ -261,7 +261,7 @@ class StreamCutter:
         self._let_go()
         self._skip, self._doubt = 0, None
         self._lost()
-        return frames + self._cut(b"".join(row.pieces), row.segments, conversation, out)
+        return [*frames, *self._cut(b"".join(row.pieces), row.segments, conversation, out)]
 
     def _behind_cut_frame(self, run: Run) -> Run:
         """The run without the bytes that belong to a frame whose middle is missing."""
@@ -282,7 +282,7 @@ class StreamCutter:
         held, frames = self._held, list[Frame]()
         if held.size and not self._framer.synchronised:
             self._framer.lost()
-            frames = self._cut(b"".join(held.pieces), held.segments, conversation, out)
+            frames += self._cut(b"".join(held.pieces), held.segments, conversation, out)
             held = self._held
             if held.size and not self._framer.synchronised:
                 self._skip_bytes(0, held.size, "no frame boundary", held.segments, out)

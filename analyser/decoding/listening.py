@@ -8,22 +8,20 @@ came together.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeGuard
 
 from analyser.decoding.cutting import StreamCutter, Unusable
 from analyser.decoding.faults import Fault, Place
 from analyser.decoding.parts import ALL, InParts
+from analyser.decoding.readable import as_readable, begun_at, behind, readable_before
 from analyser.faults import caught
 from analyser.flows.runs import Gap, Run
 from dissectors.core.later import Leaves
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.protocol import Conversation, HoldsRequests, PairsByOrder, Sink
 
-_BY_ORDER = attrgetter("order")
 # So many frames are decoded before rows may leave: each gives some hundred bytes of them.
 FED_FRAMES = 10_000
 
@@ -112,7 +110,7 @@ class Listener:
         self._cutters = cutters
         self._conversation = conversation
         self._queues = (_Queue(), _Queue())
-        self._frames: tuple[list[Frame], list[Frame]] = ([], [])
+        self._frames: list[Sequence[Frame]] = [[], []]
         self.ended: Fault | None = None
 
     @property
@@ -168,9 +166,9 @@ class Listener:
 
     def _end(self, fault: Fault) -> None:
         self.ended = self.ended or fault
-        for cutter, frames in zip(self._cutters, self._frames, strict=True):
+        for cutter in self._cutters:
             cutter.stop(cutter.end)
-            frames.clear()
+        self._frames = [[], []]
 
     def _read(self, out: Sink) -> None:
         self._cut_ahead(CLIENT_TO_SERVER, out)
@@ -188,7 +186,7 @@ class Listener:
 
     def _drop(self, out: Sink) -> None:
         for direction, cutter in enumerate(self._cutters):
-            self._frames[direction].extend(cutter.drop(self._conversation, out))
+            self._add(direction, cutter.drop(self._conversation, out))
             if direction == CLIENT_TO_SERVER and not self._cutters[SERVER_TO_CLIENT].synchronised:
                 self._feed_all(out)
         self._feed_all(out)
@@ -198,14 +196,14 @@ class Listener:
 
     def _cut_ahead(self, direction: int, out: Sink) -> None:
         """Cut what is there, as long as no boundary has to be looked for."""
-        cutter, queue, frames = self._cutters[direction], self._queues[direction], self._frames[direction]
+        cutter, queue = self._cutters[direction], self._queues[direction]
         while queue and not cutter.searches and queue.fault is None:
             item = queue.take(queue.together)
             if isinstance(item, Gap):
-                frames += self._at(direction, item, out)
+                self._add(direction, self._at(direction, item, out))
                 continue
             try:
-                frames += cutter.run(item, out)
+                self._add(direction, cutter.run(item, out))
             except Unusable as unusable:
                 self._cut_fewer(direction, unusable)
                 continue
@@ -230,9 +228,13 @@ class Listener:
         queue.together = 1
         self._feed_before(queue.order, direction, out)
         item = queue.take(1)
-        self._frames[direction].extend(self._at(direction, item, out))
+        self._add(direction, self._at(direction, item, out))
 
-    def _at(self, direction: int, item: Run | Gap, out: Sink) -> list[Frame]:
+    def _add(self, direction: int, frames: Sequence[Frame]) -> None:
+        """These were cut, too."""
+        self._frames[direction] = behind(self._frames[direction], frames)
+
+    def _at(self, direction: int, item: Run | Gap, out: Sink) -> Sequence[Frame]:
         """Frames that a gap, or one segment of a search, completes. If it fails, a fault stands in front of it."""
         cutter, queue, conversation = self._cutters[direction], self._queues[direction], self._conversation
         end = cutter.end
@@ -252,46 +254,36 @@ class Listener:
 
     def _feed_before(self, order: int, direction: int, out: Sink) -> None:
         """Feed what was readable before this packet, and of the packet itself what the client sent."""
-        ready: list[Frame] = []
+        ready: list[Sequence[Frame]] = []
         for side, frames in enumerate(self._frames):
-            until = (bisect_right if side <= direction else bisect_left)(frames, order, key=_BY_ORDER)
-            ready += frames[:until]
-            del frames[:until]
-        self._feed(ready, out)
+            until = readable_before(frames, order + (side <= direction)) if frames else 0
+            ready.append(frames[:until])
+            if until:
+                self._frames[side] = frames[until:]
+        if any(ready):
+            self._hand_over(as_readable(*ready), out)
 
     def _feed_all(self, out: Sink) -> None:
         client, server = self._frames
-        frames = client + server
-        if client and server:
-            frames.sort(key=_BY_ORDER)
-        client.clear()
-        server.clear()
-        self._hand_over(frames, out)
+        self._frames = [[], []]
+        self._hand_over(as_readable(client, server), out)
 
-    def _feed(self, frames: list[Frame], out: Sink) -> None:
-        if frames:
-            frames.sort(key=_BY_ORDER)
-            self._hand_over(frames, out)
-
-    def _hand_over(self, frames: list[Frame], out: Sink) -> None:
+    def _hand_over(self, frames: Sequence[Frame], out: Sink) -> None:
         """Feed frames; tell a conversation that pairs by order where bytes are missing, between the frames around."""
         conversation = self._conversation
+        start = 0
         if not _pairs_by_order(conversation):
             for cutter in self._cutters:
                 cutter.after_loss.clear()
         elif any(cutter.after_loss for cutter in self._cutters):
-            start = 0
-            for at, frame in enumerate(frames):
-                after_loss = self._cutters[frame.direction].after_loss
-                if frame.stream_offset in after_loss:
-                    after_loss.remove(frame.stream_offset)
-                    self._feed_in_parts(frames[start:at], out)
-                    conversation.lost(frame.direction, out)
-                    start = at
-            frames = frames[start:]
-        self._feed_in_parts(frames, out)
+            for at, direction, offset in begun_at(frames, [cutter.after_loss for cutter in self._cutters]):
+                self._cutters[direction].after_loss.remove(offset)
+                self._feed_in_parts(frames[start:at], out)
+                conversation.lost(direction, out)
+                start = at
+        self._feed_in_parts(frames[start:] if start else frames, out)
 
-    def _feed_in_parts(self, frames: list[Frame], out: Sink) -> None:
+    def _feed_in_parts(self, frames: Sequence[Frame], out: Sink) -> None:
         """Rows leave before there are more than memory should hold."""
         for start in range(0, len(frames), FED_FRAMES):
             self._conversation.feed(frames[start : start + FED_FRAMES], out)

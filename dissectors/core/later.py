@@ -7,13 +7,18 @@ batch of packets ends. Nothing is left from one batch to the next.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from dissectors.core.model import Frame
 from dissectors.core.trying import Rests, Trust
 
+if TYPE_CHECKING:
+    from dissectors.core.columns.cut_frames import CutFrames
+
 MAX_BYTES = 4 << 20
 MAX_FRAMES = 1 << 14
+# Fewer frames that come as columns are put to others in a list.
+_FEW = 64
 
 
 class Leaves(Protocol):
@@ -36,33 +41,57 @@ Prepared = TypeVar("Prepared")
 
 
 class LeftFrames(Generic[Prepared]):
-    """The frames that one conversation left.
+    """The frames that one conversation left. parts: lists and `CutFrames`, in their order; count: of all frames.
 
     prepared: what was made of them together with those of others; None where they are decoded one by one. trust: did
     it pay to read those of this connection together? Picklable while there are none.
     """
 
-    __slots__ = ("_out", "frames", "prepared", "trust")
+    __slots__ = ("_out", "count", "parts", "prepared", "trust")
 
     def __init__(self) -> None:
-        self.frames: list[Frame] = []
+        self.parts: list[Sequence[Frame]] = []
+        self.count = 0
         self.prepared: Prepared | None = None
         self.trust = Trust()
         self._out: Any = None
 
+    @property
+    def frames(self) -> Sequence[Frame]:
+        """All frames that were left, in the order in which they were."""
+        if len(self.parts) > 1:
+            from dissectors.core.columns.cut_frames import joined
+
+            self.parts = [joined(self.parts)]
+        return self.parts[0] if self.parts else []
+
+    def in_columns(self) -> CutFrames:
+        """The same as columns; not while there are none."""
+        from dissectors.core.columns.cut_frames import CutFrames, in_one
+
+        cut = in_one([CutFrames.of(part) for part in self.parts])
+        self.parts = [cut]
+        return cut
+
     def leave(self, conversation: Leaves, frames: Sequence[Frame], out: Any) -> None:
         """Leave frames, whose rows go to the sink `out`, behind those that were left before."""
-        self.frames += frames
+        if not isinstance(frames, list) and len(frames) >= _FEW:
+            self.parts.append(frames)
+        elif self.parts and isinstance(self.parts[-1], list):
+            self.parts[-1] += frames
+        else:
+            self.parts.append([*frames])
+        self.count += len(frames)
         self._out = out
         out.later.leave(conversation, frames)
         if out.later.is_full:  # one connection may bring that much before anybody settles
             conversation.read_together((conversation,), out)
             conversation.settle(out)
 
-    def take(self) -> tuple[list[Frame], Prepared | None]:
+    def take(self) -> tuple[Sequence[Frame], Prepared | None]:
         """All frames and what was made of them; nothing is left then."""
         taken = self.frames, self.prepared
-        self.frames, self.prepared, self._out = [], None, None
+        self.parts, self.count, self.prepared, self._out = [], 0, None, None
         return taken
 
     def settle(self, conversation: Leaves) -> None:
@@ -85,7 +114,7 @@ class Later:
         """This conversation holds these frames, too."""
         self._waiting[id(conversation)] = conversation
         self.frames += len(frames)
-        self._bytes += sum([end - start for _, _, _, start, end, *_ in frames])
+        self._bytes += _bytes_of(frames)
 
     def holds(self, conversation: object) -> bool:
         """Has this conversation left frames since they were taken last?"""
@@ -104,6 +133,14 @@ class Later:
         self._waiting.clear()
         self._bytes = self.frames = 0
         return kinds
+
+
+def _bytes_of(frames: Sequence[Frame]) -> int:
+    if isinstance(frames, list):
+        return sum([end - start for _, _, _, start, end, *_ in frames])
+    from dissectors.core.columns.cut_frames import CutFrames
+
+    return CutFrames.of(frames).size_bytes
 
 
 def rests_of(out: Any) -> Rests:

@@ -78,9 +78,11 @@ class _Read(Protocol):
 class _Left(Protocol):
     """See `LeftFrames`."""
 
-    frames: list[Any]
     prepared: Any
     trust: Trust
+
+    @property
+    def count(self) -> int: ...
 
 
 Conversation = TypeVar("Conversation")
@@ -100,12 +102,12 @@ def try_together(
     new = Trust, worth.protocol
     if any(left.trust.is_new for _, left in tried) and rests.still(new):
         tried = [(one, left) for one, left in tried if not left.trust.is_new]
-    if sum(len(left.frames) for _, left in tried) < worth.least:
+    if sum(left.count for _, left in tried) < worth.least:
         return
     frames_of_new = taken_of_new = 0
     for (_, left), found in zip(tried, read([one for one, _ in tried]), strict=True):
         left.prepared = found
-        frames, taken = len(left.frames), 0 if found is None else found.taken
+        frames, taken = left.count, 0 if found is None else found.taken
         if left.trust.is_new:
             frames_of_new += frames
             taken_of_new += taken

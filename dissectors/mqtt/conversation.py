@@ -110,7 +110,7 @@ class MqttConversation:
         if out.later is None or self._publishing.shown_bytes is not None:
             self._one_by_one(frames, 0, output(out))
             return
-        if not self._left.frames:
+        if not self._left.count:
             frames = frames[self._until_steady(frames, output(out)) :]
         if frames:
             self._left.leave(self, frames, out)
@@ -158,9 +158,9 @@ class MqttConversation:
         def read(many: list[MqttConversation]) -> Sequence[Together | None]:
             from dissectors.mqtt.columns.together import together
 
-            return together([one._left_by(one._left.frames) for one in many], many[0]._limits, out)
+            return together([one._left_by(one._left.in_columns()) for one in many], many[0]._limits, out)
 
-        many = [one for one in conversations if MANY_FRAMES <= len(one._left.frames) >= one._flights.count]
+        many = [one for one in conversations if MANY_FRAMES <= one._left.count >= one._flights.count]
         try_together([(one, one._left) for one in many], read, rests_of(out), Worth("mqtt", LEAST_FRAMES, LEAST_PART))
 
     def _left_by(self, frames: Sequence[Frame]) -> Left:
@@ -179,6 +179,8 @@ class MqttConversation:
     def _one_by_one(self, frames: Sequence[Frame], at: int, out: Output) -> None:
         """Decode frames from the one at `at` on."""
         after = len(frames)
+        if at < after and not isinstance(frames, list):
+            frames, at, after = list(frames[at:]), 0, after - at
         while at < after:
             if self._is_ordinary():
                 at = take_ordinary(frames, at, out, self._connection, self._publishing, self._limits)
@@ -201,8 +203,8 @@ class MqttConversation:
 
     def lost(self, direction: int, out: Sink) -> None:
         """See `PairsByOrder.lost`: pings have nothing but their order, and what is missing from now on may be lost."""
-        if self._left.frames:
-            self._losses.append(Loss(len(self._left.frames), direction))
+        if self._left.count:
+            self._losses.append(Loss(self._left.count, direction))
         else:
             self.miss(direction, output(out))
 
@@ -235,9 +237,17 @@ class MqttConversation:
 
     def _may_change_level(self) -> bool:
         """Did the client say CONNECT once more in what was left?"""
-        frames = self._left.frames
-        fresh, self._looked = frames[self._looked :], len(frames)
-        return any(one.data[one.start] >> 4 == CONNECT for one in fresh)
+        left = self._left
+        if self._looked == left.count:
+            return False
+        fresh, self._looked = left.count - self._looked, left.count
+        for part in reversed(left.parts):
+            if _has_connect(part[-fresh:]):
+                return True
+            fresh -= len(part)
+            if fresh <= 0:
+                break
+        return False
 
     def _is_ordinary(self) -> bool:
         """May the quick path be taken? Not while anything waits that it does not look at."""
@@ -429,6 +439,14 @@ class MqttConversation:
 
     def _request(self, frame: Frame, found: Walked, error: str | None, out: Output) -> None:
         _REQUESTS[found.type](self._requests, frame, found, error, out)
+
+
+def _has_connect(frames: Sequence[Frame]) -> bool:
+    if isinstance(frames, list):
+        return any(frame.data[frame.start] >> 4 == CONNECT for frame in frames)
+    from dissectors.core.columns.cut_frames import CutFrames
+
+    return bool((CutFrames.of(frames).first_octets() >> 4 == CONNECT).any())
 
 
 _RequestHandler = Callable[[Requests, Frame, Walked, str | None, Output], None]

@@ -24,7 +24,7 @@ class Left:
     """The frames that a connection left."""
 
     def __init__(self, size: int) -> None:
-        self.frames = [0] * size
+        self.count = size
         self.prepared: Found | None = None
         self.trust = Trust()
 
@@ -37,7 +37,7 @@ def trying(part_taken: Callable[[Left], float], rests: Rests) -> Callable[[Seque
 
         def read(many: list[Left]) -> list[Found | None]:
             tried.extend(many)
-            found = [int(part_taken(one) * len(one.frames)) for one in many]
+            found = [int(part_taken(one) * one.count) for one in many]
             return [Found(taken) if taken else None for taken in found]
 
         try_together([(left, left) for left in lefts], read, rests, WORTH)

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from dissectors.core import later as later_frames
 from dissectors.core import trying
+from dissectors.core.columns.cut_frames import CutFrames
 from dissectors.core.later import Later
 from dissectors.core.model import Frame, Row
 from dissectors.core.protocol import Sink
@@ -19,16 +21,25 @@ from dissectors.core.protocol import Sink
 
 @contextmanager
 def resting(number: int) -> Iterator[None]:
-    """What was tried in vain is tried again at once, or, with every third number, a batch later, then three."""
+    """What was tried in vain is tried again at once, or, with every third number, a batch later, then three.
+
+    Frames that come as columns stay so, however few they are.
+    """
     first, longest = (1, 3) if number % 3 == 2 else (0, 0)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("_FIRST_REST", first), ("_LONGEST_REST", longest), ("TELLING_FRAMES", number % 2)):
             patch.setattr(trying, name, value)
+        patch.setattr(later_frames, "_FEW", 1)
         yield
 
 
+def as_cut(frames: list[Frame], out: Sink) -> Sequence[Frame]:
+    """Some parts that may be left for later as columns, the others as they are."""
+    return CutFrames.of(frames) if out.later is not None and len(frames) % 2 else frames
+
+
 def _feed(conversation: Any, frames: list[Frame], out: Sink) -> None:
-    conversation.feed(frames, out)
+    conversation.feed(as_cut(frames, out), out)
 
 
 def feed_in_batches(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dissectors.core.columns.cut_frames import CutFrames, in_one
 from dissectors.core.model import Frame
 
 Ints = npt.NDArray[np.int64]
@@ -58,41 +59,39 @@ def in_columns(connections: Sequence[Sequence[Frame]]) -> Frames:
     """The frames of all connections, of which there is at least one."""
     counts = np.array([len(frames) for frames in connections], np.int64)
     ends = np.cumsum(counts)
-    _, direction, data, start, end, offset, first, last, ts_ns, complete = zip(
-        *chain.from_iterable(connections), strict=True
-    )
-    starts, stops = np.array(start, np.int64), np.array(end, np.int64)
-    joined, moved = _joined(data, starts, stops)
+    if any(isinstance(frames, CutFrames) for frames in connections):
+        cut = in_one([CutFrames.of(frames) for frames in connections if frames])
+    else:
+        cut = CutFrames.of(list(chain.from_iterable(connections)))
+    _, direction, buffer, starts, stops, offset, first, last, ts_ns, complete = cut.numbers
+    data, moved = _joined(cut.buffers, buffer, starts, stops)
     return Frames(
-        joined,
-        np.frombuffer(joined, np.uint8),
+        data,
+        np.frombuffer(data, np.uint8),
         ends - counts,
         ends,
         np.repeat(np.arange(len(connections)), counts),
-        np.array(direction, np.int64),
+        direction,
         starts + moved,
         stops + moved,
-        np.array(offset, np.int64),
-        np.array(first, np.int64),
-        np.array(last, np.int64),
-        np.array(ts_ns, np.int64),
-        np.array(complete, bool),
+        offset,
+        first,
+        last,
+        ts_ns,
+        complete.astype(bool),
     )
 
 
-def _joined(data: Sequence[bytes], starts: Ints, stops: Ints) -> tuple[bytes, Ints]:
+def _joined(buffers: Sequence[bytes], buffer: Ints, starts: Ints, stops: Ints) -> tuple[bytes, Ints]:
     """The bytes between the first and the last frame of each buffer, joined, and how far each frame moved.
 
     Frames of a direction that were cut at once share their buffer and follow each other in it.
     """
-    keys = np.fromiter(map(id, data), np.int64, len(data))
-    _, one_of_each, number = np.unique(keys, return_index=True, return_inverse=True)
-    least = np.full(len(one_of_each), np.iinfo(np.int64).max)
-    most = np.zeros(len(one_of_each), np.int64)
-    np.minimum.at(least, number, starts)
-    np.maximum.at(most, number, stops)
-    buffers = [data[place] for place in one_of_each.tolist()]
-    parts = [buffer[a:z] for buffer, a, z in zip(buffers, least.tolist(), most.tolist(), strict=True)]
-    sizes = most - least
+    least = np.array([len(one) for one in buffers], np.int64)
+    most = np.zeros(len(buffers), np.int64)
+    np.minimum.at(least, buffer, starts)
+    np.maximum.at(most, buffer, stops)
+    sizes = np.maximum(most - least, 0)  # of some buffers all frames may have been decoded before
+    parts = [one[a : a + size] for one, a, size in zip(buffers, least.tolist(), sizes.tolist(), strict=True)]
     moved = np.cumsum(sizes) - sizes - least
-    return b"".join((*parts, bytes(SLACK))), moved[number]
+    return b"".join((*parts, bytes(SLACK))), moved[buffer]

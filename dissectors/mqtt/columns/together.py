@@ -7,10 +7,12 @@ In: frames of many connections and what is known of these. Out: for each of them
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
+from dissectors.core.columns.cut_frames import CutFrames
 from dissectors.core.columns.frames import Frames, Ints, in_columns
 from dissectors.core.limits import Limits
 from dissectors.core.model import Frame
@@ -70,12 +72,13 @@ class Together(NamedTuple):
         rows = output(out)
         counted_anew, more = False, [0, 0]
         untils = [*(one.until for one in self.alone[1:]), self.frames]
-        for number, (first, until, missing, beside) in enumerate(self.alone):
+        own = _between(left.frames, self.alone)
+        for number, (_, until, missing, beside) in enumerate(self.alone):
             self._give(due, number, counted_anew, out)
             for direction in missing:
                 conversation.miss(direction, rows)
             before = len(flights[0]), len(flights[1])
-            conversation.stretch(left.frames[first:until], beside, rows)
+            conversation.stretch(own[number], beside, rows)
             if before != (len(flights[0]), len(flights[1])):
                 more = [was + len(side) - count for was, side, count in zip(more, flights, before, strict=True)]
                 counted_anew = True
@@ -171,6 +174,15 @@ def _ends(frames: Frames, by_itself: Apart) -> Ints:
     stretches_alone = np.bincount(frames.connection[begins], minlength=count)
     too_few = (taken < LEAST) | (taken < LEAST_BESIDE * stretches_alone)
     return np.where(too_few, frames.begins, by_itself.ends)
+
+
+def _between(frames: Sequence[Frame], alone: Sequence[Alone]) -> list[list[Frame]]:
+    """The frames of each stretch that the conversation reads; of columns all are made at once."""
+    if isinstance(frames, CutFrames):
+        places = [at for first, until, *_ in alone for at in range(first, until)]
+        each = iter(frames.taken(places))
+        return [list(islice(each, until - first)) for first, until, *_ in alone]
+    return [list(frames[first:until]) for first, until, *_ in alone]
 
 
 def _alone(left: Left, by_itself: Apart, begin: int, end: int) -> list[Alone]:

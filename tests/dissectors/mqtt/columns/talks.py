@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.protocol import Sink
+from tests.support.left_frames import as_cut
 from tests.support.mqtt_encode import (
     PING,
     PONG,
@@ -189,9 +190,9 @@ def feed_with_losses(conversation: Any, items: list[Frame | Missing], out: Sink)
     fed: list[Frame] = []
     for item in items:
         if isinstance(item, Missing):
-            conversation.feed(fed, out)
+            conversation.feed(as_cut(fed, out), out)
             conversation.lost(item.direction, out)
             fed = []
         else:
             fed.append(item)
-    conversation.feed(fed, out)
+    conversation.feed(as_cut(fed, out), out)
