@@ -18,6 +18,8 @@ _DIFFERENT = frozenset(
     {
         "exchange_id",
         "message_id",
+        "packet_first",
+        "packet_last",
         "request_message_id",
         "response_message_id",
         "request_packet",

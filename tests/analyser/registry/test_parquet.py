@@ -41,6 +41,13 @@ def test_what_hardly_repeats_is_written_as_differences(tmp_path: Path) -> None:
     assert relation.to_arrow_table().cast(rows.schema).equals(rows)
 
 
+def test_packets_of_messages_are_written_as_differences() -> None:
+    options = parquet_options(arrow_schema("messages"))
+    assert options["column_encoding"]["packet_first"] == options["column_encoding"]["packet_last"]
+    assert options["column_encoding"]["packet_last"] == "DELTA_BINARY_PACKED"
+    assert not {"packet_first", "packet_last"} & set(options["use_dictionary"])
+
+
 @pytest.mark.parametrize("table", ALL_TABLES)
 def test_every_table_can_be_written(table: str, tmp_path: Path) -> None:
     schema = arrow_schema(table)
