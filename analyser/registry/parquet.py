@@ -18,6 +18,7 @@ _DIFFERENT = frozenset(
     {
         "exchange_id",
         "message_id",
+        "packet",
         "packet_first",
         "packet_last",
         "request_message_id",
@@ -37,6 +38,18 @@ def parquet_options(schema: pa.Schema) -> dict[str, Any]:
         "compression": "zstd",
         "use_dictionary": [name for name in schema.names if name not in different],
         "column_encoding": {name: _encoding(schema.field(name).type) for name in different},
+    }
+
+
+def temporary_options(schema: pa.Schema) -> dict[str, Any]:
+    """The same for files that only this run reads: texts that hardly repeat stand there as they are, unless the schema
+    has codes for them."""
+    kinds = {name: schema.field(name).type for name in schema.names}
+    different = [name for name in schema.names if name in _DIFFERENT and not pa.types.is_dictionary(kinds[name])]
+    return {
+        "compression": TEMPORARY,
+        "use_dictionary": [name for name in schema.names if name not in different],
+        "column_encoding": {name: "DELTA_BINARY_PACKED" for name in different if not pa.types.is_string(kinds[name])},
     }
 
 

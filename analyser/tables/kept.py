@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from analyser.registry.coded import BATCH_ROWS, Coder, coded_schema, one_table
-from analyser.registry.parquet import TEMPORARY
+from analyser.registry.parquet import temporary_options
 
 # What may stay in memory, where all that is done to all other tables comes beside it.
 SMALL_ROWS, SMALL_BYTES = 1 << 17, 16 << 20
@@ -72,7 +72,7 @@ def _in_file(first: list[pa.RecordBatch], others: Iterable[pa.RecordBatch], sche
 
     found = coded_schema(first, schema)
     rows = size = 0
-    with pq.ParquetWriter(path, found, compression=TEMPORARY) as writer:
+    with pq.ParquetWriter(path, found, **temporary_options(found)) as writer:
         for batch in chain(_emptied(first), others):
             rows += batch.num_rows
             size += batch.nbytes

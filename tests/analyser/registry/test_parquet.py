@@ -8,7 +8,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.registry.parquet import parquet_options
+from analyser.registry.parquet import parquet_options, temporary_options
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 from tests.support.rows import arrow_from_rows
 
@@ -48,10 +48,26 @@ def test_packets_of_messages_are_written_as_differences() -> None:
     assert not {"packet_first", "packet_last"} & set(options["use_dictionary"])
 
 
+def test_files_of_a_run_have_no_dictionary_of_what_hardly_repeats(tmp_path: Path) -> None:
+    rows = arrow_from_rows("exchanges", EXCHANGES)
+    coded = rows.set_column(0, "exchange_id", rows.column("exchange_id").dictionary_encode())
+    path = tmp_path / "exchanges.parquet"
+    with pq.ParquetWriter(path, coded.schema, **temporary_options(coded.schema)) as writer:
+        writer.write_table(coded)
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    found = {group.column(at).path_in_schema: group.column(at).encodings for at in range(group.num_columns)}
+    assert "RLE_DICTIONARY" in found["exchange_id"]
+    assert "RLE_DICTIONARY" not in found["request_message_id"]
+    assert "DELTA_BINARY_PACKED" in found["request_packet"]
+    assert "RLE_DICTIONARY" in found["operation"]
+    assert pq.read_table(path).equals(coded)
+
+
 @pytest.mark.parametrize("table", ALL_TABLES)
 def test_every_table_can_be_written(table: str, tmp_path: Path) -> None:
     schema = arrow_schema(table)
     nothing = schema.empty_table()
-    with pq.ParquetWriter(tmp_path / "table.parquet", schema, **parquet_options(schema)) as writer:
-        writer.write_table(nothing)
-    assert pq.read_table(tmp_path / "table.parquet").schema.equals(schema)
+    for options in (parquet_options, temporary_options):
+        with pq.ParquetWriter(tmp_path / "table.parquet", schema, **options(schema)) as writer:
+            writer.write_table(nothing)
+        assert pq.read_table(tmp_path / "table.parquet").schema.equals(schema)
