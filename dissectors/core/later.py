@@ -47,11 +47,11 @@ class LeftFrames(Generic[Prepared]):
     it pay to read those of this connection together? Picklable while there are none.
     """
 
-    __slots__ = ("_out", "count", "parts", "prepared", "trust")
+    __slots__ = ("_bytes", "_out", "count", "parts", "prepared", "trust")
 
     def __init__(self) -> None:
         self.parts: list[Sequence[Frame]] = []
-        self.count = 0
+        self.count = self._bytes = 0
         self.prepared: Prepared | None = None
         self.trust = Trust()
         self._out: Any = None
@@ -83,15 +83,17 @@ class LeftFrames(Generic[Prepared]):
             self.parts.append([*frames])
         self.count += len(frames)
         self._out = out
-        out.later.leave(conversation, frames)
-        if out.later.is_full:  # one connection may bring that much before anybody settles
+        self._bytes += out.later.leave(conversation, frames)
+        # One connection may bring that much before anybody settles. What others have left waits for its end: with
+        # frames of this one alone, which come few at a time behind a loss, reading together would be in vain.
+        if _is_much(self._bytes, self.count):
             conversation.read_together((conversation,), out)
             conversation.settle(out)
 
     def take(self) -> tuple[Sequence[Frame], Prepared | None]:
         """All frames and what was made of them; nothing is left then."""
         taken = self.frames, self.prepared
-        self.parts, self.count, self.prepared, self._out = [], 0, None, None
+        self.parts, self.count, self.prepared, self._out, self._bytes = [], 0, None, None, 0
         return taken
 
     def settle(self, conversation: Leaves) -> None:
@@ -110,11 +112,13 @@ class Later:
         self.rests = Rests()
         self._waiting: dict[int, Leaves] = {}
 
-    def leave(self, conversation: Leaves, frames: Sequence[Frame]) -> None:
-        """This conversation holds these frames, too."""
+    def leave(self, conversation: Leaves, frames: Sequence[Frame]) -> int:
+        """This conversation holds these frames, too; their bytes."""
         self._waiting[id(conversation)] = conversation
         self.frames += len(frames)
-        self._bytes += _bytes_of(frames)
+        size = _bytes_of(frames)
+        self._bytes += size
+        return size
 
     def holds(self, conversation: object) -> bool:
         """Has this conversation left frames since they were taken last?"""
@@ -123,7 +127,7 @@ class Later:
     @property
     def is_full(self) -> bool:
         """So much is held that it must be decoded now."""
-        return self._bytes > MAX_BYTES or self.frames > MAX_FRAMES
+        return _is_much(self._bytes, self.frames)
 
     def take(self) -> dict[type[Leaves], list[Leaves]]:
         """Those who have left frames, by kind; from now on nobody has."""
@@ -141,6 +145,10 @@ def _bytes_of(frames: Sequence[Frame]) -> int:
     from dissectors.core.columns.cut_frames import CutFrames
 
     return CutFrames.of(frames).size_bytes
+
+
+def _is_much(size: int, frames: int) -> bool:
+    return size > MAX_BYTES or frames > MAX_FRAMES
 
 
 def rests_of(out: Any) -> Rests:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dissectors.core import later as later_module
 from dissectors.core.later import MAX_FRAMES, Later
 from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
@@ -342,6 +343,22 @@ def test_one_connection_holds_no_more_than_all_may() -> None:
         conversation.feed(frames, sink)
         most = max(most, len(conversation._left.frames))
     assert 0 < most <= MAX_FRAMES
+
+
+def test_what_others_have_left_makes_nobody_settle_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a loss frames come few at a time: read with none of others, they would be read in vain."""
+    monkeypatch.setattr(later_module, "MAX_FRAMES", 100)
+    frames = heartbeats(begins=False)
+    sink, shared = Sink(("exchanges",)), Later()
+    sink.later = shared
+    some, few = KafkaConversation(Limits()), KafkaConversation(Limits())
+    some.feed(frames[:99], sink)
+    for start in range(0, 90, 10):
+        few.feed(frames[start : start + 10], sink)
+    assert shared.is_full
+    assert len(few._left.frames) == 90
+    few.feed(frames[90:110], sink)
+    assert not few._left.frames
 
 
 def test_nothing_of_the_sink_stays_behind() -> None:
