@@ -108,22 +108,25 @@ class Outstanding(Generic[Request, Out]):
         """
         requests = self.requests
         while (oldest := next(iter(requests))) != key:
-            request = requests.pop(oldest)
-            if self.lost:
-                pairing.unanswered(request, out)
-                continue
-            self._overtaken[oldest] = request
-            if len(self._overtaken) > self._limits.max_early:
-                pairing.given_up(self._overtaken.pop(next(iter(self._overtaken))), out)
+            self._passed(oldest, requests.pop(oldest), pairing, out)
         del requests[key]
         self.heard = True
 
     def pass_over(self, keys: Sequence[int], pairing: Pairing[Request, Out], out: Out) -> None:
-        """Those of these requests that wait do so no longer: a newer one was answered, and bytes are lost."""
+        """A newer request was answered than these, of which some may wait; the oldest first. See `take_in_order`."""
         for key in keys:
             request = self.requests.pop(key, None)
             if request is not None:
-                pairing.unanswered(request, out)
+                self._passed(key, request, pairing, out)
+
+    def _passed(self, key: int, request: Request, pairing: Pairing[Request, Out], out: Out) -> None:
+        """A newer request was answered before this one."""
+        if self.lost:
+            pairing.unanswered(request, out)
+            return
+        self._overtaken[key] = request
+        if len(self._overtaken) > self._limits.max_early:
+            pairing.given_up(self._overtaken.pop(next(iter(self._overtaken))), out)
 
     def overtaken(self, key: int) -> Request | None:
         """The request with this id, if a newer one was answered before it and no byte was lost."""

@@ -154,7 +154,7 @@ class KafkaConversation:
             self.limit(frame, out, code)
 
     def pass_over(self, correlation_ids: Sequence[int], out: Output) -> None:
-        """Those of these requests that wait do so no longer: a newer one was answered where bytes are lost."""
+        """A newer request was answered than these, of which some may wait."""
         self._outstanding.pass_over(correlation_ids, self, out)
 
     def note(self, request: Request, frame: Frame, out: Output) -> None:

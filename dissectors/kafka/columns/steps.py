@@ -6,7 +6,7 @@ due: to decode a frame that is in no group, to remember a version, to follow a f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -32,7 +32,7 @@ class Steps(Protocol):
         """Decode frames."""
 
     def pass_over(self, correlation_ids: Sequence[int], out: Output) -> None:
-        """Those of these requests that wait do so no longer."""
+        """A newer request was answered than these, of which some may wait."""
 
     def note(self, request: Request, frame: Frame, out: Output) -> None:
         """Remember the version of a request."""
@@ -59,11 +59,12 @@ class _Fetch:
 
 
 class Step(NamedTuple):
-    """What is to be done at the frame with this number among those of the connection.
+    """What is to be done at the frame with this number among those of the connection, and with which frame.
 
     gives_rows: they stand behind those of the frames before.
     """
 
+    at: int
     frame: int
     act: Callable[[Steps, Frame, Output], None]
     gives_rows: bool = False
@@ -81,54 +82,62 @@ def steps_of(
     fetches: Mapping[int, Fetches],
     own: Flags,
 ) -> list[list[Step]]:
-    """The steps of every connection, in order; none of those that are not `own`.
+    """The steps of every connection, in order; none of those that are not `own`. Of an exchange that is over with its
+    request, the request's come first, then the older requests pass, then the response's come.
 
     alone: frames, of all connections, that are in no group. passed: see `passed_over`. begins: each connection's first
     frame. fetches: of the groups with these numbers.
     """
     steps: list[list[Step]] = [[] for _ in begins]
-    for place, correlation_ids in passed.items():
-        number = int(np.searchsorted(begins, place, "right")) - 1
-        if own[number]:
-            steps[number].append(Step(place - int(begins[number]), _passed(correlation_ids), True))
     for group in read:
         _, firsts = np.unique(group.connection, return_index=True)
         for first in firsts[own[group.connection[firsts]]].tolist():
             number = int(group.connection[first])
-            steps[number].append(Step(int(group.requests.at[first] - begins[number]), _noted(group, first)))
+            place = int(group.requests.at[first] - begins[number])
+            steps[number].append(Step(place, place, _noted(group, first)))
+    answers = []
     for number, own_fetches in fetches.items():
-        _fetch_steps(read[number], own_fetches, begins, own, steps)
+        for connection, ask, answer in _fetch_steps(read[number], own_fetches, begins, own):
+            steps[connection].append(ask)
+            answers.append((connection, answer))
+    for place, correlation_ids in passed.items():
+        number = int(np.searchsorted(begins, place, "right")) - 1
+        if own[number]:
+            place -= int(begins[number])
+            steps[number].append(Step(place, place, _passed(correlation_ids), True))
+    for connection, answer in answers:
+        steps[connection].append(answer)
     places = np.flatnonzero(alone)
     owners = np.searchsorted(begins, places, "right") - 1
     places, owners = places[own[owners]], owners[own[owners]]
     for number, place in zip(owners.tolist(), (places - begins[owners]).tolist(), strict=True):
-        steps[number].append(Step(place, _read, True))
+        steps[number].append(Step(place, place, _read, True))
     for of_one in steps:
-        of_one.sort(key=_by_frame)
+        of_one.sort(key=_by_place)
     return steps
 
 
 def passed_over(found: Batch, alone: Flags) -> dict[int, list[int]]:
-    """The requests that wait no longer, by the place of the response that is read together with others.
+    """The requests that wait no longer, by the place at which an exchange that is read together with others is over.
 
     alone: frames that are read one by one. To the conversation such a response may be one without request (a Produce
-    that wanted none); then it is the connection's next response that ends the wait.
+    that wanted none); then it is the connection's next exchange that ends the wait.
     """
-    due: dict[int, list[int]] = {}
-    responses = found.responses.at
+    passed: dict[int, list[int]] = {}
+    due = found.due
     for place, correlation_ids in found.passed.items():
         if alone[place]:
-            connection = found.connection[np.searchsorted(responses, place)]
-            later = responses[(found.connection == connection) & (responses > place) & ~alone[responses]]
+            connection = found.connection[np.searchsorted(due, place)]
+            later = due[(found.connection == connection) & (due > place) & ~alone[due]]
             if not len(later):
                 continue
             place = int(later.min())
-        due.setdefault(place, []).extend(correlation_ids)
-    return due
+        passed.setdefault(place, []).extend(correlation_ids)
+    return passed
 
 
-def _by_frame(step: Step) -> int:
-    return step.frame
+def _by_place(step: Step) -> int:
+    return step.at
 
 
 def _passed(correlation_ids: list[int]) -> Callable[[Steps, Frame, Output], None]:
@@ -144,12 +153,13 @@ def _noted(group: Group, number: int) -> Callable[[Steps, Frame, Output], None]:
     return lambda conversation, frame, out: conversation.note(request, frame, out)
 
 
-def _fetch_steps(group: Group, fetches: Fetches, begins: Ints, own: Flags, steps: list[list[Step]]) -> None:
-    asked = (group.requests.at - begins[group.connection]).tolist()
-    answered = (group.responses.at - begins[group.connection]).tolist()
-    connections = group.connection.tolist()
-    for exchange in fetches.in_session:
-        if not own[connections[exchange]]:
-            continue
+def _fetch_steps(group: Group, fetches: Fetches, begins: Ints, own: Flags) -> Iterator[tuple[int, Step, Step]]:
+    """The connection of each Fetch of a session, its request's step and its response's."""
+    exchanges = np.array(fetches.in_session, np.int64)
+    exchanges = exchanges[own[group.connection[exchanges]]]
+    connection = group.connection[exchanges]
+    places = (group.requests.at, group.responses.at, group.due)
+    columns = (exchanges, connection, *(place[exchanges] - begins[connection] for place in places))
+    for exchange, number, asked, answered, due in zip(*(column.tolist() for column in columns), strict=True):
         fetch = _Fetch(fetches, exchange)
-        steps[connections[exchange]] += (Step(asked[exchange], fetch), Step(answered[exchange], fetch))
+        yield number, Step(asked, asked, fetch), Step(due, answered, fetch)

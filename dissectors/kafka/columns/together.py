@@ -100,11 +100,11 @@ class Together(NamedTuple):
     def follow(self, conversation: Steps, frames: Sequence[Frame], out: Output) -> None:
         """All rows of the connection's frames, those of single ones between those that were read together."""
         cut = self.first
-        for place, act, gives_rows in self.steps:
+        for _, frame, act, gives_rows in self.steps:
             if gives_rows:
                 self.tables.give(cut, out.sink)
                 cut += 1
-            act(conversation, frames[place], out)
+            act(conversation, frames[frame], out)
         self.tables.give(cut, out.sink)
 
 
@@ -168,7 +168,7 @@ def _cuts(steps: Sequence[Sequence[Step]], begins: Ints, ends: Ints) -> tuple[In
     first: list[int] = []
     for own, begin, end in zip(steps, begins.tolist(), ends.tolist(), strict=True):
         first.append(len(cuts))
-        cuts += [begin, *(begin + step.frame for step in own if step.gives_rows), end]
+        cuts += [begin, *(begin + step.at for step in own if step.gives_rows), end]
     return np.array(cuts, np.int64), first
 
 
@@ -182,11 +182,11 @@ def _tables(
     if out.rows(FETCHED) is not None:
         for number, own in fetches.items():
             block, owners = own.rows()
-            parts.setdefault(FETCHED, []).append(Placed(block, read[number].responses.at[owners]))
+            parts.setdefault(FETCHED, []).append(Placed(block, read[number].due[owners]))
     if out.rows(RECORDS) is not None:
         for number, own in fetches.items():
             block, owners = own.record_rows(payload)
-            parts.setdefault(RECORDS, []).append(Placed(block, read[number].responses.at[owners]))
+            parts.setdefault(RECORDS, []).append(Placed(block, read[number].due[owners]))
     tables = {table: _in_order(placed) for table, placed in parts.items()}
     if FETCHED in tables:
         for own in fetches.values():
@@ -195,31 +195,31 @@ def _tables(
 
 
 def _rows(group: Group, apis: frozenset[int], out: Sink) -> Iterator[tuple[str, Placed]]:
-    asked, answered = group.requests.at, group.responses.at
+    asked, due = group.requests.at, group.due
     error_codes = first_errors(group.api_key, group.version, group.answered, len(group))
     if out.rows("messages") is not None:
         requests, responses = message_rows(group, error_codes)
         yield "messages", Placed(requests, asked)
-        yield "messages", Placed(responses, answered)
+        yield "messages", Placed(responses, due)
     if out.rows("exchanges") is not None:
-        yield "exchanges", Placed(exchange_rows(group, error_codes), answered)
+        yield "exchanges", Placed(exchange_rows(group, error_codes), due)
     if group.api_key in apis and group.api_key in ROW_MAKERS:
         table, make = ROW_MAKERS[group.api_key]
         if out.rows(table) is not None:
             block, owners = make(group)
-            yield table, Placed(block, answered[owners])
+            yield table, Placed(block, due[owners])
 
 
 def _produced(group: Group, apis: frozenset[int], payload: frozenset[str], out: Sink) -> Iterator[tuple[str, Placed]]:
     if group.api_key != PRODUCE or PRODUCE not in apis:
         return
-    made, answered = produced(group), group.responses.at
+    made, due = produced(group), group.due
     if out.rows(SENT) is not None:
         block, owners = batch_rows(group, made)
-        yield SENT, Placed(block, answered[owners])
+        yield SENT, Placed(block, due[owners])
     if out.rows(RECORDS) is not None:
         block, owners = produced_records(group, made, payload)
-        yield RECORDS, Placed(block, answered[owners])
+        yield RECORDS, Placed(block, due[owners])
 
 
 def _may_be_held(frames: Frames, known: Known, limits: Limits) -> Flags:

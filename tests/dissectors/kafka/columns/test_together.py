@@ -155,10 +155,13 @@ def _few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_are_those_of_one_by_one() -> None:
     for seed in range(TRIES):
         random = Random(seed)
+        step_ns = random.choice((10**9, 10**8, 10**7))
         talks = [
-            frames_of(talk(random), begins=random.random() < 0.3, cut=random.random() < 0.1)
+            frames_of(talk(random), random.random() < 0.3, random.random() < 0.1, step_ns)
             for _ in range(random.randrange(1, 6))
         ]
+        if random.random() < 0.3:  # so that answers come before their requests
+            talks = [with_losses(frames, random) for frames in talks]
         sizes = [random.randrange(1, 150) for _ in range(random.randrange(3))]
         tables = random.choice((TABLES, TABLES, ("exchanges",), tuple(set(TABLES) - {"kafka_records"})))
         limits = Limits(max_fetch_session_partitions=random.choice((1, 3, 50_000)))
@@ -187,9 +190,11 @@ def with_losses(frames: list[Frame], random: Random) -> list[Frame]:
     return found
 
 
-def asked_on_the_way(talks: list[list[Frame]], later: bool, random: Random, batch_frames: int = 60) -> list[Any]:
+def asked_on_the_way(
+    talks: list[list[Frame]], later: bool, random: Random, batch_frames: int = 60, limits: Limits | None = None
+) -> list[Any]:
     """Rows, and what conversations say of places that are boundaries, and of others, while they have left frames."""
-    sinks, conversations = [Sink(TABLES) for _ in talks], [KafkaConversation(Limits()) for _ in talks]
+    sinks, conversations = [Sink(TABLES) for _ in talks], [KafkaConversation(limits or Limits()) for _ in talks]
     shared = Later() if later else None
     verdicts: list[bool | None] = []
     for start in range(0, max(map(len, talks)), batch_frames):
@@ -218,15 +223,20 @@ def asked_on_the_way(talks: list[list[Frame]], later: bool, random: Random, batc
 def test_rows_and_boundaries_of_streams_that_lost_bytes() -> None:
     for seed in range(TRIES):
         random = Random(seed)
+        step_ns = random.choice((10**9, 10**8, 10**7))
+        limits = Limits(
+            max_early=random.choice((1024, 10, 40)),
+            max_early_bytes=random.choice((1 << 21, 1 << 21, 2000)),
+            max_fetch_session_partitions=random.choice((1, 3, 50_000)),
+        )
         talks = [
             with_losses(
-                frames_of(talk(random, random.choice((1 << 31, 30, 50))), begins=random.random() < 0.2, cut=False),
-                random,
+                frames_of(talk(random, random.choice((1 << 31, 30, 50))), random.random() < 0.2, False, step_ns), random
             )
             for _ in range(random.randrange(1, 6))
         ]
         with resting(seed):
-            together, alone = (asked_on_the_way(talks, later, Random(seed)) for later in (True, False))
+            together, alone = (asked_on_the_way(talks, later, Random(seed), 60, limits) for later in (True, False))
         assert together == alone, seed
 
 
@@ -234,6 +244,35 @@ def test_streams_that_lost_bytes_are_read_together(read_alone: list[int]) -> Non
     frames = [frame for number, frame in enumerate(heartbeats(begins=False)) if number % 50 != 7]
     assert len(asked_on_the_way([frames], True, Random(0), 400)[1]["exchanges"]) == 400
     assert sum(read_alone) < 200
+
+
+def test_answers_that_are_read_before_their_requests_are_read_together(read_alone: list[int]) -> None:
+    """What the client says waits behind a hole, so that many answers come first."""
+    frames = heartbeats(begins=False, step_ns=10**7)
+    for place in range(0, len(frames), 100):
+        frames[place : place + 60] = sorted(frames[place : place + 60], key=lambda frame: -frame.direction)
+    together, alone = (rows_of([frames], [400], TABLES, later) for later in (True, False))
+    assert together == alone
+    assert sum(read_alone) == 800
+
+
+def test_an_answer_that_comes_far_too_early_is_none(read_alone: list[int]) -> None:
+    frames = heartbeats(begins=False, step_ns=2 * 10**9)
+    for place in range(0, len(frames), 100):
+        frames[place : place + 60] = sorted(frames[place : place + 60], key=lambda frame: -frame.direction)
+    together, alone = (rows_of([frames], [400], TABLES, later) for later in (True, False))
+    assert together == alone
+    assert {row[10] for row in alone[0]["exchanges"]} != {"ok"}
+    assert 800 < sum(read_alone) < 1600
+
+
+@pytest.mark.parametrize("limits", [Limits(max_early=20), Limits(max_early_bytes=200)])
+def test_answers_that_may_be_let_go_of_are_read_one_by_one(limits: Limits) -> None:
+    frames = heartbeats(begins=False, step_ns=10**7)
+    frames.sort(key=lambda frame: (frame.order // 60, -frame.direction))
+    together, alone = (rows_of([frames], [400], TABLES, later, limits) for later in (True, False))
+    assert together == alone
+    assert [row[6] for row in alone[0]["expert_infos"]] == ["early_responses"]
 
 
 @pytest.mark.usefixtures("_few_are_enough")
@@ -289,14 +328,14 @@ def test_batches_are_those_of_one_by_one(key: int, version: int, monkeypatch: py
     assert sum(read) > 300
 
 
-def heartbeats(begins: bool) -> list[Frame]:
+def heartbeats(begins: bool, step_ns: int = 10**9) -> list[Frame]:
     """400 of them, each answered before the next."""
     said = []
     for number in range(400):
         head = struct.pack(">hhi", 12, 0, number) + b"\0\1a"
         said.append(Said(CLIENT_TO_SERVER, head + _body(12, 0, "request", Random(number))))
         said.append(Said(SERVER_TO_CLIENT, struct.pack(">i", number) + _body(12, 0, "response", Random(number))))
-    return frames_of(said, begins=begins, cut=False)
+    return frames_of(said, begins, False, step_ns)
 
 
 @pytest.fixture
