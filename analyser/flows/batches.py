@@ -6,6 +6,7 @@ for the quick path, rows of single packets for the careful one.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -76,6 +77,7 @@ class BatchColumns:
         self.now_ns: IntArray = np.maximum(running, now_ns)
         self.ts_ns: IntArray = batch.ts_ns
         self._seq = np.zeros(0, np.int64)
+        self._rows: Places = np.zeros(0, np.intp)
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._packets: list[int] = []
@@ -96,7 +98,7 @@ class BatchColumns:
         by_key = np.argsort(key, kind="stable")
         rows, key = rows[by_key], key[by_key]
         seq, size = batch.seq[rows], batch.payload_bytes[rows].astype(np.int64)
-        self._seq = seq
+        self._seq, self._rows = seq, rows
         starts = batch.payload_start[rows]
         self._starts, self._ends = starts.tolist(), (starts + size).tolist()
         self._packets, self._ts_ns = self.packet[rows].tolist(), batch.ts_ns[rows].tolist()
@@ -114,20 +116,18 @@ class BatchColumns:
         self, stretch: Stretch, runs: tuple[ReadyRun, ...], rows: Places, first: int, until: int
     ) -> tuple[Stretch, tuple[ReadyRun, ...]]:
         """A stretch and its runs, of which `rows` are all rows, from its packet `first` to before `until`."""
-        batch, chosen = self._batch, rows[first:until]
-        data = (batch.wire_payload_bytes[rows] > 0) & ~self._copies[rows]
+        chosen = rows[first:until]
         found = list[ReadyRun]()
         for run in runs:
-            own = data & (batch.from_low[rows] == run.from_low)
-            begin = run.first + int(own[:first].sum())
-            end = begin + int(own[first:until].sum())
+            begin = bisect_left(self._rows, chosen[0], run.first, run.last)
+            end = run.last if until == len(rows) else bisect_left(self._rows, rows[until], begin, run.last)
             if begin < end:
                 found.append(self._ready(run.from_low, begin, end, int(self._seq[begin])))
-        ts_ns = batch.ts_ns[chosen]
+        ts_ns = self._batch.ts_ns[chosen]
         part = stretch._replace(
             first=stretch.first + first,
             last=stretch.first + until,
-            copies=int(self._copies[chosen].sum()),
+            copies=int(self._copies[chosen].sum()) if stretch.copies else 0,
             ts_first_ns=int(ts_ns.min()),
             ts_last_ns=int(ts_ns.max()),
         )

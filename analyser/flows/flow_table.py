@@ -389,7 +389,7 @@ class FlowTable:
                 if continues_behind(flow, held_runs, self._limits):
                     own = rows[taken : taken + held]
                     wait_together(flow, first, own, held_runs, columns, columns.said(own))
-                    taken, more = taken + held, _CAREFUL_PACKETS
+                    taken, more = taken + held, 1  # the next one ends the wait, as a rule
                     continue
             flow = self._careful(flow, stretch.pair, columns.rows(rows[taken : taken + more]))
             taken, more = taken + more, 2 * more
