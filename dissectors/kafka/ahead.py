@@ -29,12 +29,13 @@ _read_correlation_id = struct.Struct(">i").unpack_from
 class Ahead:
     """requests: those that wait, by correlation id, the oldest first. heard: was any response read?"""
 
-    __slots__ = ("_early", "_limits", "_seen", "heard", "requests")
+    __slots__ = ("_early", "_early_bytes", "_limits", "_seen", "heard", "requests")
 
     def __init__(self, outstanding: Outstanding[Request, Output], limits: Limits) -> None:
         self._limits = limits
         # Responses without request: their times and sizes.
         self._early = {key: (frame.ts_ns, frame.size) for key, frame in outstanding.early.items()}
+        self._early_bytes = sum(size for _, size in self._early.values())
         self._seen = 0
         self.heard = outstanding.heard
         self.requests = {key: Asked(one.api_key, one.version) for key, one in outstanding.requests.items()}
@@ -61,7 +62,7 @@ class Ahead:
         self.requests.pop(key, None)
         self.requests[key] = Asked(api_key, version)
         if key in self._early:
-            ts_ns, _ = self._early.pop(key)
+            ts_ns = self._not_early(key)
             if abs(frame.ts_ns - ts_ns) <= EARLY_NS:
                 self._answer(key)
         return True
@@ -73,10 +74,17 @@ class Ahead:
         if key in self.requests:
             self._answer(key)
             return True
-        self._early.pop(key, None)
+        if key in self._early:
+            self._not_early(key)
         self._early[key] = frame.ts_ns, frame.size
-        limits, sizes = self._limits, sum(size for _, size in self._early.values())
-        return len(self._early) <= limits.max_early and sizes <= limits.max_early_bytes
+        self._early_bytes += frame.size
+        return len(self._early) <= self._limits.max_early and self._early_bytes <= self._limits.max_early_bytes
+
+    def _not_early(self, key: int) -> int:
+        """A response is held no longer; its time."""
+        ts_ns, size = self._early.pop(key)
+        self._early_bytes -= size
+        return ts_ns
 
     def _answer(self, key: int) -> None:
         while (oldest := next(iter(self.requests))) != key:

@@ -165,6 +165,9 @@ class KafkaConversation:
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
+        if direction == CLIENT_TO_SERVER and self._outstanding.heard and self._goes_on_behind_losses:
+            # No request that waits, nor any frame that is left, has a say in where a request starts.
+            return plausible(direction, data, position, hinted, {}, self._first, self.judged, None)
         ahead = self._looked_ahead()
         if ahead is not None:
             return plausible(direction, data, position, hinted, ahead.requests, self._first, self.judged, None)
@@ -181,13 +184,18 @@ class KafkaConversation:
 
     def _looked_ahead(self) -> Ahead | None:
         """What waits behind the frames that are left; None where these must be decoded first, or none are left."""
-        outstanding = self._outstanding
-        if not (self._left.frames and outstanding.lost and outstanding.certain is None and self._is_plain):
+        if not (self._left.frames and self._goes_on_behind_losses):
             return None
         if self._ahead is None:
-            self._ahead = Ahead(outstanding, self._limits)
+            self._ahead = Ahead(self._outstanding, self._limits)
         ahead = self._ahead
         return ahead if ahead.follow(self._left.frames) and (ahead.heard or ahead.requests) else None
+
+    @property
+    def _goes_on_behind_losses(self) -> bool:
+        """Did bytes get lost before, and is nothing but requests and responses in question?"""
+        outstanding = self._outstanding
+        return outstanding.lost and outstanding.certain is None and self._is_plain
 
     @property
     def held_bytes(self) -> int:

@@ -400,6 +400,22 @@ def test_what_others_have_left_makes_nobody_settle_alone(monkeypatch: pytest.Mon
     assert not few._left.frames
 
 
+def test_where_a_request_starts_is_told_without_looking_at_what_was_left() -> None:
+    """Only where a response starts depends on the requests that wait."""
+    frames = heartbeats(begins=False)
+    conversation, sink = KafkaConversation(Limits()), Sink(("exchanges",))
+    conversation.feed(frames[:20], sink)
+    asked, answer = frames[60], frames[59]
+    assert conversation.boundary(asked.direction, asked.data, asked.start, True)
+    sink.later = Later()
+    conversation.feed(frames[20:59], sink)
+    assert conversation.boundary(asked.direction, asked.data, asked.start, True)
+    assert conversation._ahead is None
+    assert conversation.boundary(answer.direction, answer.data, answer.start, True)
+    assert conversation._ahead is not None
+    assert len(conversation._left.frames) == 39
+
+
 def test_nothing_of_the_sink_stays_behind() -> None:
     """A conversation goes to another process between two batches, what its rows go to does not."""
     frames = frames_of(talk(Random(1)), begins=True, cut=False)
