@@ -66,9 +66,10 @@ def test_streams_in_tunnels(protocol: str, tunnel: str, plain: Callable[[str], l
 
 # Bytes of a block of packets: some tens of packets, some hundreds, all.
 @pytest.mark.parametrize("block_bytes", [5_000, 17_000, 60_000, ONE_BLOCK])
-def test_mongo_with_losses(block_bytes: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("profile", ["mongo_lossy", "lossy"])
+def test_with_losses(profile: str, block_bytes: int, tmp_path: Path) -> None:
     path = tmp_path / "lossy.pcap"
-    told = replay(path, "mongo_lossy", 4_000, 0, 12)
+    told = replay(path, profile, 4_000, 0, 12)
     together, alone, read = both(path, block_bytes)
     assert difference(together, alone) is None
     assert told.requests + told.responses < 2 * told.exchanges
