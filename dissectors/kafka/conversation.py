@@ -125,7 +125,7 @@ class KafkaConversation:
             of_all = [Connection.of(one._left.frames, one._outstanding, one._rows.records.held_bytes) for one in many]
             return together(of_all, many[0]._limits, many[0]._rows.records.payload, out)
 
-        many = [one for one in conversations if len(one._left.frames) >= MANY_FRAMES and one._is_plain]
+        many = [one for one in conversations if one._left.count >= MANY_FRAMES and one._is_plain]
         try_together([(one, one._left) for one in many], read, rests_of(out), Worth("kafka", LEAST_FRAMES, LEAST_PART))
 
     @property

@@ -118,7 +118,7 @@ class MongoConversation:
 
             return together([one._left_by() for one in many], many[0]._limits, out)
 
-        many = [(one, one._left) for one in conversations if len(one._left.frames) >= MANY_FRAMES]
+        many = [(one, one._left) for one in conversations if one._left.count >= MANY_FRAMES]
         try_together(many, read, rests_of(out), Worth("mongo", LEAST_FRAMES, LEAST_PART))
 
     def _left_by(self) -> Left:
