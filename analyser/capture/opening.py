@@ -25,7 +25,8 @@ from analyser.storage.objects import object_at
 PROBE_LIMITS = CaptureLimits(block_bytes=1 << 16)
 _AT_A_TIME = 16
 # Remarks on a directory, which their text names; the first capture in it brings them.
-OF_DIRECTORIES = ("foreign_files", "unreadable_files")
+_FOREIGN, _UNREADABLE = "foreign_files", "unreadable_files"
+OF_DIRECTORIES = (_FOREIGN, _UNREADABLE)
 
 
 def open_captures(paths: Sequence[str | os.PathLike[str]]) -> list[Source]:
@@ -145,8 +146,8 @@ def _remarks_on(directory: str, foreign: list[FilePath], unreadable: list[FilePa
     remarks = []
     if foreign:
         text = f"{directory}: passed over what is no capture: {len(foreign)} (the first is {foreign[0]})"
-        remarks.append(Remark("note", OF_DIRECTORIES[0], text, None, 0))
+        remarks.append(Remark("note", _FOREIGN, text, None, 0))
     if unreadable:
         text = f"{directory}: files or folders that cannot be read: {len(unreadable)} (the first is {unreadable[0]})"
-        remarks.append(Remark("warn", OF_DIRECTORIES[1], text, None, 0))
+        remarks.append(Remark("warn", _UNREADABLE, text, None, 0))
     return tuple(remarks)

@@ -18,13 +18,17 @@ _BY_ORDER = attrgetter("order")
 
 
 def behind(held: Sequence[Frame], more: Sequence[Frame]) -> Sequence[Frame]:
-    """Frames of one direction and those that were cut after them; a list grows."""
+    """Frames of one direction and those that were cut after them; a list grows, also one that few columns become part
+    of: columns of many are copied only for as many again, so that single frames behind them do not copy them each."""
     if not held or not more:
         return held or more
-    if isinstance(held, list) and isinstance(more, list):
-        held += more
-        return held
-    return in_one([CutFrames.of(held), CutFrames.of(more)])
+    if isinstance(held, CutFrames) and 2 * len(more) >= len(held):
+        return in_one([held, CutFrames.of(more)])
+    if isinstance(more, CutFrames) and len(more) >= len(held):
+        return in_one([CutFrames.of(held), more])
+    frames = held if isinstance(held, list) else list(held)
+    frames += more
+    return frames
 
 
 def readable_before(frames: Sequence[Frame], order: int) -> int:
@@ -49,10 +53,9 @@ def begun_at(frames: Sequence[Frame], offsets: Sequence[Collection[int]]) -> lis
     if isinstance(frames, CutFrames):
         direction, offset = frames.numbers[[DIRECTION, OFFSET]]
         for side, wanted in enumerate(offsets):
-            for one in wanted:
-                there = np.flatnonzero((offset == one) & (direction == side))
-                if len(there):
-                    found[side, one] = int(there[0])
+            there = np.flatnonzero(np.isin(offset, list(wanted)) & (direction == side))
+            for at, one in zip(there.tolist(), offset[there].tolist(), strict=True):
+                found.setdefault((side, one), at)
     else:
         for at, frame in enumerate(frames):
             if frame.stream_offset in offsets[frame.direction]:

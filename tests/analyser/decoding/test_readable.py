@@ -70,3 +70,17 @@ def test_both_directions_become_readable_in_order(as_columns: Sequence[int]) -> 
     assert sorted((direction, offset) for _, direction, offset in where) == [(0, 7), (1, 0), (1, 7)]
     assert where == sorted(where)
     assert list(behind(sides[0], sides[1])) == _side(0, 40) + lists[1]
+
+
+@pytest.mark.parametrize(("held", "more"), [(300, 300), (300, 1), (1, 300), (3, 2)])
+@pytest.mark.parametrize("as_columns", [(), (0,), (1,), (0, 1)])
+def test_frames_stand_behind_each_other(held: int, more: int, as_columns: Sequence[int]) -> None:
+    parts = [_side(0, held), _side(1, more)]
+    wanted = parts[0] + parts[1]
+    assert list(behind(*(CutFrames.of(part) if at in as_columns else part for at, part in enumerate(parts)))) == wanted
+
+
+def test_single_frames_behind_many_columns_do_not_copy_them_each() -> None:
+    frames = behind(CutFrames.of(_side(0, 300)), _side(1, 1))
+    assert behind(frames, _side(1, 1)) is frames
+    assert len(frames) == 302
