@@ -15,19 +15,21 @@ from dissectors.core.columns.cut_frames import DIRECTION, OFFSET, ORDER, CutFram
 from dissectors.core.model import Frame
 
 _BY_ORDER = attrgetter("order")
+# So many times as many columns as come behind them are copied at most.
+_COPIED = 16
 
 
 def behind(held: Sequence[Frame], more: Sequence[Frame]) -> Sequence[Frame]:
     """Frames of one direction and those that were cut after them; a list grows, also one that few columns become part
-    of: columns of many are copied only for as many again, so that single frames behind them do not copy them each."""
+    of: columns are copied for not much fewer, so that single frames behind many do not copy all of them each."""
     if not held or not more:
         return held or more
-    if isinstance(held, CutFrames) and 2 * len(more) >= len(held):
+    if isinstance(held, CutFrames) and _COPIED * len(more) >= len(held):
         return in_one([held, CutFrames.of(more)])
     if isinstance(more, CutFrames) and len(more) >= len(held):
         return in_one([CutFrames.of(held), more])
-    frames = held if isinstance(held, list) else list(held)
-    frames += more
+    frames: list[Frame] = held if isinstance(held, list) else list(held)
+    frames.extend(more)
     return frames
 
 
