@@ -27,6 +27,7 @@ from analyser.evidence.rows import FlowRow, MessageId, MessageRow, UnknownId
 from analyser.options import ProgressCallback, ReadOptions
 from analyser.own_files import TemporaryFolder
 from analyser.reading.helpers import Helpers
+from analyser.registry.coded import plain
 from analyser.rows.timeorder import FLOW
 from dissectors.core.model import packet_of
 
@@ -292,7 +293,7 @@ def _build(folder: Path, sources: Sequence[Source], options: ReadOptions, progre
             schema = pa.schema([table.schema.field(column) for column in columns])
             with pq.ParquetWriter(folder / target, schema, compression="zstd") as writer:
                 for batch in table.batches():
-                    writer.write_batch(batch.select(schema.names))
+                    writer.write_batch(plain(batch, schema))
     finally:
         decoded.store.close()
     places = [_places(source) for source in sources]

@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analyser.registry.tables import TABLES
+from analyser.rows.chunk_file import ChunkWriter, read_chunk
 from analyser.rows.handed_over import CHUNK_ROWS, HandedOver
 from analyser.rows.raw_table import RawTable
 from analyser.rows.store import RawStore
+from analyser.rows.text_codes import together
 from analyser.rows.timeorder import CHUNKS_HELD, FLOW, NO_FLOW, SAMPLE_EVERY, TIME, Chunk, sorted_chunk
 
 LASTING = frozenset(table.name for table in TABLES.values() if table.lasting)
@@ -94,10 +96,10 @@ class RollingTable(RawTable):
 
     def _spilled_since(self, since_ns: int) -> Iterator[pa.RecordBatch]:
         for rows in self._adopted:
-            wanted = [place for place, chunk in enumerate(rows.chunks) if chunk.last >= since_ns]
+            wanted = [place for place, chunk in zip(rows.places, rows.chunks, strict=True) if chunk.last >= since_ns]
             if wanted:
-                with pa.OSFile(str(rows.path), "rb") as file, pa.ipc.open_file(file) as spilled:
-                    yield from (spilled.get_batch(place) for place in wanted)
+                with pa.OSFile(str(rows.path), "rb") as file:
+                    yield from (read_chunk(file, place) for place in wanted)
 
     def forget_flows(self, known: pa.Array) -> None:
         """Of a table of lasting rows: forget those in memory whose flows are none of these."""
@@ -144,8 +146,7 @@ class RollingTable(RawTable):
 
     def _merge(self) -> None:
         """All rows in memory in the order of time, in as few chunks as their number and their times allow."""
-        whole = pa.Table.from_batches(self._batches).combine_chunks().to_batches()[0]
-        whole, _ = sorted_chunk(whole)
+        whole, _ = sorted_chunk(together(self._batches, self.schema))
         spans = whole.column(TIME).to_numpy(zero_copy_only=False) // self.span_ns
         edges = [0, *(np.flatnonzero(np.diff(spans)) + 1).tolist(), whole.num_rows]
         parts = [
@@ -154,6 +155,7 @@ class RollingTable(RawTable):
             for start in range(first, last, CHUNK_ROWS)
         ]
         self._batches = [batch for batch, _ in parts]
+        self._bytes_in_memory = sum(batch.nbytes for batch in self._batches)
         self._chunks = [chunk for _, chunk in parts]
 
     def _spill(self) -> None:
@@ -162,10 +164,11 @@ class RollingTable(RawTable):
         self._merge()
         self._files += 1
         path = self._path.with_name(f"{self.name}.{self._files}.arrow")
-        with pa.ipc.new_file(str(path), self.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-            for batch in self._batches:
-                writer.write_batch(batch)
-        self._adopted.append(HandedOver(path, self._chunks, self._in_memory))
+        writer = ChunkWriter(path, "lz4")
+        for batch in self._batches:
+            writer.write(batch)
+        writer.close()
+        self._adopted.append(HandedOver(path, self._chunks, writer.places, self._in_memory, self.schema))
         self._batches, self._chunks = [], []
         self._in_memory = self._bytes_in_memory = 0
 

@@ -31,7 +31,14 @@ class Coder:
         self._plain: set[str] = set()
 
     def coded(self, name: str, array: pa.Array) -> pa.Array:
-        """The column of a batch as codes, as it is where it has other values than texts or too many of them."""
+        """The column of a batch as codes, as it is where it has other values than texts or too many of them.
+
+        It may come as codes.
+        """
+        if pa.types.is_dictionary(array.type):
+            if 2 * len(array.dictionary) <= len(array):
+                return array
+            array = pc.cast(array, array.type.value_type)
         if not pa.types.is_string(array.type) or len(array) < _FEW_ROWS or name in self._plain:
             return array
         coded = pc.dictionary_encode(array)

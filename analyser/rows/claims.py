@@ -14,12 +14,13 @@ import pyarrow as pa
 from analyser import compute as pc
 from analyser.rows.names import Names
 from analyser.rows.raw_types import GatherOfBlock
-from dissectors.core.blocks import Block, Coded, Column, Same
+from analyser.rows.text_codes import coded
+from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
 from dissectors.core.model import Row
 
 
 def arrays_of(block: Block, types: Sequence[pa.DataType]) -> list[pa.Array]:
-    """The columns of a block. Raises what Arrow does where values do not fit these types."""
+    """The columns of a block, texts that repeat as codes. Raises what Arrow does where values do not fit the types."""
     return [_array(column, kind, block.size) for column, kind in zip(block.columns, types, strict=True)]
 
 
@@ -64,13 +65,13 @@ class Claims:
         if gather is not None:
             arrays, owners = gather(self.block, claimed)
             return pa.RecordBatch.from_arrays(
-                [*arrays, pa.array(flows[owners]), pa.array(numbers[owners])], schema=schema
+                [*arrays, pa.array(flows[owners]), pa.array(numbers[owners])], names=schema.names
             )
         arrays = arrays_of(self.block, schema.types[:-2])
         if len(claimed) != self.block.size or (claimed != np.arange(self.block.size)).any():
             rows = pa.array(claimed)
             arrays = [pc.take(array, rows) for array in arrays]
-        return pa.RecordBatch.from_arrays([*arrays, pa.array(flows), pa.array(numbers)], schema=schema)
+        return pa.RecordBatch.from_arrays([*arrays, pa.array(flows), pa.array(numbers)], names=schema.names)
 
     def as_tuples(self) -> Iterator[tuple[tuple[int, int, int], Iterable[Row]]]:
         """The claimed rows one by one, and whose they are as in `repeated`, for whoever finds those that do not fit."""
@@ -103,9 +104,11 @@ def _longest(column: Column) -> int:
 
 
 def _array(column: Column, kind: pa.DataType, size: int) -> pa.Array:
-    if isinstance(column, Same):
-        return pa.nulls(size, kind) if column.value is None else pa.repeat(pa.scalar(column.value, kind), size)
-    if isinstance(column, Coded):
-        codes = pa.array(column.codes.astype(np.int32))
-        return pc.take(pa.array(column.values, kind), codes)
-    return pa.array(column.values, kind, mask=None if column.valid is None else ~column.valid)
+    if isinstance(column, Numbers):
+        return pa.array(column.values, kind, mask=None if column.valid is None else ~column.valid)
+    if isinstance(column, Same) and column.value is None:
+        return pa.nulls(size, kind)
+    codes, values = (np.zeros(size, np.int32), [column.value]) if isinstance(column, Same) else column
+    if pa.types.is_string(kind):
+        return coded(codes, values, size)
+    return pc.take(pa.array(values, kind), pa.array(codes.astype(np.int32)))

@@ -18,10 +18,12 @@ import pyarrow as pa
 
 from analyser import compute as pc
 from analyser.faults import caught
+from analyser.rows.chunk_file import ChunkWriter
 from analyser.rows.claims import Claims, Ints, has_long_names, repeated
 from analyser.rows.handed_over import CHUNK_ROWS, MAX_BATCH_BYTES, HandedOver, readers_of
 from analyser.rows.names import LongNames, Names, longest_at, with_cut_names
 from analyser.rows.raw_types import RAW_TYPES, Gathered
+from analyser.rows.text_codes import together
 from analyser.rows.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
 from dissectors.core.blocks import Block
 from dissectors.core.model import Row
@@ -75,7 +77,7 @@ class RawTable:
         self._bytes_in_memory = 0
         self._chunks: list[Chunk] = []
         self._path = folder / f"{name}.raw.arrow"
-        self._writer: pa.ipc.RecordBatchFileWriter | None = None
+        self._writer: ChunkWriter | None = None
         self._adopted: list[HandedOver] = []
         self.total_rows = 0
         self._total_bytes = 0
@@ -152,10 +154,13 @@ class RawTable:
         self.pack()
         self._spill()
         self._close()
-        return HandedOver(self._path, self._chunks, self.total_rows)
+        return self._spilled()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, sorted by time, then flow, then the order in which the flow gave them. No rows may follow."""
+        """All rows, sorted by time, then flow, then the order in which the flow gave them; their texts may be codes.
+
+        No rows may follow.
+        """
         self.pack()
         with ExitStack() as opened:
             if self._writer is None:
@@ -165,7 +170,7 @@ class RawTable:
             else:
                 self._spill()
                 self._close()
-                readers = readers_of(opened, HandedOver(self._path, self._chunks, 0))
+                readers = readers_of(opened, self._spilled())
             chunks = list(self._chunks)
             for others in self._adopted:
                 chunks += others.chunks
@@ -173,7 +178,7 @@ class RawTable:
             held = self._chunks_held()
             row_bytes = self._total_bytes // max(sum(chunk.rows for chunk in self._chunks), 1)
             rows = max(1, min(CHUNK_ROWS, MAX_BATCH_BYTES // max(row_bytes, 1)))
-            for batch in in_time_order(chunks, lambda place: readers[place](), rows, held):
+            for batch in in_time_order(chunks, lambda place: readers[place](), self.schema, rows, held):
                 yield batch.select(self.schema.names[:-1])
 
     def distinct(self, field: str, unless: str) -> set[Any]:
@@ -202,7 +207,7 @@ class RawTable:
         self._gather_up()
         if not self._unsorted:
             return
-        batch, chunk = sorted_chunk(_one_batch(self._unsorted))
+        batch, chunk = sorted_chunk(together(self._unsorted, self.schema))
         self._unsorted.clear()
         self._gathered_bytes = 0
         self.total_rows += batch.num_rows
@@ -300,19 +305,18 @@ class RawTable:
         self.rows[:] = [row for _, _, row in rows]
         self._flow_runs = [(flow, 1, number) for flow, number, _ in rows]
 
+    def _spilled(self) -> HandedOver:
+        places = [] if self._writer is None else self._writer.places
+        return HandedOver(self._path, self._chunks, places, self.total_rows, self.schema)
+
     def _close(self) -> None:
         if self._writer is not None:
             self._writer.close()
 
     def _spill(self) -> None:
         if self._writer is None:
-            options = pa.ipc.IpcWriteOptions(compression=self._compression)
-            self._writer = pa.ipc.new_file(str(self._path), self.schema, options=options)
+            self._writer = ChunkWriter(self._path, self._compression)
         for batch in self._batches:
-            self._writer.write_batch(batch)
+            self._writer.write(batch)
         self._batches.clear()
         self._in_memory = self._bytes_in_memory = 0
-
-
-def _one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analyser import compute as pc
+from analyser.rows.text_codes import in_text, together
 
 TIME, FLOW, ROW = "ts", "_flow", "_row"
 # In the column FLOW of rows about the capture as a whole.
@@ -43,7 +44,8 @@ def sorted_chunk(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Chunk]:
     times = _numbers(batch, TIME)
     if set(TIED) <= set(batch.schema.names):
         keys = [(name, "ascending") for name in (TIME, FLOW, *TIED, ROW)]
-        order = pc.sort_indices(batch, keys).to_numpy()
+        columns = pa.table({name: in_text(batch.column(name)) for name, _ in keys})
+        order = pc.sort_indices(columns, keys).to_numpy()
     else:
         order = np.lexsort((_numbers(batch, ROW), _numbers(batch, FLOW), times))
     times = times[order]
@@ -53,10 +55,14 @@ def sorted_chunk(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Chunk]:
 
 
 def in_time_order(
-    chunks: Sequence[Chunk], read: Callable[[int], pa.RecordBatch], batch_rows: int, chunks_held: int = CHUNKS_HELD
+    chunks: Sequence[Chunk],
+    read: Callable[[int], pa.RecordBatch],
+    schema: pa.Schema,
+    batch_rows: int,
+    chunks_held: int = CHUNKS_HELD,
 ) -> Iterator[pa.RecordBatch]:
     """All rows in batches of about `batch_rows`. `read(i)` gives the rows of chunk i again; `chunks_held` of them stay
-    in memory."""
+    in memory. schema: of their columns, with texts everywhere."""
     if not chunks:
         return
     held = _Held(read, chunks_held)
@@ -71,8 +77,7 @@ def in_time_order(
         if len(parts) == 1:
             yield parts[0]
         elif parts:
-            rows = pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
-            yield sorted_chunk(rows)[0]
+            yield sorted_chunk(together(parts, schema))[0]
 
 
 def _edges(chunks: Sequence[Chunk], batch_rows: int) -> Times:

@@ -18,6 +18,7 @@ from analyser.capture import CaptureStats
 from analyser.flows import waits
 from analyser.registry.coded import Coder
 from analyser.registry.tables import TABLES, Column, arrow_schema
+from analyser.rows.text_codes import in_text
 from analyser.rows.timeorder import FLOW, NO_FLOW
 from analyser.tables.masking import masked_column
 from dissectors.core.model import PACKET_BITS
@@ -60,7 +61,8 @@ def finish_batch(
 ) -> pa.RecordBatch:
     """One raw batch with the registered columns of its table, or those named; what nothing tells is null.
 
-    coder: makes codes of texts, so types are those of the schema for the other columns alone.
+    raw: its texts may be codes. coder: leaves and makes codes of texts, so types are those of the schema for the other
+    columns alone.
     """
     builder = _Builder(table, raw, known)
     schema = arrow_schema(table)
@@ -79,7 +81,7 @@ def finish_batch(
         if owners is not None:
             array = pc.list_flatten(array) if column.name in lists else pc.take(array, owners)
         kind = schema.field(name).type
-        arrays.append(array if pa.types.is_dictionary(array.type) else pc.cast(array, kind))
+        arrays.append(array if coder is not None and pa.types.is_dictionary(array.type) else pc.cast(array, kind))
     fields = [field.with_type(array.type) for field, array in zip(schema, arrays, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
@@ -207,13 +209,14 @@ class _Builder:
             return name
         ids = pa.array(self.known.topics.keys(), pa.string())
         names = pa.array(self.known.topics.values(), pa.string())
-        return pc.coalesce(name, pc.take(names, pc.index_in(self.raw.column("topic_id"), ids)))
+        told = pc.index_in(in_text(self.raw.column("topic_id")), ids)
+        return pc.coalesce(in_text(name), pc.take(names, told))
 
     def decoded(self) -> pa.Array:
         """What records of the system's own topics say."""
         from analyser.rows.internal_records import decoded
 
-        return decoded(self.raw, self.topic())
+        return decoded(self.raw, in_text(self.topic()))
 
     def from_client(self, of_client: str, of_server: str) -> pa.Array:
         sent_by_client = pc.equal(self.field("direction"), 0)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analyser import compute as pc
+from analyser.registry.coded import plain
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import FLOW
 from analyser.tables.build import in_logs
@@ -199,7 +200,7 @@ def _rows(store: RawStore, name: str, columns: tuple[str, ...], needed: list[str
             from_client = pc.equal(batch.column("direction"), CLIENT_TO_SERVER)
             asks = pc.and_(from_client, pc.equal(batch.column("role"), "request"))
             chosen = pc.and_(chosen, pc.fill_null(asks, False))
-        found.append(pc.filter(batch.select(columns), chosen))
+        found.append(plain(pc.filter(batch.select(columns), chosen), schema))
     return pa.Table.from_batches(found, schema)
 
 

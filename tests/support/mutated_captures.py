@@ -16,7 +16,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from analyser.options import ReadOptions
-from analyser.reading.decoded import Decoded
 from analyser.registry.tables import TABLES
 from analyser.rows.fields import row_fields
 from analyser.rows.timeorder import FLOW, NO_FLOW
@@ -25,6 +24,7 @@ from dissectors.core.model import CLIENT_TO_SERVER
 from dissectors.registry import dissectors
 from tests.support.mutated import Talked, changed, conversations
 from tests.support.packets import ACK, FIN, Captured
+from tests.support.raw_rows import raw_tables
 from tests.support.wire import Talk, decode, duplicated, lossy, reordered
 
 START_NS = 1_700_000_000_000_000_000
@@ -99,17 +99,9 @@ def tables(
     options = ReadOptions(payload=payload)
     decoded = decode(packets, list(TABLES), limits=limits, block_bytes=block_bytes, options=options)
     try:
-        return {**raw_tables(decoded), "flows": decoded.flows_table()}
+        return {**raw_tables(decoded.store), "flows": decoded.flows_table()}
     finally:
         decoded.store.close()
-
-
-def raw_tables(decoded: Decoded) -> Tables:
-    """The raw rows by table, each with the first packet of its flow."""
-    return {
-        name: pa.Table.from_batches(list(table.batches()), pa.schema(list(table.schema)[:-1]))
-        for name, table in decoded.store.tables.items()
-    }
 
 
 def difference(first: Tables, second: Tables) -> str | None:

@@ -19,6 +19,7 @@ from dissectors.mqtt import conversation as mqtt_conversation
 from dissectors.mqtt.columns import together as together_module
 from dissectors.mqtt.columns.together import Together
 from dissectors.registry import dissectors
+from tests.support.raw_rows import raw_tables_with_rows
 from tests.support.replay_mqtt import write_publishes
 from tests.support.shares import SAMPLES, share, smallest
 
@@ -31,8 +32,7 @@ MQTT_SAMPLES = sorted(SAMPLES.glob("mqtt_*.pcapng"))
 def tables(path: Path, limits: Limits | None = None) -> dict[str, pa.Table]:
     """The raw tables of a capture that have rows."""
     store = Pipeline(KNOWN, TABLES, ReadOptions(), limits).run(open_captures([str(path)])).store
-    batches = {name: list(table.batches()) for name, table in store.tables.items()}
-    return {name: pa.Table.from_batches(found) for name, found in batches.items() if found}
+    return raw_tables_with_rows(store)
 
 
 def different(path: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits | None = None) -> list[str]:

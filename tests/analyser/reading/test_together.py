@@ -25,6 +25,7 @@ from dissectors.kafka.columns.groups import Group
 from dissectors.kafka.conversation import KafkaConversation
 from dissectors.kafka.dissector import KAFKA
 from dissectors.registry import dissectors
+from tests.support.raw_rows import raw_tables_with_rows
 from tests.support.replay import replay
 
 KNOWN = dissectors(())
@@ -35,8 +36,7 @@ NEVER = 1 << 62
 def tables(path: Path, wanted: list[str] = TABLES, known: Mapping[str, Dissector] = KNOWN) -> dict[str, pa.Table]:
     """The raw tables of a capture that have rows."""
     store = Pipeline(known, wanted, ReadOptions()).run(open_captures([str(path)])).store
-    batches = {name: list(table.batches()) for name, table in store.tables.items()}
-    return {name: pa.Table.from_batches(found) for name, found in batches.items() if found}
+    return raw_tables_with_rows(store)
 
 
 def going_on(path: Path, profile: str, packets: int) -> Path:

@@ -76,9 +76,12 @@ def table_of(seed: int, folder: Path, *, claims: bool) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("chunk_rows", [40, 1 << 15])
-def test_claimed_rows_are_those_of_tuples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_rows: int) -> None:
+@pytest.mark.parametrize(("chunk_rows", "rows_in_memory"), [(40, 1 << 17), (1 << 15, 1 << 17), (40, 30)])
+def test_claimed_rows_are_those_of_tuples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_rows: int, rows_in_memory: int
+) -> None:
     monkeypatch.setattr(raw_table, "CHUNK_ROWS", chunk_rows)
+    monkeypatch.setattr(raw_table, "MAX_ROWS_IN_MEMORY", rows_in_memory)
     for seed in range(60):
         assert table_of(seed, tmp_path, claims=True) == table_of(seed, tmp_path, claims=False), seed
 

@@ -15,6 +15,7 @@ from analyser.rows.timeorder import Chunk, in_time_order, sorted_chunk
 from tests.support.shares import examples
 
 BATCH_ROWS = 256
+SCHEMA = pa.schema([(name, pa.int64()) for name in ("ts", "_flow", "_row")])
 
 
 def chunked(times: list[int], flows: list[int], chunk_rows: int) -> tuple[list[pa.RecordBatch], list[Chunk]]:
@@ -49,7 +50,7 @@ def test_rows_come_in_order_and_none_is_lost(order: object) -> None:
     times = order(20_000, dice)  # type: ignore[operator]
     flows = [dice.randrange(7) for _ in times]
     batches, chunks = chunked(times, flows, 1000)
-    got = rows_of(in_time_order(chunks, batches.__getitem__, BATCH_ROWS))
+    got = rows_of(in_time_order(chunks, batches.__getitem__, SCHEMA, BATCH_ROWS))
     expected = sorted(zip(times, flows, range(len(times)), strict=True))
     if len(set(times)) > 10:
         assert got == expected
@@ -60,7 +61,7 @@ def test_rows_come_in_order_and_none_is_lost(order: object) -> None:
 
 def test_all_at_one_instant_is_streamed() -> None:
     batches, chunks = chunked([42] * 50_000, [1] * 50_000, 1000)
-    sizes = [batch.num_rows for batch in in_time_order(chunks, batches.__getitem__, BATCH_ROWS)]
+    sizes = [batch.num_rows for batch in in_time_order(chunks, batches.__getitem__, SCHEMA, BATCH_ROWS)]
     assert sum(sizes) == 50_000
     assert max(sizes) <= 1000
 
@@ -69,7 +70,7 @@ def test_batches_are_bounded() -> None:
     dice = random.Random(4)
     times = [at + dice.randrange(-300, 300) for at in range(50_000)]
     batches, chunks = chunked(times, [0] * len(times), 1000)
-    sizes = [batch.num_rows for batch in in_time_order(chunks, batches.__getitem__, BATCH_ROWS)]
+    sizes = [batch.num_rows for batch in in_time_order(chunks, batches.__getitem__, SCHEMA, BATCH_ROWS)]
     assert max(sizes) <= 3 * BATCH_ROWS
 
 
@@ -83,7 +84,7 @@ def test_chunks_are_read_about_once_when_rows_are_nearly_in_order() -> None:
         read.append(place)
         return batches[place]
 
-    for _ in in_time_order(chunks, counted, BATCH_ROWS):
+    for _ in in_time_order(chunks, counted, SCHEMA, BATCH_ROWS):
         pass
     assert len(read) <= 1.1 * len(chunks)
 
@@ -93,6 +94,6 @@ def test_chunks_are_read_about_once_when_rows_are_nearly_in_order() -> None:
 def test_any_rows_in_any_chunks(rows: list[tuple[int, int]], chunk_rows: int) -> None:
     times, flows = [row[0] for row in rows], [row[1] for row in rows]
     batches, chunks = chunked(times, flows, chunk_rows)
-    got = rows_of(in_time_order(chunks, batches.__getitem__, 100_000))
+    got = rows_of(in_time_order(chunks, batches.__getitem__, SCHEMA, 100_000))
     assert got == sorted(zip(times, flows, range(len(rows)), strict=True))
     assert np.all(np.diff([row[0] for row in got]) >= 0) if len(got) > 1 else True

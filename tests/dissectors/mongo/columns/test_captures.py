@@ -16,6 +16,7 @@ from analyser.rows.fields import row_fields
 from dissectors.mongo import conversation as mongo_conversation
 from dissectors.mongo.columns import reading
 from dissectors.registry import dissectors
+from tests.support.raw_rows import raw_tables_with_rows
 from tests.support.replay import replay
 
 KNOWN = dissectors(())
@@ -27,8 +28,7 @@ _FILE_HEADER, _RECORD_HEADER = 24, 16
 def tables(path: Path) -> dict[str, pa.Table]:
     """The raw tables of a capture that have rows."""
     store = Pipeline(KNOWN, TABLES, ReadOptions()).run(open_captures([str(path)])).store
-    batches = {name: list(table.batches()) for name, table in store.tables.items()}
-    return {name: pa.Table.from_batches(found) for name, found in batches.items() if found}
+    return raw_tables_with_rows(store)
 
 
 def without_some(data: bytes, share: float) -> bytes:
