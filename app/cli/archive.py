@@ -180,6 +180,11 @@ def _compacted(output: str, how: dict[str, Any], quiet: bool) -> Status:
 
 
 def _once(work: _Archiving, settings: SessionSettings) -> Status:
+    from analyser.archive.dataset.place import is_dataset
+    from analyser.archive.intake.plan import check_any_there
+
+    if not is_dataset(work.output):  # a dataset notes what it could not take in
+        check_any_there(work.inputs)
     with _session(settings, work.quiet) as spark:
         work.run(spark)
     return work.status

@@ -122,6 +122,15 @@ def test_nothing_that_could_be_read_is_wrong_usage(spark: SparkSession, tmp_path
     assert done.stderr.decode() == f"wirewitness: {tmp_path} is a directory without captures.\n"
 
 
+def test_where_no_input_is_there_nothing_is_begun(tmp_path: Path) -> None:
+    inputs = [tmp_path / "gone.pcap", tmp_path / "*.pcapng"]
+    done = run("archive", *inputs, "--output", tmp_path / "dataset", JAVA_HOME="/nowhere")
+    assert (done.returncode, done.stdout) == (2, b"")
+    lines = [f"{one}: no such file or directory." for one in inputs]
+    assert done.stderr.decode() == f"wirewitness: {' '.join(lines)}\n"
+    assert not (tmp_path / "dataset").exists()
+
+
 def test_a_file_that_was_read_in_part() -> None:
     broken = InputFile("a.pcap", "k", 100, 7, 0, 10**9, "read", "a.pcap: record 8 is damaged.", "000001")
     summary = Summary("000001", [broken], rows={"flows": 3, "messages": 0}, findings={"warning": 2, "critical": 1})

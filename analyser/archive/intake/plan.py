@@ -222,6 +222,14 @@ def named(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
         yield from matches or [name]
 
 
+def check_any_there(inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """CaptureError where all that is named are files of this machine which are not there, so that no run is begun for
+    nothing."""
+    names = [*named(inputs)]
+    if not any(address_of(name) is not None or name == STANDARD_INPUT or os.path.lexists(name) for name in names):
+        raise CaptureError(" ".join(f"{name}: no such file or directory." for name in names))
+
+
 def _is_file_or_folder(name: str) -> bool:
     return not os.path.exists(name) or os.path.isfile(name) or os.path.isdir(name)
 
