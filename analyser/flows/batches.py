@@ -6,9 +6,10 @@ for the quick path, rows of single packets for the careful one.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from analyser.capture import PacketBatch
 from analyser.flows.acks import Said, said_in
+from analyser.flows.passing import Passing
 from analyser.flows.runs import Run, Segments
 from analyser.flows.stretches import Places, Stretch, Stretches
 from analyser.flows.tcp import MASK
@@ -54,11 +56,16 @@ class ReadyRun:
     """Data segments of one direction in one stretch, each of which begins where the one before it ended: rows `first`
     to `last` of the sorted columns. size: bytes."""
 
-    from_low: int
     first: int
     last: int
     seq: int
     size: int
+
+
+# The runs of a stretch that the high endpoint sent, and those of the low one. Behind the first one, bytes are missing
+# in front of each.
+Runs = tuple[list[ReadyRun], list[ReadyRun]]
+NO_RUNS: Runs = ([], [])
 
 
 class BatchColumns:
@@ -78,18 +85,19 @@ class BatchColumns:
         self.ts_ns: IntArray = batch.ts_ns
         self._seq = np.zeros(0, np.int64)
         self._rows: Places = np.zeros(0, np.intp)
+        self._order: Places = np.zeros(0, np.intp)
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._packets: list[int] = []
         self._ts_ns: list[int] = []
 
-    def runs(self, cut: Stretches) -> dict[int, tuple[ReadyRun, ...]]:
-        """Data segments in the order of stretch, direction and capture, one run for each direction of a stretch.
+    def runs(self, cut: Stretches) -> dict[int, Runs]:
+        """Data segments in the order of stretch, direction and capture, a run wherever bytes are missing before it.
 
         By the stretch's number. Packets that must be looked at one by one are left out.
         """
         batch = self._batch
-        rows = cut.order
+        rows = self._order = cut.order
         chosen = (batch.wire_payload_bytes[rows] > 0) & ~self._copies[rows] & ~cut.alone
         if not chosen.any():
             return {}
@@ -102,27 +110,23 @@ class BatchColumns:
         starts = batch.payload_start[rows]
         self._starts, self._ends = starts.tolist(), (starts + size).tolist()
         self._packets, self._ts_ns = self.packet[rows].tolist(), batch.ts_ns[rows].tolist()
-        firsts = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
-        lasts = np.append(firsts[1:], len(rows))
-        found: dict[int, tuple[ReadyRun, ...]] = {}
-        for run_key, first, last, run_seq in zip(
-            key[firsts].tolist(), firsts.tolist(), lasts.tolist(), seq[firsts].tolist(), strict=True
+        begins = (key[1:] != key[:-1]) | (seq[1:] != (seq[:-1] + size[:-1]) & MASK)
+        firsts = np.flatnonzero(np.concatenate(([True], begins)))
+        lasts = np.append(firsts[1:], len(rows)).tolist()
+        sizes = np.add.reduceat(size, firsts).tolist()
+        found: dict[int, Runs] = {}
+        for run_key, first, last, run_seq, run_size in zip(
+            key[firsts].tolist(), firsts.tolist(), lasts, seq[firsts].tolist(), sizes, strict=True
         ):
-            run = self._ready(run_key & 1, first, last, run_seq)
-            found[run_key >> 1] = (*found.get(run_key >> 1, ()), run)
+            of_stretch = found.get(run_key >> 1)
+            if of_stretch is None:
+                of_stretch = found[run_key >> 1] = ([], [])
+            of_stretch[run_key & 1].append(ReadyRun(first, last, run_seq, run_size))
         return found
 
-    def part(
-        self, stretch: Stretch, runs: tuple[ReadyRun, ...], rows: Places, first: int, until: int
-    ) -> tuple[Stretch, tuple[ReadyRun, ...]]:
+    def part(self, stretch: Stretch, runs: Runs, rows: Places, first: int, until: int) -> tuple[Stretch, Runs]:
         """A stretch and its runs, of which `rows` are all rows, from its packet `first` to before `until`."""
         chosen = rows[first:until]
-        found = list[ReadyRun]()
-        for run in runs:
-            begin = bisect_left(self._rows, chosen[0], run.first, run.last)
-            end = run.last if until == len(rows) else bisect_left(self._rows, rows[until], begin, run.last)
-            if begin < end:
-                found.append(self._ready(run.from_low, begin, end, int(self._seq[begin])))
         ts_ns = self._batch.ts_ns[chosen]
         part = stretch._replace(
             first=stretch.first + first,
@@ -131,7 +135,45 @@ class BatchColumns:
             ts_first_ns=int(ts_ns.min()),
             ts_last_ns=int(ts_ns.max()),
         )
-        return part, tuple(found)
+        high, low = runs
+        ends = int(chosen[0]), int(chosen[-1])
+        return part, (self._between(high, *ends), self._between(low, *ends))
+
+    def _between(self, runs: list[ReadyRun], first_row: int, last_row: int) -> list[ReadyRun]:
+        """What of these runs of one direction lies between two rows, both included."""
+        rows = self._rows
+        begin = bisect_left(runs, first_row, key=lambda run: rows[run.last - 1])
+        end = bisect_right(runs, last_row, begin, key=lambda run: rows[run.first])
+        found = runs[begin:end]
+        if found:
+            found[0] = self._cut(found[0], first_row, last_row)
+            found[-1] = self._cut(found[-1], first_row, last_row)
+        return found
+
+    def _cut(self, run: ReadyRun, first_row: int, last_row: int) -> ReadyRun:
+        """What of a run lies between two rows, which is something."""
+        first = bisect_left(self._rows, first_row, run.first, run.last)
+        last = bisect_right(self._rows, last_row, first, run.last)
+        if (first, last) == (run.first, run.last):
+            return run
+        seq = int(self._seq[first])
+        # Each segment begins where the one before it ended.
+        size = ((int(self._seq[last - 1]) - seq) & MASK) + self._ends[last - 1] - self._starts[last - 1]
+        return ReadyRun(first, last, seq, size)
+
+    @cached_property
+    def passing(self) -> Passing:
+        """The packets in their order, numbered; once there are runs."""
+        return Passing(self._batch, self.packet, self._order, self._copies)
+
+    def come_by(self, run: ReadyRun, number: int) -> int:
+        """How many of a run's segments have come with the packet of this number (`Passing`) or before."""
+        row = self.passing.row(number)
+        return bisect_right(self._rows, row, run.first, run.last) - run.first
+
+    def first_number(self, run: ReadyRun) -> int:
+        """The number (`Passing`) of the packet in which a run begins."""
+        return self.passing.number(int(self._rows[run.first]))
 
     def said(self, rows: Places) -> tuple[Said | None, Said | None]:
         """See `said_in`."""
@@ -147,11 +189,6 @@ class BatchColumns:
         """The chosen packets one by one, made on the way."""
         for first in range(0, len(chosen), _ROWS_AT_A_TIME):
             yield from self.rows(chosen[first : first + _ROWS_AT_A_TIME])
-
-    def _ready(self, from_low: int, first: int, last: int, seq: int) -> ReadyRun:
-        """A run; its last segment tells how many bytes there are, since each begins where the one before it ended."""
-        size = ((int(self._seq[last - 1]) - seq) & MASK) + self._ends[last - 1] - self._starts[last - 1]
-        return ReadyRun(from_low, first, last, seq, size)
 
     def run(self, ready: ReadyRun) -> Run:
         """The bytes of a ready run."""

@@ -20,14 +20,14 @@ import numpy.typing as npt
 
 from analyser.capture import EndpointTable, PacketBatch
 from analyser.faults import CODE, caught, sentence
-from analyser.flows.acks import said_by_side
-from analyser.flows.batches import BatchColumns, PacketRow, ReadyRun
+from analyser.flows.acks import Said, said_by_side
+from analyser.flows.batches import NO_RUNS, BatchColumns, PacketRow, Runs
 from analyser.flows.copies import Copies
 from analyser.flows.flow import Flow
 from analyser.flows.found_signs import FoundSigns
 from analyser.flows.half_open import Attempt, HalfOpen
 from analyser.flows.holding import LEAST_WAITING_BYTES, add_note, limit_note, waiting_bytes
-from analyser.flows.holes import LEAST, continues_behind, may_wait, wait_together
+from analyser.flows.holes import LEAST, MOST, goes_on, take_with_holes
 from analyser.flows.notes import Note
 from analyser.flows.open_flows import OpenFlows
 from analyser.flows.set_aside import Part
@@ -237,11 +237,13 @@ class FlowTable:
                     self._give_up(*self._half_open.seen(pair, row))
                 elif row is not None:
                     flow = self._careful(flow, pair, [row])
-                elif flow is None or not continues(flow, ready.get(number, ()), int(columns.now_ns[rows[-1]])):
-                    flow = self._until_continued(flow, stretch, rows, ready.get(number, ()), columns)
                 else:
+                    runs = ready.get(number, NO_RUNS)
                     by_side = (said[0].get(number), said[1].get(number))
-                    take_together(flow, stretch, rows, ready.get(number, ()), columns, by_side)
+                    if flow is not None and continues(flow, runs, int(columns.now_ns[rows[-1]])):
+                        take_together(flow, stretch, rows, runs, columns, by_side)
+                    else:
+                        flow = self._until_continued(flow, stretch, rows, runs, columns, by_side)
             except Exception as error:
                 flow = None
                 self._given_up(pair, error)
@@ -371,25 +373,30 @@ class FlowTable:
         flow: Flow | None,
         stretch: Stretch,
         rows: Places,
-        runs: tuple[ReadyRun, ...],
+        runs: Runs,
         columns: BatchColumns,
+        said: tuple[Said | None, Said | None],
     ) -> Flow | None:
-        """A stretch, one packet after the other until the rest of it continues the flow's streams."""
+        """A stretch that does not simply continue the streams: together what only leaves holes or comes while some are
+        open, one packet after the other what does not, until the rest can be taken together. said: in all of it."""
         now_ns = int(columns.now_ns[rows[-1]])
-        taken, more = 0, _CAREFUL_PACKETS
-        while taken < len(rows):
+        taken, more, count = 0, _CAREFUL_PACKETS, len(rows)
+        while taken < count:
             if taken and flow is not None and flow.settled:
-                rest, left = columns.part(stretch, runs, rows, taken, len(rows))
+                rest, left = columns.part(stretch, runs, rows, taken, count)
                 if continues(flow, left, now_ns):
                     take_together(flow, rest, rows[taken:], left, columns, columns.said(rows[taken:]))
                     return flow
-            held = 0 if flow is None else may_wait(flow, rows[taken:], columns, self._limits)
-            if flow is not None and held >= LEAST:
-                first, held_runs = columns.part(stretch, runs, rows, taken, taken + held)
-                if continues_behind(flow, held_runs, self._limits):
-                    own = rows[taken : taken + held]
-                    wait_together(flow, first, own, held_runs, columns, columns.said(own))
-                    taken, more = taken + held, 1  # the next one ends the wait, as a rule
+            until = min(taken + MOST, count)
+            if flow is not None and until - taken >= LEAST:
+                part, own, told = stretch, runs, said
+                if until - taken < count:
+                    part, own = columns.part(stretch, runs, rows, taken, until)
+                    told = columns.said(rows[taken:until])
+                if goes_on(flow, own, self._limits) and take_with_holes(
+                    flow, part, rows[taken:until], own, columns, told, self._limits
+                ):
+                    taken = until
                     continue
             flow = self._careful(flow, stretch.pair, columns.rows(rows[taken : taken + more]))
             taken, more = taken + more, 2 * more

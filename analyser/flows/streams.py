@@ -28,7 +28,8 @@ _SEQ = attrgetter("seq")
 _HALF = 1 << 31
 # So long a hole may stay open that the receiver says is none.
 PATIENCE_NS = 1_000_000_000
-_UNACKED_FACTOR = 4
+# So many times as many packets may pass before a hole is given up of which nobody says that it is none.
+UNACKED_FACTOR = 4
 # Packets that only overtook each other are closer than this; a hole that is filled later was filled by sending again.
 _REORDERED_NS = 20_000_000
 
@@ -151,26 +152,52 @@ class Half:
 
     def append_run(self, run: Run) -> None:
         """Bytes that continue the stream exactly at `next_seq`; the last ones are remembered."""
+        self.deliver_run(run)
+        self.remember(run.pieces)
+
+    def deliver_run(self, run: Run) -> None:
+        """Bytes that continue the stream; whoever calls this has the last ones remembered."""
         self.next_seq += run.size
         if self.queue is None:
             self.queue = [run]
         else:
             self.queue.append(run)
+
+    def remember(self, pieces: list[bytes | memoryview]) -> None:
+        """These are the last bytes that were delivered, behind those that are remembered."""
         recent, limit = self.recent, self.history_bytes
-        for piece in run.pieces if len(run.pieces) == 1 else _last_pieces(run.pieces, limit):
+        for piece in pieces if len(pieces) == 1 else _last_pieces(pieces, limit):
             recent.append(bytes(piece[-limit:]))
             self.recent_bytes += len(recent[-1])
         while len(recent) > HISTORY_SEGMENTS or self.recent_bytes - len(recent[0]) >= limit:
             self.recent_bytes -= len(recent.pop(0))
 
-    def hold_run(self, run: Run) -> None:
-        """Bytes that follow on those that wait for earlier ones."""
-        pending, seq = self.pending or [], self.sent_until
+    def hold_run(self, seq: int, run: Run) -> None:
+        """Bytes, the first one at `seq`, that lie behind all that wait for earlier ones."""
+        if self.pending is None:
+            self.pending = []
+        add = self.pending.append
         positions, packets, ts_ns, _ = run.segments
         for position, packet, sent_ns, piece in zip(positions, packets, ts_ns, run.pieces, strict=True):
-            pending.append(Pending(seq + position, packet, sent_ns, bytes(piece)))
+            add(Pending(seq + position, packet, sent_ns, bytes(piece)))
         self.pending_bytes += run.size + len(run.pieces) * PENDING_BYTES
         self.out_of_order += len(run.pieces)
+
+    def lose(self, packet: int, ts_ns: int) -> None:
+        """With this packet the first hole is given up: what waits behind it is delivered, up to the next one."""
+        if self.pending:
+            self.skip_to(self.pending[0].seq, packet, ts_ns)
+            self._drain(packet)
+
+    def skip_to(self, seq: int, packet: int, ts_ns: int) -> None:
+        """Bytes before `seq` are missing; that was decided at this packet."""
+        missing = seq - self.next_seq
+        if missing > 0:
+            self.gap_bytes += missing
+            self.next_seq = seq
+            self.recent.clear()
+            self.recent_bytes = 0
+            self.emit(Gap(missing, packet, ts_ns))
 
     def unwrap(self, seq: int) -> int:
         """The unwrapped sequence number nearest to what is expected next."""
@@ -241,7 +268,7 @@ class Half:
         else:
             self._deliver(at, data, packet, ts_ns, packet)
             if len(data) < wire_bytes:
-                self._skip_to(min(at + wire_bytes, known_from), packet, ts_ns)
+                self.skip_to(min(at + wire_bytes, known_from), packet, ts_ns)
         if self.pending:
             self._drain(packet)
 
@@ -259,22 +286,20 @@ class Half:
         if self.pending_bytes > limits.max_pending_bytes:
             text = f"more than {limits.max_pending_bytes} bytes wait behind a hole in the stream; it is given up"
             self.remark(Note("pending_bytes", text, packet, ts_ns, None, "warn", "limit"))
-        elif not ((confirmed and patient) or self.waited > _UNACKED_FACTOR * limits.max_pending_packets):
+        elif not ((confirmed and patient) or self.waited > UNACKED_FACTOR * limits.max_pending_packets):
             return
-        self._skip_to(self.pending[0].seq, packet, ts_ns)
-        self._drain(packet)
+        self.lose(packet, ts_ns)
 
     def give_up(self, packet: int, ts_ns: int) -> None:
         """Give up every hole and deliver what is held."""
         while self.pending:
-            self._skip_to(self.pending[0].seq, packet, ts_ns)
-            self._drain(packet)
+            self.lose(packet, ts_ns)
 
     def flush(self, packet: int, ts_ns: int) -> None:
         """The flow ends: give up every hole, deliver what is held, and drop what is not needed any more."""
         self.give_up(packet, ts_ns)
         if self.fin_seq is not None and self.started:
-            self._skip_to(self.fin_seq, packet, ts_ns)
+            self.skip_to(self.fin_seq, packet, ts_ns)
         if self.zero_since_ns is not None:
             self._reopened(ts_ns)
         if self.again is not None:
@@ -349,15 +374,6 @@ class Half:
         fresh = data[self.next_seq - at :]
         if fresh:
             self.append_run(Run([fresh], len(fresh), Segments([0], [packet], [ts_ns], [order])))
-
-    def _skip_to(self, seq: int, packet: int, ts_ns: int) -> None:
-        missing = seq - self.next_seq
-        if missing > 0:
-            self.gap_bytes += missing
-            self.next_seq = seq
-            self.recent.clear()
-            self.recent_bytes = 0
-            self.emit(Gap(missing, packet, ts_ns))
 
     def _sent_again(self, at: int, data: memoryview, known: int, packet: int, ts_ns: int) -> None:
         self._again(at, known, ts_ns)

@@ -2,8 +2,9 @@
 
 In: a `PacketBatch`, and which of its packets are copies. Out: `Stretches`. A packet that may change a flow's state
 (SYN, FIN, RST, closed window, D-SACK) is a stretch of its own, so that the data before and behind it need not be taken
-packet by packet. So is a segment that does not begin where the one before it ended, or that is cut: a loss costs what
-is beside it, not all of its connection's packets in the batch.
+packet by packet. So is a segment that goes back behind the end of the one before it, or that is cut: sending again costs
+what is beside it, not all of its connection's packets in the batch. One that begins further on leaves a hole inside its
+stretch.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from analyser.capture import PacketBatch
 from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
 
 _SPECIAL = FIN | SYN | RST
-# For so few packets beside a segment that does not continue its stream it does not pay to take them together.
+# For so few packets beside a segment that goes back it does not pay to take them together.
 _LEAST_BESIDE_BREAKS = 8
+# A segment that begins further on than this behind the end of the one before it is a break, not the end of a hole.
+_LARGEST_HOLE_BYTES = 1 << 28
 
 Places = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
@@ -88,7 +91,7 @@ def _begins(begins_pair: Flags, alone: Flags) -> Flags:
 
 
 def _breaks(batch: PacketBatch, order: Places, begins_pair: Flags, copies: Flags) -> Flags:
-    """The segments (in that order) that do not begin where their side's last one ended, or that are cut."""
+    """The segments (in that order) that go back behind the end of their side's last one, or that are cut."""
     broken = np.zeros(len(order), bool)
     data = np.flatnonzero((batch.wire_payload_bytes[order] > 0) & ~copies[order])
     if not len(data):
@@ -100,7 +103,8 @@ def _breaks(batch: PacketBatch, order: Places, begins_pair: Flags, copies: Flags
     size = batch.payload_bytes[rows].astype(np.int64)
     ends = (batch.seq[rows] + size) & MASK
     found = size < batch.wire_payload_bytes[rows]
-    found[1:] |= (side[1:] == side[:-1]) & (ends[:-1] != batch.seq[rows[1:]])
+    ahead = (batch.seq[rows[1:]] - ends[:-1]) & MASK
+    found[1:] |= (side[1:] == side[:-1]) & (ahead > _LARGEST_HOLE_BYTES)
     broken[data[found]] = True
     return broken
 

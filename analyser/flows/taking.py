@@ -6,7 +6,7 @@ In: a flow and packets of its own. Out: the flow after them.
 from __future__ import annotations
 
 from analyser.flows.acks import Said
-from analyser.flows.batches import BatchColumns, PacketRow, ReadyRun
+from analyser.flows.batches import BatchColumns, PacketRow, Runs
 from analyser.flows.flow import Flow, close, handshake, starts_anew
 from analyser.flows.notes import Note
 from analyser.flows.streams import Half
@@ -95,18 +95,17 @@ def is_new(end: int, seq: int) -> bool:
     return behind == 0 or behind >= 1 << 31
 
 
-def continues(flow: Flow, runs: tuple[ReadyRun, ...], now_ns: int) -> bool:
+def continues(flow: Flow, runs: Runs, now_ns: int) -> bool:
     """True when every run continues its stream and nothing else can come of these packets.
 
     now_ns: the capture's clock behind them.
     """
-    if flow.closed_ts_ns is not None and (runs or now_ns - flow.closed_ts_ns > LINGER_NS):
+    if flow.closed_ts_ns is not None and (any(runs) or now_ns - flow.closed_ts_ns > LINGER_NS):
         return False
     if not flow.settled:
         return False
-    for run in runs:
-        half = flow.halves[run.from_low]
-        if not (half.started and half.next_seq & MASK == run.seq):
+    for half, own in zip(flow.halves, runs, strict=True):
+        if own and not (len(own) == 1 and half.started and half.next_seq & MASK == own[0].seq):
             return False
     return True
 
@@ -115,24 +114,30 @@ def take_together(
     flow: Flow,
     stretch: Stretch,
     rows: Places,
-    runs: tuple[ReadyRun, ...],
+    runs: Runs,
     columns: BatchColumns,
     said: tuple[Said | None, Said | None],
 ) -> None:
-    """Packets for which `continues` holds, or as `wait_together` says.
+    """Packets for which `continues` holds. said: what the high and the low endpoint said in them."""
+    for half, own in zip(flow.halves, runs, strict=True):
+        for run in own:
+            half.append_run(columns.run(run))
+    count_together(flow, stretch, rows, runs, columns, said)
 
-    said: what the high and the low endpoint said in them.
-    """
+
+def count_together(
+    flow: Flow,
+    stretch: Stretch,
+    rows: Places,
+    runs: Runs,
+    columns: BatchColumns,
+    said: tuple[Said | None, Said | None],
+) -> None:
+    """What packets that are taken together change besides what the streams deliver."""
     if stretch.copies and not flow.duplicates:
         _note_copy(flow, columns.rows(rows))
-    for run in runs:
-        half = flow.halves[run.from_low]
-        if half.pending:
-            half.hold_run(columns.run(run))
-        else:
-            half.append_run(columns.run(run))
-        flow.data_segments += run.last - run.first
     for from_low, half in enumerate(flow.halves):
+        flow.data_segments += sum([run.last - run.first for run in runs[from_low]])
         own = said[from_low]
         if own is not None:
             flow.halves[1 - from_low].acknowledged(own[0])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.flows import flow_table, holes
+from analyser.flows import flow_table
 from analyser.flows.flow import Flow
-from analyser.flows.runs import Gap, Run
+from analyser.flows.runs import Gap, Run, joined
 from dissectors.core.limits import Limits
 from tests.analyser.flows.test_flow_table import Collected, facts
 from tests.support.packets import Captured
@@ -23,19 +23,28 @@ NEVER = 1 << 62
 class Delivered(Collected):
     """What both streams deliver: gaps, and runs with the packets that their segments came in."""
 
-    def __init__(self, packets: list[Captured], limits: Limits) -> None:
-        self.items: list[tuple[int, bool, object]] = []
-        super().__init__(packets, limits=limits)
+    def __init__(self, packets: list[Captured], limits: Limits, block_bytes: int = 1 << 20) -> None:
+        self.items: list[tuple[int, bool, Gap | Run]] = []
+        super().__init__(packets, block_bytes, limits)
 
     def _take(self, flow: Flow) -> None:
         self._open[flow.index] = flow
         self.notes += flow.take_notes()
         for from_low, half in enumerate(flow.halves):
-            self.items += [(flow.index, bool(from_low), _plain(item)) for item in half.take()]
+            self.items += [(flow.index, bool(from_low), _kept(item)) for item in half.take()]
+
+    def streams_with_segments(self) -> list[tuple[bool, object]]:
+        """What each direction delivered, however often that was asked for."""
+        found: list[tuple[bool, object]] = []
+        for side in (False, True):
+            own = [item for _, from_low, item in self.items if from_low == side]
+            found += [(side, item if isinstance(item, Gap) else (item.pieces, item.segments)) for item in joined(own)]
+        return [(side, (b"".join(item[0]), item[1]) if isinstance(item, tuple) and not isinstance(item, Gap) else item) for side, item in found]
 
 
-def _plain(item: Run | Gap) -> object:
-    return item if isinstance(item, Gap) else (b"".join(item.pieces), item.segments)
+def _kept(item: Run | Gap) -> Run | Gap:
+    """The buffer of a batch is used again."""
+    return item if isinstance(item, Gap) else item._replace(pieces=[bytes(piece) for piece in item.pieces])
 
 
 def talk_with_losses(dice: random.Random) -> list[Captured]:
@@ -63,38 +72,44 @@ def talk_with_losses(dice: random.Random) -> list[Captured]:
 def test_together_as_one_by_one(seed: int) -> None:
     dice = random.Random(seed)
     packets = talk_with_losses(dice)
-    limits = Limits(max_pending_bytes=dice.choice((2_000, 1 << 20)), max_pending_packets=dice.choice((8, 64)))
+    limits = Limits(max_pending_bytes=dice.choice((2_000, 1 << 20)), max_pending_packets=dice.choice((0, 8, 64)))
     found = list[tuple[object, ...]]()
-    for least in (1, 16, NEVER):
+    for least, most, block_bytes in ((1, 1 << 20, 1 << 20), (1, dice.randrange(1, 90), 1 << 20), (8, 1024, 4096), (NEVER, 1, 1 << 20)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(flow_table, "LEAST", least)
-            got = Delivered(packets, limits)
-        counts = [(half.out_of_order, half.retransmitted, half.gap_bytes) for half in got.flows[0].halves]
-        found.append((got.items, sorted(got.notes), facts(got), counts))
-    assert found[0] == found[1] == found[2]
+            patch.setattr(flow_table, "MOST", most)
+            got = Delivered(packets, limits, block_bytes)
+        counts = [
+            (half.out_of_order, half.retransmitted, half.gap_bytes, half.confirmed) for half in got.flows[0].halves
+        ]
+        found.append((got.streams_with_segments(), sorted(got.notes), facts(got), counts))
+    assert found[0] == found[3]
+    assert found[1] == found[3]
+    assert found[2] == found[3]
 
 
 def test_most_packets_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """The property above is worth what is not taken one by one."""
     together, alone = list[int](), list[int]()
-    wait_together, take = holes.wait_together, flow_table.FlowTable._careful
+    take_with_holes, take = flow_table.take_with_holes, flow_table.FlowTable._careful
 
-    def counted(flow, stretch, rows, *others) -> None:  # type: ignore[no-untyped-def]
+    def counted(flow, stretch, rows, *others):  # type: ignore[no-untyped-def]
         together.append(len(rows))
-        wait_together(flow, stretch, rows, *others)
+        return take_with_holes(flow, stretch, rows, *others)
 
     def counted_alone(self, flow, pair, rows):  # type: ignore[no-untyped-def]
         alone.append(len(rows))
         return take(self, flow, pair, rows)
 
-    monkeypatch.setattr(flow_table, "wait_together", counted)
+    monkeypatch.setattr(flow_table, "take_with_holes", counted)
     monkeypatch.setattr(flow_table.FlowTable, "_careful", counted_alone)
     talk = Talk(client_isn=5, server_isn=9).handshake()
     for number in range(400):
         talk.send(True, 10 * number, b"0123456789", ack=0, flags=PSH | ACK)
         talk.send(False, 0, b"", ack=10 * number, flags=ACK)
-    del talk.packets[203]
+    for lost in (603, 353, 233, 203):
+        del talk.packets[lost]
     got = Delivered(talk.packets, Limits())
-    assert next(item for _, _, item in got.items if isinstance(item, Gap)).size == 10
-    assert sum(together) >= 60
-    assert sum(alone) <= 20
+    assert [item.size for _, _, item in got.items if isinstance(item, Gap)] == [10, 10, 10, 10]
+    assert sum(together) >= 790 - sum(alone)
+    assert sum(alone) <= 12
