@@ -22,6 +22,9 @@ from dissectors.core.later import Leaves
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.protocol import Conversation, HoldsRequests, PairsByOrder, Sink
 
+# So many segments are cut at once behind a boundary that was looked for, then so many times as many: of those that are
+# cut in vain, since what seemed a frame was none, there are not many more than of the others.
+_FEW_SEGMENTS, _MORE = 8, 8
 # So many frames are decoded before rows may leave: each gives some hundred bytes of them.
 FED_FRAMES = 10_000
 
@@ -211,7 +214,7 @@ class Listener:
             if stuck is not None:
                 queue.put_back(stuck)
             elif queue.together < ALL:
-                queue.together *= 2
+                queue.together *= _MORE
 
     def _cut_fewer(self, direction: int, unusable: Unusable) -> None:
         """The framer failed: what can be cut before the segment at which it does is cut."""
@@ -225,7 +228,7 @@ class Listener:
     def _search(self, direction: int, out: Sink) -> None:
         """The next segment of a direction in which a boundary is looked for."""
         queue = self._queues[direction]
-        queue.together = 1
+        queue.together = _FEW_SEGMENTS
         self._feed_before(queue.order, direction, out)
         item = queue.take(1)
         self._add(direction, self._at(direction, item, out))

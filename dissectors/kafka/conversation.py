@@ -165,14 +165,15 @@ class KafkaConversation:
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
-        if direction == CLIENT_TO_SERVER and self._outstanding.heard and self._goes_on_behind_losses:
+        outstanding = self._outstanding
+        if direction == CLIENT_TO_SERVER and outstanding.heard and outstanding.lost and self._is_regular:
             # No request that waits, nor any frame that is left, has a say in where a request starts.
             return plausible(direction, data, position, hinted, {}, self._first, self.judged, None)
         ahead = self._looked_ahead()
         if ahead is not None:
+            outstanding.lost = True
             return plausible(direction, data, position, hinted, ahead.requests, self._first, self.judged, None)
         self._left.settle(self)
-        outstanding = self._outstanding
         if outstanding.heard or (direction == CLIENT_TO_SERVER and outstanding.requests):
             outstanding.lost = True  # the stream was read before, and goes on behind bytes that are missing
         requests = outstanding.requests
@@ -184,18 +185,20 @@ class KafkaConversation:
 
     def _looked_ahead(self) -> Ahead | None:
         """What waits behind the frames that are left; None where these must be decoded first, or none are left."""
-        if not (self._left.frames and self._goes_on_behind_losses):
+        outstanding = self._outstanding
+        if not (self._left.count and self._is_regular):
             return None
         if self._ahead is None:
-            self._ahead = Ahead(self._outstanding, self._limits)
+            self._ahead = Ahead(outstanding, self._limits)
         ahead = self._ahead
-        return ahead if ahead.follow(self._left.frames) and (ahead.heard or ahead.requests) else None
+        if not ahead.follow(self._left.frames, lost=outstanding.lost):
+            return None
+        return ahead if ahead.heard or (outstanding.lost and ahead.requests) else None
 
     @property
-    def _goes_on_behind_losses(self) -> bool:
-        """Did bytes get lost before, and is nothing but requests and responses in question?"""
-        outstanding = self._outstanding
-        return outstanding.lost and outstanding.certain is None and self._is_plain
+    def _is_regular(self) -> bool:
+        """Is nothing but requests and responses in question, and of no response that it was read early for certain?"""
+        return self._outstanding.certain is None and self._is_plain
 
     @property
     def held_bytes(self) -> int:

@@ -41,8 +41,10 @@ class CutFrames(Sequence[Frame]):
         ids = [*map(id, data)]
         different = dict(zip(ids, data, strict=True))
         number = {key: place for place, key in enumerate(different)}
-        buffer = [number[key] for key in ids]
-        return cls([*different.values()], np.array((order, direction, buffer, *others, complete), np.int64))
+        # Half the time of an array of tuples, whose shape numpy looks for first.
+        values = chain(order, direction, map(number.__getitem__, ids), *others, complete)
+        numbers = np.fromiter(values, np.int64, 10 * len(ids)).reshape(10, -1)
+        return cls([*different.values()], numbers)
 
     def __len__(self) -> int:
         return int(self.numbers.shape[1])

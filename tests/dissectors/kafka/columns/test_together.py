@@ -416,6 +416,25 @@ def test_where_a_request_starts_is_told_without_looking_at_what_was_left() -> No
     assert len(conversation._left.frames) == 39
 
 
+def test_before_the_first_loss_answers_in_turn_tell_what_waits() -> None:
+    """Where one is answered out of its turn, it depends on the bodies what became of the others."""
+    for shuffled in (False, True):
+        frames = heartbeats(begins=False)
+        conversation, sink = KafkaConversation(Limits()), Sink(("exchanges",))
+        sink.later = Later()
+        left = frames[:41]
+        if shuffled:
+            left[1], left[2], left[3] = left[2], left[3], left[1]
+        conversation.feed(left, sink)
+        answer = frames[41]
+        assert conversation.boundary(answer.direction, answer.data, answer.start, True)
+        assert conversation._outstanding.lost
+        assert conversation._left.count == (0 if shuffled else 41)
+        conversation.feed(frames[41:], sink)
+        conversation.settle(sink)
+        assert len(sink.rows("exchanges") or ()) == 400
+
+
 def test_nothing_of_the_sink_stays_behind() -> None:
     """A conversation goes to another process between two batches, what its rows go to does not."""
     frames = frames_of(talk(Random(1)), begins=True, cut=False)
