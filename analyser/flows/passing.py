@@ -38,6 +38,9 @@ class Passing:
         self._packet = packet
         counts = ~copies[order]
         self._rows: Places = order[counts]
+        self._from_low = batch.from_low[self._rows]
+        self._has_ack = (batch.flags[self._rows] & ACK) != 0
+        self._ack = batch.ack[self._rows]
         self._numbers = np.empty(len(order), np.intp)
         self._numbers[order] = np.cumsum(counts) - counts
 
@@ -71,8 +74,7 @@ class Passing:
 
     def acks(self, first: int, end: int, from_low: int, next_seq: int) -> Acks:
         """What this side acknowledged in these packets. next_seq: the next byte of the other's stream, unwrapped."""
-        batch, rows = self._batch, self._rows[first:end]
-        said = ((batch.flags[rows] & ACK) != 0) & (batch.from_low[rows] == from_low)
-        seqs = next_seq + ((batch.ack[rows[said]] - next_seq + _HALF) & MASK) - _HALF
-        furthest = int(np.abs(seqs - next_seq).max()) if len(seqs) else 0
-        return Acks((np.flatnonzero(said) + first).tolist(), seqs.tolist(), furthest)
+        said = np.flatnonzero(self._has_ack[first:end] & (self._from_low[first:end] == from_low)) + first
+        ahead = ((self._ack[said] - next_seq + _HALF) & MASK) - _HALF
+        furthest = max(int(ahead.max()), -int(ahead.min())) if len(said) else 0
+        return Acks(said.tolist(), (ahead + next_seq).tolist(), furthest)

@@ -2,7 +2,7 @@
 
 In: a `PacketBatch`, and which of its packets are copies. Out: `Stretches`. A packet that may change a flow's state
 (SYN, FIN, RST, closed window, D-SACK) is a stretch of its own, so that the data before and behind it need not be taken
-packet by packet. So is a segment that goes back behind the end of the one before it, or that is cut: sending again costs
+packet by packet. So is a segment that begins before the end of the one before it, or that is cut: sending again costs
 what is beside it, not all of its connection's packets in the batch. One that begins further on leaves a hole inside its
 stretch.
 """
@@ -18,7 +18,7 @@ from analyser.capture import PacketBatch
 from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
 
 _SPECIAL = FIN | SYN | RST
-# For so few packets beside a segment that goes back it does not pay to take them together.
+# For so few packets beside such a segment it does not pay to take them together.
 _LEAST_BESIDE_BREAKS = 8
 # A segment that begins further on than this behind the end of the one before it is a break, not the end of a hole.
 _LARGEST_HOLE_BYTES = 1 << 28
@@ -91,7 +91,7 @@ def _begins(begins_pair: Flags, alone: Flags) -> Flags:
 
 
 def _breaks(batch: PacketBatch, order: Places, begins_pair: Flags, copies: Flags) -> Flags:
-    """The segments (in that order) that go back behind the end of their side's last one, or that are cut."""
+    """The segments (in that order) that begin before their side's last one ended, or that are cut."""
     broken = np.zeros(len(order), bool)
     data = np.flatnonzero((batch.wire_payload_bytes[order] > 0) & ~copies[order])
     if not len(data):

@@ -51,7 +51,7 @@ class Ahead:
         fresh, self._seen = frames[self._seen :], len(frames)
         self._lost = lost
         asked, told = self._asked, self._told
-        return all([asked(frame) if frame.direction == CLIENT_TO_SERVER else told(frame) for frame in fresh])
+        return all(asked(frame) if frame.direction == CLIENT_TO_SERVER else told(frame) for frame in fresh)
 
     def _asked(self, frame: Frame) -> bool:
         _, _, data, start, end, _, _, _, ts_ns, _ = frame

@@ -166,7 +166,7 @@ class KafkaConversation:
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`."""
         outstanding = self._outstanding
-        if direction == CLIENT_TO_SERVER and outstanding.heard and outstanding.lost and self._is_regular:
+        if direction == CLIENT_TO_SERVER and outstanding.lost and self._has_heard and self._is_regular:
             # No request that waits, nor any frame that is left, has a say in where a request starts.
             return plausible(direction, data, position, hinted, {}, self._first, self.judged, None)
         ahead = self._looked_ahead()
@@ -194,6 +194,11 @@ class KafkaConversation:
         if not ahead.follow(self._left.frames, lost=outstanding.lost):
             return None
         return ahead if ahead.heard or (outstanding.lost and ahead.requests) else None
+
+    @property
+    def _has_heard(self) -> bool:
+        """Was any response read, or looked at where it is left?"""
+        return self._outstanding.heard or (self._ahead is not None and self._ahead.heard)
 
     @property
     def _is_regular(self) -> bool:

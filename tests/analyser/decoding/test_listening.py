@@ -1,4 +1,4 @@
-"""A listener keeps nothing of what was lost once the frames behind it were fed, and cuts what follows a gap in few parts."""
+"""A listener cuts what follows a gap in few parts, and keeps nothing of the loss once the frames behind it were fed."""
 
 from __future__ import annotations
 

@@ -33,13 +33,17 @@ class Delivered(Collected):
         for from_low, half in enumerate(flow.halves):
             self.items += [(flow.index, bool(from_low), _kept(item)) for item in half.take()]
 
-    def streams_with_segments(self) -> list[tuple[bool, object]]:
-        """What each direction delivered, however often that was asked for."""
-        found: list[tuple[bool, object]] = []
+    def streams_with_segments(self) -> list[object]:
+        """What each direction delivered, however often that was asked for: gaps, bytes and their segments."""
+        found: list[object] = []
         for side in (False, True):
-            own = [item for _, from_low, item in self.items if from_low == side]
-            found += [(side, item if isinstance(item, Gap) else (item.pieces, item.segments)) for item in joined(own)]
-        return [(side, (b"".join(item[0]), item[1]) if isinstance(item, tuple) and not isinstance(item, Gap) else item) for side, item in found]
+            own = joined([item for _, from_low, item in self.items if from_low == side])
+            found += [side, *map(_plain, own)]
+        return found
+
+
+def _plain(item: Run | Gap) -> object:
+    return item if isinstance(item, Gap) else (b"".join(item.pieces), item.segments)
 
 
 def _kept(item: Run | Gap) -> Run | Gap:
@@ -74,7 +78,9 @@ def test_together_as_one_by_one(seed: int) -> None:
     packets = talk_with_losses(dice)
     limits = Limits(max_pending_bytes=dice.choice((2_000, 1 << 20)), max_pending_packets=dice.choice((0, 8, 64)))
     found = list[tuple[object, ...]]()
-    for least, most, block_bytes in ((1, 1 << 20, 1 << 20), (1, dice.randrange(1, 90), 1 << 20), (8, 1024, 4096), (NEVER, 1, 1 << 20)):
+    # All in one batch, in parts, in several batches; and one by one.
+    cuts = ((1, 1 << 20, 1 << 20), (1, dice.randrange(1, 90), 1 << 20), (8, 1024, 4096), (NEVER, 1, 1 << 20))
+    for least, most, block_bytes in cuts:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(flow_table, "LEAST", least)
             patch.setattr(flow_table, "MOST", most)
