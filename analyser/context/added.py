@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from analyser.registry.coded import BATCH_ROWS, coded_table
-from analyser.registry.parquet import TEMPORARY
+from analyser.registry.parquet import temporary_options
 from analyser.registry.queries import literal
 
 
@@ -43,7 +43,10 @@ def with_columns(con: duckdb.DuckDBPyConnection, rows: pa.Table | Path, queries:
     import pyarrow.parquet as pq
 
     target = rows.with_name(f"{rows.stem}-with-context.parquet")
-    with pq.ParquetFile(rows) as source, pq.ParquetWriter(target, source.schema_arrow, compression=TEMPORARY) as writer:
+    with (
+        pq.ParquetFile(rows) as source,
+        pq.ParquetWriter(target, schema := source.schema_arrow, **temporary_options(schema)) as writer,
+    ):
         for number, added in enumerate(_in_groups(columns, source.metadata)):
             writer.write_table(_replaced(source.read_row_group(number), added))
     return target

@@ -21,13 +21,13 @@ MOST_TOPICS = 20
 class Absence(NamedTuple):
     """A client that came back and for whose subscriptions messages of QoS 1 and 2 were published meanwhile.
 
-    flow_id, next_flow_id: its connections before and after. ts, ts_back: Unix ns. messages: published for it
-    meanwhile; session_present false: lost. expired: of them, those whose message expiry interval was over when it came.
-    complete: all of that time was looked through.
+    flow, next_flow: its connections before and after. ts, ts_back: Unix ns. messages: published for it meanwhile;
+    session_present false: lost. expired: of them, those whose message expiry interval was over when it came.
+    complete: all of that time was looked through. first_message, last_message: rows.
     """
 
-    flow_id: str
-    next_flow_id: str
+    flow: int
+    next_flow: int
     client_id: str
     ts: int
     ts_back: int
@@ -35,8 +35,8 @@ class Absence(NamedTuple):
     messages: int
     expired: int
     complete: bool
-    first_message_id: str
-    last_message_id: str
+    first_message: int
+    last_message: int
     topics: tuple[str, ...]
 
 

@@ -19,13 +19,19 @@ from __future__ import annotations
 
 from operator import itemgetter
 
+import numpy as np
+import numpy.typing as npt
+
 from analyser.context.mqtt_absences import MAX_LOOKED_AT, MOST_TOPICS, Absence, Recent
 from analyser.context.mqtt_filters import Filters
 from analyser.context.mqtt_memory import AWAY_BYTES, Memory
 from analyser.context.mqtt_sessions import Away, OpenFlow, Subscription
-from analyser.context.mqtt_told import Counts, Message, Told
+from analyser.context.mqtt_told import Counts, Integers, Message, Told
 from analyser.context.mqtt_topics import FilterTrie
+from analyser.context.mqtt_unheard import Unheard
 from analyser.context.mqtt_waiting import Target, Waiting, Waits
+
+Booleans = npt.NDArray[np.bool_]
 
 # After this time a message is not waited for any more.
 WINDOW_NS = 60_000_000_000
@@ -44,8 +50,8 @@ class Server:
     ) -> None:
         self._memory = Memory() if memory is None else memory
         self._memory.join(self)
-        self._flows: dict[str, OpenFlow] = {}
-        self._flow_of_client: dict[str, str] = {}
+        self._flows: dict[int, OpenFlow] = {}
+        self._flow_of_client: dict[str, int] = {}
         self.told = Told()
         self._filters = Filters(self._memory)
         self._waits = Waits(self.told, self._filters, self._flows, self._hold, window_ns, max_waiting)
@@ -53,7 +59,7 @@ class Server:
         self._recent: Recent[Message] = Recent()
         self._numbers = 0
         self._steps, self._steps_left = 0, ALLOWED_STEPS
-        self._now_ns = 0
+        self.now_ns = 0
         self._waiting_bytes = 0
         self.limited = 0  # publishes of which it is not known who should get them
 
@@ -62,7 +68,7 @@ class Server:
         """Pairs of its ports between which a message passed."""
         return self._waits.joined_ports
 
-    def connected(self, flow: str, port: int, client: str | None, session_present: bool | None, now_ns: int) -> None:
+    def connected(self, flow: int, port: int, client: str | None, session_present: bool | None, now_ns: int) -> None:
         """A CONNACK that accepts, or the first message of a connection that was open before the capture."""
         if client is not None:
             earlier = self._flow_of_client.get(client, flow)
@@ -82,7 +88,7 @@ class Server:
 
     def subscribed(
         self,
-        flow: str,
+        flow: int,
         topic_filter: str,
         share_name: str | None,
         no_local: bool,
@@ -96,13 +102,13 @@ class Server:
         """A filter was granted, but not all of it is known."""
         self._filters.lacks = True
 
-    def unsubscribed(self, flow: str, topic_filter: str, share_name: str | None, now_ns: int) -> None:
+    def unsubscribed(self, flow: int, topic_filter: str, share_name: str | None, now_ns: int) -> None:
         """A filter is being given up: nothing more is sure to come."""
         known = self._flows.get(flow)
         if known is not None and known.drop((topic_filter, share_name)):
             self._leave(flow, topic_filter, share_name, now_ns)
 
-    def ended(self, flow: str, now_ns: int) -> None:
+    def ended(self, flow: int, now_ns: int) -> None:
         """The connection was closed; its session may go on."""
         known = self._flows.pop(flow, None)
         if known is None:
@@ -116,7 +122,7 @@ class Server:
     def published(self, message: Message) -> None:
         """A client sent a message to the server."""
         self._forget(message.ts_ns)
-        if message.qos:
+        if message.qos and self._may_ask:
             before = self._recent.held_bytes
             self._recent.add(message)
             self._hold(self._recent.held_bytes - before)
@@ -124,7 +130,7 @@ class Server:
         self._steps = min(self._steps + STEPS_OF_A_MESSAGE, ALLOWED_STEPS)
         if not self._may_work(1) or self._filters.lacks_members:
             self.limited += 1
-            if message.sent_on:
+            if message.content is not None:
                 self._waits.add(Waiting(message, self._numbers, {}, 0, message.ts_ns, again=True))
             return
         targets: dict[Target, str] = {}
@@ -135,11 +141,23 @@ class Server:
                 targets[(share_name, topic_filter)] = topic_filter
             elif flow != message.flow or not self._flows[flow].subscriptions[(topic_filter, None)].no_local:
                 targets.setdefault(flow, topic_filter)
-        if targets or message.sent_on:
+        if targets or message.content is not None:
             self._steps -= STEPS_OF_A_TARGET * len(targets)
             self._waits.add(Waiting(message, self._numbers, targets, len(targets), message.ts_ns))
         elif not self._filters.lacks:  # nothing is left to wait for
-            self.told.counts.append(Counts(message.message_id, 0, 0))
+            self.told.counts.append(Counts(message.row, 0, 0))
+
+    def published_unheard(self, messages: Unheard) -> None:
+        """The same for many, of which the server sent none on: those that nobody has to get are over at once."""
+        times_ns, awaited = messages.ts_ns, self._awaited(messages)
+        places, behind = np.flatnonzero(awaited), 0
+        for place, message in zip(places.tolist(), messages.messages(places), strict=True):
+            self._pass(times_ns[behind:place])
+            self.published(message)
+            behind = place + 1
+        self._pass(times_ns[behind:])
+        if not self._filters.lacks:
+            self.told.unheard.append(messages.rows[~awaited])
 
     def delivered(self, message: Message) -> None:
         """The server sent a message to a client."""
@@ -165,7 +183,7 @@ class Server:
 
     def let_go(self) -> None:
         """See `Holder`. Who comes back is not known any more, either."""
-        self._waits.let_go(self._now_ns, "unknown")
+        self._waits.let_go(self.now_ns, "unknown")
         self._filters.lacks |= bool(self._sessions)
         self._sessions.clear()
         self._recent.forget()
@@ -175,6 +193,36 @@ class Server:
     def finish(self, now_ns: int) -> None:
         """The capture ends here."""
         self._waits.let_go(now_ns, "missing")
+
+    @property
+    def _may_ask(self) -> bool:
+        """May anybody come back and ask for what is published now? Who subscribes later gets what comes later."""
+        return bool(self._sessions) or len(self._filters) > 0
+
+    def _awaited(self, messages: Unheard) -> Booleans:
+        """Which of these somebody has to get, now or when he comes back; all of them where that is not known."""
+        if not self._may_work(1) or self._filters.lacks_members:
+            return np.ones(len(messages.rows), np.bool_)
+        if not self._may_ask:
+            return np.zeros(len(messages.rows), np.bool_)
+        topics, codes = messages.topics()
+        matched = np.ones(len(topics), np.bool_)
+        for code, topic in enumerate(topics):
+            if self._may_work(1):
+                found, steps = self._filters.match(topic)
+                self._steps -= steps
+                matched[code] = bool(found)
+        awaited: Booleans = matched[codes] | (messages.qos > 0)
+        return awaited
+
+    def _pass(self, times_ns: Integers) -> None:
+        """Messages of these times were over at once."""
+        if len(times_ns):
+            self._steps = min(self._steps + STEPS_OF_A_MESSAGE * len(times_ns), ALLOWED_STEPS)
+            self.now_ns = int(times_ns[0])
+            self._memory.keep_within()
+            self._waits.forget_along(times_ns)
+            self.now_ns = int(times_ns[-1])
 
     def _may_work(self, steps: int) -> bool:
         """Is any work allowed? So many steps are, where they are left."""
@@ -193,7 +241,7 @@ class Server:
         self._hold(_away_bytes(away) - (0 if before is None else _away_bytes(before)))
         self._sessions[client] = away
 
-    def _came_back(self, away: Away, flow: str, client: str, session_present: bool, now_ns: int) -> None:
+    def _came_back(self, away: Away, flow: int, client: str, session_present: bool, now_ns: int) -> None:
         """Await what its session kept for it, or say what is lost."""
         wanted = [s for s in away.subscriptions.values() if s.qos and s.share_name is None]
         if not wanted:
@@ -225,8 +273,8 @@ class Server:
             self._waits.missing(waiting, away.flow, topic_filter, now_ns, status)
         self.told.absences.append(
             Absence(
-                flow_id=away.flow,
-                next_flow_id=flow,
+                flow=away.flow,
+                next_flow=flow,
                 client_id=client,
                 ts=away.since_ns,
                 ts_back=now_ns,
@@ -234,13 +282,13 @@ class Server:
                 messages=len(missed),
                 expired=expired if session_present else 0,
                 complete=complete,
-                first_message_id=missed[0][0].message_id,
-                last_message_id=missed[-1][0].message_id,
+                first_message=missed[0][0].row,
+                last_message=missed[-1][0].row,
                 topics=tuple(dict.fromkeys(message.topic for message, _ in missed))[:MOST_TOPICS],
             )
         )
 
-    def _subscribe(self, flow: str, subscription: Subscription) -> None:
+    def _subscribe(self, flow: int, subscription: Subscription) -> None:
         known = self._flows.get(flow)
         if known is None:
             return
@@ -249,7 +297,7 @@ class Server:
         if self._filters.add(flow, topic_filter, share_name, again):
             known.add(subscription)
 
-    def _leave(self, flow: str, topic_filter: str, share_name: str | None, now_ns: int) -> None:
+    def _leave(self, flow: int, topic_filter: str, share_name: str | None, now_ns: int) -> None:
         """Drop this connection's subscription; what waits for a shared one is given up with its last member."""
         if self._filters.remove(flow, topic_filter, share_name):
             target = flow if share_name is None else (share_name, topic_filter)
@@ -257,7 +305,7 @@ class Server:
 
     def _forget(self, now_ns: int) -> None:
         """Let go of messages that waited long enough, and of what memory has no room for."""
-        self._now_ns = now_ns
+        self.now_ns = now_ns
         self._memory.keep_within()
         self._waits.forget(now_ns)
 

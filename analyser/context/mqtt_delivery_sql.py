@@ -1,7 +1,8 @@
 """What became of deliveries, as SQL: acknowledged or only sent, not the server's to send, and why they are missing.
 
-In: the tables that `mqtt_stage.py` fills (`context_*`), the views `in_publishes` and `in_connections`, and `flows`.
-Out: SELECTs of the views `mqtt_deliveries` and `mqtt_absences`.
+In: the tables that `mqtt_stage.py` fills (`context_*`), the views `in_publishes` and `mqtt_connections`, and `flows`.
+Out: steps that lead to the rows of `mqtt_deliveries`, SELECTs of these rows and of those of `mqtt_absences`. Rows of
+publishes and flows are told by their numbers until the last of them.
 """
 
 from __future__ import annotations
@@ -17,28 +18,29 @@ _READS_NOTHING = "coalesce(flows.client_zero_window_ms, 0) >= 1000"
 
 # How far each subscriber is behind with acknowledgements: what it never acknowledged, or only after long.
 _OPEN = f"""
-    SELECT flow_id, count(*) AS open_messages, min(ts) AS open_since, arg_min(qos, ts) AS open_qos
-    FROM in_publishes
+    SELECT flow, count(*) AS open_messages, min(ts) AS open_since, arg_min(qos, ts) AS open_qos
+    FROM in_publishes JOIN context_flows USING (flow_id)
     WHERE direction = 'server_to_client' AND qos IN (1, 2)
         AND (handshake IN ('no_puback', 'no_pubrec', 'no_pubcomp', 'resent') OR completed_ms >= {WAIT_MS})
-    GROUP BY flow_id"""
+    GROUP BY flow"""
 
 # Subscribers that miss something and acknowledge slowly.
 _SLOW = f"""
-    SELECT flow_id FROM in_publishes
-    WHERE direction = 'server_to_client' AND completed_ms IS NOT NULL AND flow_id IN (
-        SELECT subscriber_flow_id FROM context_deliveries WHERE status IN ('missing', 'left'))
-    GROUP BY flow_id HAVING median(completed_ms) >= {SLOW_MS}"""
+    SELECT flow FROM in_publishes JOIN context_flows USING (flow_id)
+    WHERE direction = 'server_to_client' AND completed_ms IS NOT NULL AND flow IN (
+        SELECT subscriber FROM context_deliveries WHERE status IN ('missing', 'left'))
+    GROUP BY flow HAVING median(completed_ms) >= {SLOW_MS}"""
 
 # Of the members of a group that nobody of got a message: the one that stands still, or the only one.
-_MEMBERS = f"""
-    SELECT message_id, share_name, topic_filter,
-           CASE WHEN count(*) = 1 OR max(stands) > 0 THEN arg_max(member, stands) END AS flow_id
+_GUILTY = f"""
+    SELECT message, share_name, topic_filter,
+           CASE WHEN count(*) = 1 OR max(stands) > 0 THEN arg_max(member, stands) END AS guilty
     FROM (SELECT each.*, coalesce(open.open_messages, 0)
                  + CASE WHEN {_READS_NOTHING} THEN 1000000 ELSE 0 END AS stands
-          FROM (SELECT message_id, share_name, topic_filter, unnest(members) AS member FROM context_deliveries
+          FROM (SELECT message, share_name, topic_filter, unnest(members) AS member FROM context_deliveries
                 WHERE members IS NOT NULL) AS each
-          LEFT JOIN open ON open.flow_id = each.member LEFT JOIN flows ON flows.flow_id = each.member)
+          LEFT JOIN delivery_open AS open ON open.flow = each.member
+          LEFT JOIN delivery_flows AS flows ON flows.flow = each.member)
     GROUP BY ALL"""
 
 # Groups of which bytes of a member are missing: that one may have got what the others did not. Members that left count.
@@ -82,7 +84,7 @@ _HELD_UP = f"""CASE
     WHEN epoch_ns(open.open_since) <= epoch_ns(sent.ts) + {_WAIT_NS} AND open.open_qos = 2
         THEN 'unfinished_qos2'
     WHEN epoch_ns(open.open_since) <= epoch_ns(sent.ts) + {_WAIT_NS} THEN 'unacknowledged'
-    WHEN slow.flow_id IS NOT NULL THEN 'slow' END"""
+    WHEN slow.flow IS NOT NULL THEN 'slow' END"""
 
 # What is over its message expiry interval the server deletes, whatever held it up [MQTT-3.3.2-5].
 _CAUSE = f"""CASE
@@ -90,37 +92,61 @@ _CAUSE = f"""CASE
     WHEN sent.message_expiry_s * 1000 < made.waited_ns / 1e6 THEN 'expired'
     ELSE {_HELD_UP} END"""
 
-# A message that is missing on another port means something only where the two ports are of one server. Where bytes of
-# the subscriber's flow are missing, so may be the delivery.
+_FLOWS = """
+    SELECT flow, flow_id, client_address, client_zero_window_ms, acked_by_client, observed_until, closed_by, ts_closed,
+           coalesce(gap_bytes, 0) + coalesce(truncated_packets, 0) > 0 AS has_gaps
+    FROM context_flows LEFT JOIN flows USING (flow_id)"""
+
+_CONNECTIONS = """
+    SELECT flow, any_value(client_id) AS client_id,
+           any_value(maximum_packet_size_bytes) AS maximum_packet_size_bytes,
+           any_value(server_maximum_packet_size_bytes) AS server_maximum_packet_size_bytes,
+           any_value(disconnected_by) AS disconnected_by, any_value(ts_disconnect) AS ts_disconnect
+    FROM mqtt_connections JOIN context_flows USING (flow_id) GROUP BY flow"""
+
+_LATER = """
+    SELECT DISTINCT first_message_id FROM in_publishes
+    WHERE first_message_id IS NOT NULL AND coalesce(ts_acknowledged, ts_received) IS NOT NULL"""
+
+_COPIES = "SELECT message, subscriber, 1 + count(*) AS copies FROM context_copies GROUP BY ALL"
+
+# A message that is missing on another port means something only where the two ports are of one server. They come in the
+# order of their publishes, with their place in it.
+_JUDGED = f"""
+    SELECT row_number() OVER (ORDER BY made.message, subscriber, made.topic_filter) - 1 AS place, made.message,
+           coalesce(made.subscriber, guilty.guilty) AS subscriber, made.share_name, made.topic_filter, made.got,
+           made.got_ns, made.waited_ns,
+           CASE WHEN made.status = 'left' AND made.waited_ns >= {_WAIT_NS} THEN 'missing'
+                WHEN made.status = 'missing' AND made.waited_ns < {_WAIT_NS} THEN 'unknown'
+                ELSE made.status END AS status
+    FROM context_deliveries AS made LEFT JOIN delivery_guilty AS guilty
+        ON made.members IS NOT NULL AND guilty.message = made.message
+        AND guilty.share_name = made.share_name AND guilty.topic_filter = made.topic_filter
+    WHERE made.status = 'delivered' OR made.near_port IS NULL OR EXISTS (
+        FROM context_joined AS joined
+        WHERE joined.server = made.server AND joined.near_port = made.near_port AND joined.far_port = made.far_port)"""
+
+STEPS = {
+    "delivery_flows": _FLOWS,
+    "delivery_open": _OPEN,
+    "delivery_slow": _SLOW,
+    "delivery_guilty": _GUILTY,
+    "delivery_lacking": _LACKING,
+    "delivery_connections": _CONNECTIONS,
+    "delivery_later": _LATER,
+    "delivery_copies": _COPIES,
+    "delivery_judged": _JUDGED,
+}
+
+# Of places from {first} to before {end}. Where bytes of the subscriber's flow are missing, so may be the delivery.
 DELIVERIES = f"""
-    WITH open AS ({_OPEN}), slow AS ({_SLOW}), guilty AS ({_MEMBERS}), lacking AS ({_LACKING}),
-    connections AS (
-        SELECT flow_id, any_value(client_id) AS client_id, any_value(maximum_packet_size_bytes) AS
-               maximum_packet_size_bytes, any_value(server_maximum_packet_size_bytes) AS
-               server_maximum_packet_size_bytes, any_value(disconnected_by) AS disconnected_by,
-               any_value(ts_disconnect) AS ts_disconnect
-        FROM in_connections GROUP BY flow_id),
-    later AS (
-        SELECT DISTINCT first_message_id FROM in_publishes
-        WHERE first_message_id IS NOT NULL AND coalesce(ts_acknowledged, ts_received) IS NOT NULL),
-    copies AS (SELECT message_id, subscriber_flow_id, 1 + count(*) AS copies FROM context_copies GROUP BY ALL),
-    judged AS (
-        SELECT made.* REPLACE (
-                   coalesce(made.subscriber_flow_id, guilty.flow_id) AS subscriber_flow_id,
-                   CASE WHEN made.status = 'left' AND made.waited_ns >= {_WAIT_NS} THEN 'missing'
-                        WHEN made.status = 'missing' AND made.waited_ns < {_WAIT_NS} THEN 'unknown'
-                        ELSE made.status END AS status)
-        FROM context_deliveries AS made LEFT JOIN guilty
-            ON made.members IS NOT NULL AND guilty.message_id = made.message_id
-            AND guilty.share_name = made.share_name AND guilty.topic_filter = made.topic_filter)
     SELECT sent.message_id, sent.flow_id, sent.ts, sent.topic, sent.client_id, sent.client_address, sent.qos,
-           CASE WHEN made.share_name IS NULL THEN made.subscriber_flow_id
+           CASE WHEN made.share_name IS NULL THEN flows.flow_id
                 ELSE '$share/' || made.share_name || '/' || made.topic_filter END AS subscriber,
-           made.subscriber_flow_id, there.client_id AS subscriber_client_id,
+           flows.flow_id AS subscriber_flow_id, there.client_id AS subscriber_client_id,
            flows.client_address AS subscriber_address, made.share_name, made.topic_filter,
            CASE WHEN made.status IN ('missing', 'left', 'lost', 'expired')
-                     AND (coalesce(flows.gap_bytes, 0) + coalesce(flows.truncated_packets, 0) > 0
-                          OR (lacking.share_name IS NOT NULL AND NOT {_STANDS})) THEN 'unknown'
+                     AND (flows.has_gaps OR (lacking.share_name IS NOT NULL AND NOT {_STANDS})) THEN 'unknown'
                 WHEN made.status IN ('missing', 'left', 'lost', 'unknown') AND coalesce({_REFUSED}, false)
                 THEN 'refused'
                 WHEN made.status IN ('missing', 'left', 'lost') AND ({_UNCONFIRMED} OR {_CUT}) THEN 'unknown'
@@ -129,48 +155,51 @@ DELIVERIES = f"""
            CASE WHEN made.status = 'missing' THEN {_CAUSE} END AS cause,
            CASE WHEN made.status = 'missing' AND NOT coalesce({_TOO_LARGE}, false) THEN {_HELD_UP} END AS held_up_by,
            CASE WHEN made.status = 'missing' THEN open.open_messages END AS open_messages,
-           made.delivered_message_id, make_timestamp_ns(made.delivered_ns)::TIMESTAMPTZ_NS AS ts_delivered,
+           got.message_id AS delivered_message_id, make_timestamp_ns(made.got_ns)::TIMESTAMPTZ_NS AS ts_delivered,
            CASE WHEN made.status = 'delivered' THEN coalesce(copies.copies, 1) END AS copies,
            CASE WHEN made.status = 'delivered' THEN got.completed_ms END AS acknowledged_ms,
            CASE WHEN made.status = 'delivered' THEN made.waited_ns / 1e6 END AS latency_ms,
            CASE WHEN made.status <> 'delivered' THEN made.waited_ns / 1e6 END AS waited_ms,
            sent.server_address, sent.server_port, sent.file, sent.packet
-    FROM judged AS made
-    JOIN in_publishes AS sent USING (message_id)
-    LEFT JOIN in_publishes AS got ON got.message_id = made.delivered_message_id
-    LEFT JOIN copies ON made.delivered_message_id IS NOT NULL AND copies.message_id = made.message_id
-        AND copies.subscriber_flow_id = made.subscriber_flow_id
-    LEFT JOIN later ON later.first_message_id = got.message_id
-    LEFT JOIN flows ON flows.flow_id = made.subscriber_flow_id
-    LEFT JOIN flows AS its_flow ON its_flow.flow_id = sent.flow_id
-    LEFT JOIN connections AS there ON there.flow_id = made.subscriber_flow_id
-    LEFT JOIN connections AS publisher ON publisher.flow_id = sent.flow_id
-    LEFT JOIN lacking ON lacking.share_name = made.share_name AND lacking.topic_filter = made.topic_filter
-    LEFT JOIN open ON open.flow_id = made.subscriber_flow_id
-    LEFT JOIN slow ON slow.flow_id = made.subscriber_flow_id
-    WHERE made.status = 'delivered' OR made.near_port IS NULL OR EXISTS (
-        FROM context_joined AS joined
-        WHERE joined.server = made.server AND joined.near_port = made.near_port AND joined.far_port = made.far_port)"""
+    FROM (FROM delivery_judged WHERE place >= {{first}} AND place < {{end}}) AS made
+    JOIN in_publishes AS sent ON sent.row = made.message
+    LEFT JOIN in_publishes AS got ON got.row = made.got
+    LEFT JOIN delivery_copies AS copies
+        ON made.got IS NOT NULL AND copies.message = made.message AND copies.subscriber = made.subscriber
+    LEFT JOIN delivery_later AS later ON later.first_message_id = got.message_id
+    LEFT JOIN delivery_flows AS flows ON flows.flow = made.subscriber
+    LEFT JOIN delivery_flows AS its_flow ON its_flow.flow_id = sent.flow_id
+    LEFT JOIN delivery_connections AS there ON there.flow = made.subscriber
+    LEFT JOIN delivery_connections AS publisher ON publisher.flow = its_flow.flow
+    LEFT JOIN delivery_lacking AS lacking
+        ON lacking.share_name = made.share_name AND lacking.topic_filter = made.topic_filter
+    LEFT JOIN delivery_open AS open ON open.flow = made.subscriber
+    LEFT JOIN delivery_slow AS slow ON slow.flow = made.subscriber
+    ORDER BY place"""
 
 ABSENCES = """
     WITH unfinished AS (
         SELECT flow_id, count(*) AS messages FROM in_publishes
         WHERE direction = 'server_to_client' AND handshake IN ('no_puback', 'no_pubrec') GROUP BY flow_id)
-    SELECT made.flow_id, make_timestamp_ns(made.left_ns)::TIMESTAMPTZ_NS AS ts, made.client_id,
+    SELECT before.flow_id, make_timestamp_ns(made.left_ns)::TIMESTAMPTZ_NS AS ts, made.client_id,
            before.client_address, before.client_port, before.version, before.clean_start,
            coalesce(before.server_session_expiry_s, before.session_expiry_s) AS session_expiry_s,
            before.disconnected_by, before.closed_by, coalesce(before.gap_bytes, 0) + coalesce(after.gap_bytes, 0)
                AS gap_bytes,
-           made.next_flow_id, make_timestamp_ns(made.back_ns)::TIMESTAMPTZ_NS AS ts_back,
+           after.flow_id AS next_flow_id, make_timestamp_ns(made.back_ns)::TIMESTAMPTZ_NS AS ts_back,
            after.client_address AS next_client_address, after.client_port AS next_client_port,
            after.clean_start AS next_clean_start, made.session_present,
            made.messages, made.expired, coalesce(unfinished.messages, 0) AS unacknowledged, made.complete,
-           to_json(made.topics)::VARCHAR AS topics, made.first_message_id, made.last_message_id,
-           sent.client_id AS publisher_client_id,
-           sent.client_address AS publisher_address, before.server_address, before.server_port,
+           to_json(made.topics)::VARCHAR AS topics, first.message_id AS first_message_id,
+           last.message_id AS last_message_id, first.client_id AS publisher_client_id,
+           first.client_address AS publisher_address, before.server_address, before.server_port,
            after.exchange_id AS next_exchange_id, after.file, after.packet
     FROM context_absences AS made
-    JOIN in_connections AS before ON before.flow_id = made.flow_id
-    JOIN in_connections AS after ON after.flow_id = made.next_flow_id
-    LEFT JOIN unfinished ON unfinished.flow_id = made.flow_id
-    LEFT JOIN in_publishes AS sent ON sent.message_id = made.first_message_id"""
+    JOIN context_flows AS left_by ON left_by.flow = made.flow
+    JOIN context_flows AS back_by ON back_by.flow = made.next_flow
+    JOIN mqtt_connections AS before ON before.flow_id = left_by.flow_id
+    JOIN mqtt_connections AS after ON after.flow_id = back_by.flow_id
+    LEFT JOIN unfinished ON unfinished.flow_id = before.flow_id
+    LEFT JOIN in_publishes AS first ON first.row = made.first_message
+    LEFT JOIN in_publishes AS last ON last.row = made.last_message
+    ORDER BY left_ns, made.client_id, before.flow_id"""

@@ -12,7 +12,7 @@ _REMEMBERED_TOPICS = 1000
 _REMEMBERED_MATCHES = 100  # of one topic; more are looked for each time, so memory stays small
 
 # A flow and, of a shared subscription, its name.
-Key = tuple[str, str | None]
+Key = tuple[int, str | None]
 # The name of a shared subscription and its filter.
 Group = tuple[str, str]
 
@@ -28,7 +28,7 @@ class Filters:
         self._memory = memory
         self._trie: FilterTrie[Key] = FilterTrie()
         self._matching: dict[str, list[tuple[str, Key]]] = {}  # by topic, until the trie changes
-        self.members: dict[Group, dict[str, None]] = {}
+        self.members: dict[Group, dict[int, None]] = {}
         self.lacks = self.lacks_members = False
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class Filters:
         """They are looked for anew."""
         self._matching.clear()
 
-    def add(self, flow: str, topic_filter: str, share_name: str | None, again: bool) -> bool:
+    def add(self, flow: int, topic_filter: str, share_name: str | None, again: bool) -> bool:
         """A connection's filter; again: it is known. False where there is no room for it."""
         if not again and not self._has_room(topic_filter, (flow, share_name)):
             self.lacks = True
@@ -63,7 +63,7 @@ class Filters:
             self.members.setdefault((share_name, topic_filter), {})[flow] = None
         return True
 
-    def remove(self, flow: str, topic_filter: str, share_name: str | None) -> bool:
+    def remove(self, flow: int, topic_filter: str, share_name: str | None) -> bool:
         """It is given up. True where nobody is left for whom a message can wait by it."""
         self._trie.remove(topic_filter, (flow, share_name))
         self._memory.take_lasting(-filter_bytes(topic_filter))

@@ -61,6 +61,6 @@ class OpenFlow:
 class Away(NamedTuple):
     """A client without a connection: its last flow, since when, and what it was subscribed to."""
 
-    flow: str
+    flow: int
     since_ns: int
     subscriptions: dict[tuple[str, str | None], Subscription]

@@ -9,13 +9,15 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from analyser.context.mqtt_filters import Filters
 from analyser.context.mqtt_memory import waiting_bytes
 from analyser.context.mqtt_sessions import OpenFlow
-from analyser.context.mqtt_told import Copy, Counts, Delivery, Message, Told
+from analyser.context.mqtt_told import Copy, Counts, Delivery, Integers, Message, Told
 
 # Who is waited for: a flow, or the group of a shared subscription.
-Target = str | tuple[str, str]
+Target = int | tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -46,8 +48,8 @@ class Same:
     first: int = 0
     after: int = 0
     publishes: dict[int, Waiting] = field(default_factory=dict)
-    reached: dict[str, int] = field(default_factory=dict)
-    last: dict[str, str] = field(default_factory=dict)
+    reached: dict[int, int] = field(default_factory=dict)
+    last: dict[int, int] = field(default_factory=dict)
 
 
 class Waits:
@@ -61,7 +63,7 @@ class Waits:
         self,
         told: Told,
         filters: Filters,
-        flows: Mapping[str, OpenFlow],
+        flows: Mapping[int, OpenFlow],
         hold: Callable[[int], None],
         window_ns: int,
         max_waiting: int,
@@ -72,7 +74,7 @@ class Waits:
         self._hold = hold
         self._window_ns = window_ns
         self._max_waiting = max_waiting
-        self._same: dict[tuple[str, int | None, int | None], Same] = {}
+        self._same: dict[int, Same] = {}
         self._order: deque[Waiting] = deque()
         self._of_target: dict[Target, dict[int, Waiting]] = {}
         self.joined_ports: set[tuple[int, int]] = set()
@@ -82,9 +84,9 @@ class Waits:
         """Nothing is held of what waited."""
         return not (self._order or self._same or self._of_target)
 
-    def same(self, content: tuple[str, int | None, int | None]) -> Same | None:
+    def same(self, content: int | None) -> Same | None:
         """Publishes of this content that somebody may still get."""
-        return self._same.get(content)
+        return None if content is None else self._same.get(content)
 
     def add(self, waiting: Waiting) -> None:
         """Wait for those who must get it."""
@@ -93,7 +95,12 @@ class Waits:
         for target in waiting.targets:
             self._of_target.setdefault(target, {})[waiting.number] = waiting
         self._order.append(waiting)
-        same = self._same.setdefault(waiting.message.content, Same())
+        content = waiting.message.content
+        if content is None:  # nobody gets it
+            return
+        same = self._same.get(content)
+        if same is None:
+            same = self._same[content] = Same()
         same.publishes[same.after] = waiting
         same.after += 1
 
@@ -104,7 +111,7 @@ class Waits:
         if found is not None:
             self._reached(found, message, targets)
             if overlapping:
-                same.last[message.flow] = found.message.message_id
+                same.last[message.flow] = found.message.row
         elif overlapping and message.flow in same.last:
             self._told.copies.append(Copy(same.last[message.flow], message.flow))
 
@@ -121,21 +128,13 @@ class Waits:
     def missing(self, waiting: Waiting, target: Target, topic_filter: str, now_ns: int, status: str) -> None:
         """A row of one who did not get it."""
         sent = waiting.message
-        flow, share_name = (target, None) if isinstance(target, str) else (None, target[0])
-        there = self._flows.get(target) if isinstance(target, str) else None
+        flow, share_name = (None, target[0]) if isinstance(target, tuple) else (target, None)
+        there = None if flow is None else self._flows.get(flow)
+        near, far = (None, None) if there is None or there.port == sent.port else (sent.port, there.port)
+        members = tuple(self._filters.members.get(target, ())) or None if isinstance(target, tuple) else None
+        waited_ns = now_ns - sent.ts_ns
         self._told.rows.append(
-            Delivery(
-                *_told(sent),
-                subscriber_flow_id=flow,
-                share_name=share_name,
-                topic_filter=topic_filter,
-                status=status,
-                delivered_message_id=None,
-                ts_delivered=None,
-                waited_ns=now_ns - sent.ts_ns,
-                ports=None if there is None or there.port == sent.port else (sent.port, there.port),
-                members=tuple(self._filters.members.get(target, ())) or None if isinstance(target, tuple) else None,
-            )
+            Delivery(sent.row, flow, share_name, topic_filter, status, None, None, waited_ns, near, far, members)
         )
 
     def forget(self, now_ns: int) -> None:
@@ -146,12 +145,19 @@ class Waits:
         while len(order) >= self._max_waiting:
             self._close(order.popleft(), now_ns, "unknown")
 
+    def forget_along(self, times_ns: Integers) -> None:
+        """The same at each of these times, which rise."""
+        self.forget(int(times_ns[0]))
+        last_ns = int(times_ns[-1])
+        while self._order and (due_ns := self._order[0].since_ns + self._window_ns) < last_ns:
+            self.forget(int(times_ns[np.searchsorted(times_ns, due_ns, "right")]))
+
     def let_go(self, now_ns: int, status: str) -> None:
         """Nothing is waited for any more. status: of what did not come."""
         while self._order:
             self._close(self._order.popleft(), now_ns, status)
 
-    def _earliest(self, same: Same, flow: str, targets: list[Target]) -> Waiting | None:
+    def _earliest(self, same: Same, flow: int, targets: list[Target]) -> Waiting | None:
         """The oldest publish that still waits for one of these targets."""
         place = max(same.reached.get(flow, 0), same.first)
         while place < same.after:
@@ -164,7 +170,7 @@ class Waits:
         same.reached[flow] = same.after
         return None
 
-    def _newest(self, same: Same, flow: str) -> Waiting | None:
+    def _newest(self, same: Same, flow: int) -> Waiting | None:
         """Nothing is known of the client's subscriptions: the last publish, unless it was delivered already."""
         if same.reached.get(flow, 0) >= same.after:
             return None
@@ -177,25 +183,19 @@ class Waits:
         for target in targets:
             if (matched := waiting.targets.pop(target, None)) is None:
                 continue
-            topic_filter, share_name = matched, None if isinstance(target, str) else target[0]
+            topic_filter, share_name = matched, target[0] if isinstance(target, tuple) else None
             self._settled(target, waiting)
         waiting.delivered += 1
-        ports = None if sent.port == message.port else (sent.port, message.port)
-        if ports is not None:
-            self.joined_ports.add(ports)
+        near, far = (None, None) if sent.port == message.port else (sent.port, message.port)
+        if near is not None and far is not None:
+            self.joined_ports.add((near, far))
+        waited_ns = message.ts_ns - sent.ts_ns
         self._told.rows.append(
             Delivery(
-                *_told(sent),
-                subscriber_flow_id=message.flow,
-                share_name=share_name,
-                topic_filter=topic_filter,
-                status="delivered",
-                delivered_message_id=message.message_id,
-                ts_delivered=message.ts_ns,
-                waited_ns=message.ts_ns - sent.ts_ns,
-                ports=ports,
+                sent.row, message.flow, share_name, topic_filter, "delivered", message.row, message.ts_ns, waited_ns,
+                near, far,
             )
-        )
+        )  # fmt: skip
 
     def _settled(self, target: Target, waiting: Waiting) -> None:
         held = self._of_target[target]
@@ -209,13 +209,12 @@ class Waits:
             self.missing(waiting, target, topic_filter, now_ns, status)
         self._hold(-waiting.held_bytes)
         if not waiting.again and not self._filters.lacks:
-            self._told.counts.append(Counts(waiting.message.message_id, waiting.expected, waiting.delivered))
-        same = self._same[waiting.message.content]
+            self._told.counts.append(Counts(waiting.message.row, waiting.expected, waiting.delivered))
+        content = waiting.message.content
+        if content is None:
+            return
+        same = self._same[content]
         del same.publishes[same.first]
         same.first += 1
         if not same.publishes:
-            del self._same[waiting.message.content]
-
-
-def _told(sent: Message) -> tuple[str, str, int, str]:
-    return sent.message_id, sent.flow, sent.ts_ns, sent.topic
+            del self._same[content]

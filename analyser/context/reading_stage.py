@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
+from analyser.context.kept_pieces import kept_pieces
 from analyser.context.reading_causes import CAUSES, COMMITTERS, UNSEEN
 from analyser.context.reading_runs import RUNS
 from analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
@@ -24,13 +24,10 @@ from analyser.context.stage import NOTHING, OF_PARTITIONS, PARTITION, READING, H
 from analyser.context.steps import steps_made
 from analyser.context.topics import views
 from analyser.registry.coded import BATCH_ROWS, coded_columns
-from analyser.registry.parquet import TEMPORARY
 from analyser.registry.queries import keep, keep_more, name_list, null_columns
 from analyser.registry.tables import TABLES
 
 TABLE = "kafka_reading_runs"
-# So many rows take some 15 MiB as codes.
-FEW_ROWS = 1 << 16
 # They are put together so many at a time, of which one copy is in DuckDB's columns and one in those that are coded.
 PIECE_ROWS = 1 << 15
 # So many at a time where the whole table is kept, compressed.
@@ -94,7 +91,7 @@ def add_reading_runs(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, deale
     """
     _set_aside(con)
     if TABLE in held:
-        rows = _kept(_pieces(con, dealer), held[TABLE])
+        rows = kept_pieces(_pieces(con, dealer), held[TABLE])
         return NOTHING if rows is None else {TABLE: rows}
     _make_view(con, {**RUNS, **CAUSES})
     return NOTHING
@@ -163,24 +160,6 @@ def _make_view(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str]) -> None
             keep_more(con, name, more)
     con.execute(f"DROP VIEW IF EXISTS {TABLE}")
     con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM {name}")
-
-
-def _kept(pieces: Iterator[pa.Table], path: Path) -> pa.Table | Path | None:
-    """The rows: few in memory, many in that file, None for none."""
-    held: list[pa.Table] = []
-    while sum(piece.num_rows for piece in held) <= FEW_ROWS:
-        piece = next(pieces, None)
-        if piece is None:
-            return pa.concat_tables(held).unify_dictionaries() if held else None
-        held.append(piece)
-    import pyarrow.parquet as pq
-
-    with pq.ParquetWriter(path, held[0].schema, compression=TEMPORARY) as writer:
-        while held:
-            writer.write_table(held.pop(0))
-        for piece in pieces:
-            writer.write_table(piece)
-    return path
 
 
 def _pieces(con: duckdb.DuckDBPyConnection, dealer: Dealer | None) -> Iterator[pa.Table]:

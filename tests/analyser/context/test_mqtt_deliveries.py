@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from analyser.context.mqtt_deliveries import (
 )
 from analyser.context.mqtt_memory import Memory
 from analyser.context.mqtt_told import Counts, Message
+from analyser.context.mqtt_unheard import MESSAGE_COLUMNS, Unheard
 
 S = 1_000_000_000
 PORT = 1883
@@ -41,12 +43,12 @@ class World:
     def _message(self, flow: str, at: float, topic: str, body: str, retain: bool, dup: bool, port: int) -> Message:
         self.sent += 1
         name = f"{flow}-{self.sent}"
-        return Message(name, flow, port, int(at * S), topic, (topic, len(body), hash(body)), retain, dup)
+        return Message(name, flow, port, int(at * S), topic, (topic, body), retain, dup)
 
     def publish(self, flow: str, at: float, topic: str, body: str = "x", port: int = PORT) -> str:
         message = self._message(flow, at, topic, body, False, False, port)
         self.server.published(message)
-        return message.message_id
+        return message.row
 
     def deliver(self, flow: str, at: float, topic: str, body="x", retain=False, dup=False, port: int = PORT) -> None:
         self.server.delivered(self._message(flow, at, topic, body, retain, dup, port))
@@ -54,7 +56,7 @@ class World:
     def result(self, at: float = 1000) -> list[tuple[str, str | None, str]]:
         """(publish, subscriber's flow or share name, status), in order."""
         self.server.finish(int(at * S))
-        return [(row.message_id, row.subscriber_flow_id or row.share_name, row.status) for row in self.server.told.rows]
+        return [(row.message, row.subscriber or row.share_name, row.status) for row in self.server.told.rows]
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def test_a_matching_publish_is_delivered_with_its_latency(world: World) -> None:
     world.deliver("sub", 1.25, "room/7/heat")
     assert world.result() == [(sent, "sub", "delivered")]
     (row,) = world.server.told.rows
-    assert (row.waited_ns, row.topic_filter, row.ports) == (S // 4, "room/+/heat", None)
+    assert (row.waited_ns, row.topic_filter, row.near_port) == (S // 4, "room/+/heat", None)
     assert world.server.told.counts == [(sent, 1, 1)]
 
 
@@ -220,7 +222,7 @@ def test_another_port_of_the_server_is_named_and_joined(world: World) -> None:
     first, second = world.publish("pub", 1, "a", "1"), world.publish("pub", 2, "a", "2")
     world.deliver("web", 1.1, "a", "1", port=8083)
     assert world.result() == [(first, "web", "delivered"), (second, "web", "missing")]
-    assert [row.ports for row in world.server.told.rows] == [(PORT, 8083), (PORT, 8083)]
+    assert [(row.near_port, row.far_port) for row in world.server.told.rows] == [(PORT, 8083), (PORT, 8083)]
     assert world.server.joined_ports == {(PORT, 8083)}
 
 
@@ -231,7 +233,7 @@ def test_waiting_ends_with_the_window() -> None:
     world.subscribe("sub", "a")
     first = world.publish("pub", 1, "a")
     world.publish("pub", 1 + WINDOW_NS / S + 1, "b")
-    assert [(row.message_id, row.status) for row in world.server.told.rows] == [(first, "missing")]
+    assert [(row.message, row.status) for row in world.server.told.rows] == [(first, "missing")]
 
 
 def test_too_many_waiting_messages_are_unknown_not_missing() -> None:
@@ -281,7 +283,7 @@ def test_copies_by_overlapping_filters_are_counted_and_are_no_other_publish(worl
         world.deliver(flow, at, "room/7/heat")
     assert world.result() == [(sent, "sub", "delivered"), (sent, "other", "delivered")]
     # A subscriber with one filter got an equal message of somebody whom the capture does not hold.
-    assert [(copy.message_id, copy.subscriber_flow_id) for copy in world.server.told.copies] == [(sent, "sub")] * 2
+    assert [(copy.message, copy.subscriber) for copy in world.server.told.copies] == [(sent, "sub")] * 2
 
 
 def test_a_copy_counts_for_the_last_publish_that_its_subscriber_got(world: World) -> None:
@@ -292,7 +294,7 @@ def test_a_copy_counts_for_the_last_publish_that_its_subscriber_got(world: World
         sent.append(world.publish("pub", at, "room/7/heat"))
         world.deliver("sub", at + 0.1, "room/7/heat")
         world.deliver("sub", at + 0.2, "room/7/heat")
-    assert [copy.message_id for copy in world.server.told.copies] == sent
+    assert [copy.message for copy in world.server.told.copies] == sent
 
 
 def test_work_on_who_should_get_what_is_bounded() -> None:
@@ -308,8 +310,8 @@ def test_work_on_who_should_get_what_is_bounded() -> None:
     assert len(missing) <= (ALLOWED_STEPS + 2000 * STEPS_OF_A_MESSAGE) // STEPS_OF_A_TARGET
     # Of those beyond nothing is known, which is no accusation.
     assert server.limited > 1000
-    assert {counts.message_id for counts in server.told.counts}.isdisjoint({"m1990", "m1999"})
-    assert len({row.message_id for row in missing}) == len(server.told.counts)
+    assert {counts.message for counts in server.told.counts}.isdisjoint({"m1990", "m1999"})
+    assert len({row.message for row in missing}) == len(server.told.counts)
 
 
 def test_one_delivered_message_per_subscriber_never_reaches_the_limit() -> None:
@@ -397,7 +399,7 @@ def test_filters_without_room_leave_the_number_of_those_who_should_get_it_unknow
         topic = f"devices/{number}/state"
         server.published(Message(f"m{number}", "p", PORT, number, topic, (topic, 1, 1), False, False, 0, None))
     server.finish(5000)
-    assert [(row.message_id, row.status) for row in server.told.rows] == [("m0", "missing")]
+    assert [(row.message, row.status) for row in server.told.rows] == [("m0", "missing")]
     assert server.told.counts == []
 
 
@@ -472,6 +474,65 @@ def _happen(world: World, events: list[_Event], sent: set[tuple[str, str]]) -> N
             server.unsubscribed(flow, topic, None, at * S)
         elif kind == "publish":
             message = world._message(flow, at, topic, body, False, False, PORT)
-            server.published(message._replace(qos=qos, sent_on=(topic, body) in sent))
+            content = message.content if (topic, body) in sent else None
+            server.published(message._replace(qos=qos, content=content))
         else:
             server.delivered(world._message(flow, at, topic, body, False, False, PORT)._replace(qos=qos))
+
+
+@pytest.mark.parametrize("max_waiting", [2, 1000])
+@given(st.lists(st.tuples(_EVENTS, st.integers(0, 40)), max_size=40))
+def test_messages_that_are_sent_on_to_nobody_may_come_as_columns(
+    max_waiting: int, events: list[tuple[_Event, int]]
+) -> None:
+    """They are taken between others at their times: what waits is given up by the clock of all messages."""
+    assert _told_of(events, max_waiting, at_once=True) == _told_of(events, max_waiting, at_once=False)
+
+
+def test_nobody_asks_later_for_messages_of_a_time_without_subscriptions() -> None:
+    world = World()
+    world.connect("p")
+    message = Message(1, "p", PORT, S, "a", None, False, False, 1)
+    world.server.published(message)
+    assert world.server._recent.held_bytes == 0
+    world.subscribe("p", "a")
+    world.server.published(message._replace(row=2))
+    assert world.server._recent.held_bytes > 0
+
+
+def _told_of(events: list[tuple[_Event, int]], max_waiting: int, *, at_once: bool) -> tuple[list[Any], ...]:
+    """Deliveries, counts and absences. Messages of body x the server sends on to nobody; seconds between events."""
+    world, waiting, now = World(max_waiting=max_waiting), list[Message](), 0
+    for row, ((kind, flow, topic, body, qos), pause) in enumerate(events):
+        now += pause
+        message = Message(row, flow, PORT, now * S, topic, body, False, False, qos)
+        if kind == "publish" and body == "x":
+            waiting.append(message._replace(content=None))
+            if at_once:
+                continue
+        _hand_in(world.server, waiting, at_once)
+        if kind in ("publish", "deliver") and body != "x":
+            (world.server.published if kind == "publish" else world.server.delivered)(message)
+        elif kind == "connect":
+            world.connect(flow, now, present=bool(qos))
+        elif kind == "end":
+            world.server.ended(flow, now * S)
+        elif kind in ("subscribe", "share"):
+            world.server.subscribed(flow, topic, "g" if kind == "share" else None, False, False, qos)
+        elif kind == "unsubscribe":
+            world.server.unsubscribed(flow, topic, None, now * S)
+    _hand_in(world.server, waiting, at_once)
+    world.server.finish((now + 1) * S)
+    told = world.server.told
+    counts = [*told.counts, *(Counts(row, 0, 0) for rows in told.unheard for row in rows.tolist())]
+    return told.rows, sorted(counts), told.absences, told.copies
+
+
+def _hand_in(server: Server, waiting: list[Message], at_once: bool) -> None:
+    if at_once and waiting:
+        columns = zip(MESSAGE_COLUMNS, zip(*waiting, strict=True), strict=True)
+        server.published_unheard(Unheard({name: pa.array(values) for name, values in columns}))
+    else:
+        for message in waiting:
+            server.published(message)
+    waiting.clear()

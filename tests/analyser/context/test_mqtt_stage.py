@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from analyser.context import kept_pieces, mqtt_stage
 from analyser.context.mqtt_stage import add_deliveries
 from analyser.context.stages import STAGE_OF
-from analyser.registry.tables import TABLES
+from analyser.registry.coded import coded_table
+from analyser.registry.tables import TABLES, arrow_schema
 from analyser.rows.names import with_cut_names
 from dissectors.core.secrets import masked
 from tests.support.rows import connection_from_rows
@@ -440,3 +445,71 @@ def test_what_the_server_sent_to_one_who_is_not_known_counts_as_delivered() -> N
     capture.publish("9", 22, "a/c", 78, to_client=True)
     _, counts = capture.result()
     assert (counts[got], counts[other], counts[unknown]) == ((0, 1), (0, 0), (0, 1))
+
+
+MADE = ("mqtt_publishes", "mqtt_deliveries", "mqtt_absences")
+
+
+def of_all_kinds() -> Capture:
+    """Deliveries that came, came twice and did not, a group, an absence, and many messages that nobody wants."""
+    capture = away(False)
+    for flow in ("4", "5"):
+        capture.connect(flow)
+        capture.subscribe(flow, 400, "b/+")
+        capture.subscribe(flow, 401, "b/#")
+        capture.subscribe(flow, 402, "jobs", share_name="g")
+    for number in range(4):
+        capture.publish("1", 500 + 10 * number, f"b/{number}", number)
+        handshake = "no_puback" if number == 3 else "complete"
+        capture.publish("4", 501 + 10 * number, f"b/{number}", number, to_client=True, handshake=handshake)
+        capture.publish("4", 502 + 10 * number, f"b/{number}", number, to_client=True, handshake="no_puback")
+        capture.publish("1", 503 + 10 * number, "jobs", number)
+    for number in range(100):
+        capture.publish("1", 600 + number, f"nobody/{number % 3}", number, qos=number % 2)
+    return capture
+
+
+def of_views(capture: Capture) -> dict[str, list[dict[str, Any]]]:
+    con = connection_from_rows(capture.rows)
+    for name in MADE[1:]:
+        con.execute(f"DROP VIEW {name}")
+    add_deliveries(con)
+    return {name: con.sql(f"FROM {name}").to_arrow_table().to_pylist() for name in MADE}
+
+
+def of_rows(capture: Capture, folder: Path, in_file: bool) -> dict[str, pa.Table | Path]:
+    con = connection_from_rows(capture.rows)
+    rows: pa.Table | Path = coded_table(con.sql(f"FROM {MADE[0]}").to_arrow_reader())
+    if in_file:
+        pq.write_table(rows, folder / "rows.parquet", row_group_size=50)
+        rows = folder / "rows.parquet"
+    return {**add_deliveries(con, {MADE[0]: rows, **{name: folder / name for name in MADE[1:]}})}
+
+
+@pytest.mark.parametrize("in_file", [False, True], ids=["in memory", "in a file"])
+@pytest.mark.parametrize("few", [2, 1000], ids=["some at a time", "all at once"])
+def test_rows_that_are_held_are_given_back_with_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, in_file: bool, few: int
+) -> None:
+    expected = of_views(of_all_kinds())
+    assert {row["status"] for row in expected["mqtt_deliveries"]} == {"delivered", "sent", "missing", "lost"}
+    assert len(expected["mqtt_absences"]) == 1
+    monkeypatch.setattr(kept_pieces, "FEW_ROWS", few)
+    monkeypatch.setattr(mqtt_stage, "PIECE_ROWS", few)
+    monkeypatch.setattr(mqtt_stage, "COUNTED_ROWS", 10 * few)
+    made = of_rows(of_all_kinds(), tmp_path, in_file)
+    assert isinstance(made["mqtt_publishes"], Path) == in_file
+    assert isinstance(made["mqtt_deliveries"], Path) == (few == 2)
+    for name, rows in made.items():
+        found = pq.read_table(rows) if isinstance(rows, Path) else rows
+        plain = pa.schema([field.with_nullable(True) for field in arrow_schema(name)])
+        assert found.cast(plain).to_pylist() == expected[name]
+
+
+def test_where_nobody_subscribes_there_are_tables_without_rows(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.connect("1")
+    sent = [capture.publish("1", number, "a", number) for number in range(100)]
+    made = of_rows(capture, tmp_path, in_file=False)
+    assert [made[name].num_rows for name in MADE] == [len(sent), 0, 0]
+    assert made[MADE[0]].column("expected_deliveries").to_pylist() == [0] * len(sent)

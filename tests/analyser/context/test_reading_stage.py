@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.context import reading_stage
+from analyser.context import kept_pieces, reading_stage
 from analyser.context.enrich import enrich
 from analyser.context.reading_stage import TABLE, add_reading_runs
 from analyser.registry.tables import TABLES, arrow_schema
@@ -202,8 +202,8 @@ def test_many_runs_lie_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     expected = made(given, tmp_path / "few.parquet")
     assert isinstance(expected, pa.Table)
     assert expected.num_rows > 4
-    for limit in ("FEW_ROWS", "PIECE_ROWS"):
-        monkeypatch.setattr(reading_stage, limit, most)
+    monkeypatch.setattr(kept_pieces, "FEW_ROWS", most)
+    monkeypatch.setattr(reading_stage, "PIECE_ROWS", most)
     path = made(given, tmp_path / "many.parquet")
     assert path == tmp_path / "many.parquet"
     found = pq.read_table(path)

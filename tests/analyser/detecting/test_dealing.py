@@ -21,7 +21,7 @@ import pytest
 
 import analyser
 from analyser.capture import Source
-from analyser.context import enrich, reading_stage, shares
+from analyser.context import enrich, kept_pieces, reading_stage, shares
 from analyser.detecting import looking, stage_shares
 from analyser.detecting.dealing import RuleDealing
 from analyser.detectors import DETECTORS, running, shared_rows
@@ -125,7 +125,7 @@ def test_stages_made_by_others_are_the_same(
     expected = alone(name)
     if rows == "in files":
         monkeypatch.setattr(kept, "SMALL_ROWS", 300)
-        monkeypatch.setattr(reading_stage, "FEW_ROWS", 50)
+        monkeypatch.setattr(kept_pieces, "FEW_ROWS", 50)
         monkeypatch.setattr(reading_stage, "PIECE_ROWS", 20)
         monkeypatch.setattr(enrich, "STEP_ROWS", 500)
         monkeypatch.setattr(reading_stage, "STEP_ROWS", 500)
@@ -154,7 +154,7 @@ def test_rows_in_files_give_the_same(dealings: list[RuleDealing], monkeypatch: p
     expected, dealt = alone(name), []
     monkeypatch.setattr(kept, "SMALL_ROWS", 300)
     monkeypatch.setattr(kept, "SMALL_BYTES", 20_000)
-    monkeypatch.setattr(reading_stage, "FEW_ROWS", 50)
+    monkeypatch.setattr(kept_pieces, "FEW_ROWS", 50)
     monkeypatch.setattr(enrich, "ROWS_AT_A_TIME", 70)
     for rules in (looking, running):
         monkeypatch.setattr(rules, "SharedRows", partial(shared_rows.SharedRows, few_rows=100, portion_bytes=20_000))
