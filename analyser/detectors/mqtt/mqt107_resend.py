@@ -31,41 +31,48 @@ from collections.abc import Iterator
 from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Finding
+from analyser.detectors.frame import Frame
 from analyser.detectors.frame_rows import Row, rows_of
+from analyser.detectors.held import Booleans
 from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from analyser.detectors.proof import Proof, evidence_of
 from analyser.times import NS_PER_S
 from analyser.words import count, printable, sentence_start, shown, times
 
+# Values of `handshake` of messages that nobody has confirmed.
+_UNFINISHED = ("no_puback", "no_pubrec")
+
 
 def detect(frames: Frames, *, again_least: int = 1, often_least: int = 3, grace_s: float = 5.0) -> Iterator[Finding]:
     """One finding for each connection of this client id with `again_least` messages sent again, or with lost ones."""
-    connections = rows_of(frames["mqtt_connections"])
-    publishes: dict[str, list[Row]] = {}
-    for row in rows_of(frames["mqtt_publishes"]):
-        publishes.setdefault(row["flow_id"], []).append(row)
-    for place, connection in enumerate(connections):
-        sent = publishes.get(connection["flow_id"], [])
+    connections, publishes = rows_of(frames["mqtt_connections"]), frames["mqtt_publishes"]
+    repeated = _by_flow(publishes, publishes["first_message_id"].is_known())
+    unfinished = _by_flow(
+        publishes,
+        publishes["handshake"].texts().among(_UNFINISHED) & publishes["direction"].texts().among(("client_to_server",)),
+    )
+    for connection, after in zip(connections, [*connections[1:], None], strict=True):
+        sent = repeated.get(connection["flow_id"], [])
         repeats = Counter(row["first_message_id"] for row in sent)
-        again = [
-            row
-            for row in sent
-            if row["first_message_id"] is not None
-            and (row["version"] == "5.0" or repeats[row["first_message_id"]] >= often_least)
-        ]
+        again = [row for row in sent if row["version"] == "5.0" or repeats[row["first_message_id"]] >= often_least]
         if len(again) >= again_least and again:
             yield _again(connection, again)
-        after = connections[place + 1] if place + 1 < len(connections) else None
-        if after is not None and after["session_present"] and _comparable(connection, after, int(grace_s * NS_PER_S)):
-            there = {row["packet_identifier"] for row in publishes.get(after["flow_id"], [])}
-            open_ones = [
-                row
-                for row in sent
-                if row["direction"] == "client_to_server" and row["handshake"] in ("no_puback", "no_pubrec")
-            ]
+        open_ones = unfinished.get(connection["flow_id"], [])
+        if not open_ones or after is None or not after["session_present"]:
+            continue
+        if _comparable(connection, after, int(grace_s * NS_PER_S)):
+            own = publishes["flow_id"].texts().among((after["flow_id"],))
+            there = {*publishes.take(own)["packet_identifier"].values()}
             lost = [row for row in open_ones if row["packet_identifier"] not in there]
             if lost:
                 yield _lost(connection, after, lost)
+
+
+def _by_flow(publishes: Frame, which: Booleans) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows_of(publishes.take(which)):
+        found.setdefault(row["flow_id"], []).append(row)
+    return found
 
 
 def _comparable(old: Row, new: Row, grace_ns: int) -> bool:
@@ -144,7 +151,11 @@ DETECTOR = Detector(
         "mqtt_connections": "client_id <> ''",
         "mqtt_publishes": "client_id <> '' AND qos IN (1, 2)",
     },
-    suspects="""
-        SELECT server_address, client_id FROM r_mqtt_publishes
-        WHERE first_message_id IS NOT NULL OR handshake IN ('no_puback', 'no_pubrec')""",
+    suspects=f"""
+        SELECT server_address, client_id FROM r_mqtt_publishes WHERE first_message_id IS NOT NULL
+        UNION
+        SELECT server_address, client_id FROM r_mqtt_publishes SEMI JOIN (
+            SELECT server_address, client_id FROM r_mqtt_connections WHERE session_present)
+            USING (server_address, client_id)
+        WHERE handshake IN {_UNFINISHED}""",
 )  # fmt: skip
