@@ -60,14 +60,16 @@ class Recent(Generic[One]):
         self._most = most
         self._all = True
 
-    def add(self, message: One) -> None:
-        """Remember it; the oldest are forgotten."""
+    def add(self, message: One) -> int:
+        """Remember it; the oldest are forgotten. How much more memory that takes."""
         self._held.append(message)
-        self.held_bytes += MESSAGE_BYTES + len(message.topic)
+        more_bytes = MESSAGE_BYTES + len(message.topic)
         if len(self._held) >= 2 * self._most:
-            self.held_bytes -= sum(MESSAGE_BYTES + len(one.topic) for one in self._held[: self._most])
+            more_bytes -= sum(MESSAGE_BYTES + len(one.topic) for one in self._held[: self._most])
             del self._held[: self._most]
             self._all = False
+        self.held_bytes += more_bytes
+        return more_bytes
 
     def forget(self) -> None:
         """Nothing is known any more."""

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from analyser.context.mqtt_absences import MAX_LOOKED_AT, MOST_TOPICS, Absence, Recent
 from analyser.context.mqtt_filters import Filters
 from analyser.context.mqtt_memory import AWAY_BYTES, Memory
-from analyser.context.mqtt_sessions import Away, OpenFlow, Subscription
+from analyser.context.mqtt_sessions import NO_SUBSCRIPTION, Away, OpenFlow, Subscription
 from analyser.context.mqtt_told import Counts, Integers, Message, Told
 from analyser.context.mqtt_topics import FilterTrie
 from analyser.context.mqtt_unheard import Unheard
@@ -75,7 +75,7 @@ class Server:
             if earlier != flow:
                 self.ended(earlier, now_ns)
             self._flow_of_client[client] = flow
-        self._flows.setdefault(flow, OpenFlow(client, port))
+        self._flows.setdefault(flow, OpenFlow(flow, client, port))
         away = None if client is None else self._sessions.pop(client, None)
         if away is not None:
             self._hold(-_away_bytes(away))
@@ -123,15 +123,13 @@ class Server:
         """A client sent a message to the server."""
         self._forget(message.ts_ns)
         if message.qos and self._may_ask:
-            before = self._recent.held_bytes
-            self._recent.add(message)
-            self._hold(self._recent.held_bytes - before)
+            self._hold(self._recent.add(message))
         self._numbers += 1
         self._steps = min(self._steps + STEPS_OF_A_MESSAGE, ALLOWED_STEPS)
         if not self._may_work(1) or self._filters.lacks_members:
             self.limited += 1
             if message.content is not None:
-                self._waits.add(Waiting(message, self._numbers, {}, 0, message.ts_ns, again=True))
+                self._hold(self._waits.add(Waiting(message, self._numbers, {}, 0, message.ts_ns, again=True)))
             return
         targets: dict[Target, str] = {}
         matched, steps = self._filters.match(message.topic)
@@ -143,7 +141,7 @@ class Server:
                 targets.setdefault(flow, topic_filter)
         if targets or message.content is not None:
             self._steps -= STEPS_OF_A_TARGET * len(targets)
-            self._waits.add(Waiting(message, self._numbers, targets, len(targets), message.ts_ns))
+            self._hold(self._waits.add(Waiting(message, self._numbers, targets, len(targets), message.ts_ns)))
         elif not self._filters.lacks:  # nothing is left to wait for
             self.told.counts.append(Counts(message.row, 0, 0))
 
@@ -167,14 +165,11 @@ class Server:
         if same is None or message.dup:
             return
         known = self._flows.get(message.flow)
-        subscriptions = known.matching(message.topic) if known is not None else []
+        matching = NO_SUBSCRIPTION if known is None else known.matching(message.topic)
         # The answer to a subscription, not to a publish: what was kept.
-        if message.retain and not any(subscription.retain_as_published for subscription in subscriptions):
+        if message.retain and not matching.retain_as_published:
             return
-        targets: list[Target] = [
-            message.flow if s.share_name is None else (s.share_name, s.topic_filter) for s in subscriptions
-        ]
-        self._waits.sent(same, message, targets)
+        self._waits.sent(same, message, matching.targets)
 
     @property
     def waiting_bytes(self) -> int:
@@ -197,7 +192,7 @@ class Server:
     @property
     def _may_ask(self) -> bool:
         """May anybody come back and ask for what is published now? Who subscribes later gets what comes later."""
-        return bool(self._sessions) or len(self._filters) > 0
+        return self._filters.count > 0 or bool(self._sessions)
 
     def _awaited(self, messages: Unheard) -> Booleans:
         """Which of these somebody has to get, now or when he comes back; all of them where that is not known."""
@@ -266,7 +261,8 @@ class Server:
             if session_present and not over:
                 self._forget(now_ns)
                 self._numbers += 1
-                self._waits.add(Waiting(message, self._numbers, {flow: topic_filter}, 0, now_ns, again=True))
+                waiting = Waiting(message, self._numbers, {flow: topic_filter}, 0, now_ns, again=True)
+                self._hold(self._waits.add(waiting))
                 continue
             status = "lost" if not session_present else "expired"
             waiting = Waiting(message, 0, {}, 0, message.ts_ns)

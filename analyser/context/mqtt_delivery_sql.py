@@ -174,8 +174,7 @@ DELIVERIES = f"""
     LEFT JOIN delivery_lacking AS lacking
         ON lacking.share_name = made.share_name AND lacking.topic_filter = made.topic_filter
     LEFT JOIN delivery_open AS open ON open.flow = made.subscriber
-    LEFT JOIN delivery_slow AS slow ON slow.flow = made.subscriber
-    ORDER BY place"""
+    LEFT JOIN delivery_slow AS slow ON slow.flow = made.subscriber"""
 
 ABSENCES = """
     WITH unfinished AS (

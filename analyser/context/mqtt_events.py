@@ -124,4 +124,14 @@ def _parts(events: pa.RecordBatch) -> Iterator[Unheard | Iterator[Event]]:
 
 
 def _one_by_one(events: pa.RecordBatch) -> Iterator[Event]:
-    return zip(*(events.column(name).to_pylist() for name in _EVENT_COLUMNS), strict=True)
+    return zip(*(_values(events.column(name)) for name in _EVENT_COLUMNS), strict=True)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Plain values; of equal texts one object."""
+    if not pa.types.is_string(column.type):
+        values: list[Any] = column.to_pylist()
+        return values
+    coded = pc.dictionary_encode(column)
+    names = [*coded.dictionary.to_pylist(), None]
+    return [names[code] for code in pc.fill_null(coded.indices, -1).to_pylist()]

@@ -22,6 +22,7 @@ class Filters:
 
     lacks: some are missing, so that it is not known how many should get a message. lacks_members: so are members of a
     group, so that nobody is waited for. members: flows of each group.
+    count: how many there are.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -30,9 +31,7 @@ class Filters:
         self._matching: dict[str, list[tuple[str, Key]]] = {}  # by topic, until the trie changes
         self.members: dict[Group, dict[int, None]] = {}
         self.lacks = self.lacks_members = False
-
-    def __len__(self) -> int:
-        return len(self._trie)
+        self.count = 0
 
     def match(self, topic: str) -> tuple[list[tuple[str, Key]], int]:
         """Filters that match the topic, with their subscriptions, and the steps of work that it took."""
@@ -66,6 +65,7 @@ class Filters:
     def remove(self, flow: int, topic_filter: str, share_name: str | None) -> bool:
         """It is given up. True where nobody is left for whom a message can wait by it."""
         self._trie.remove(topic_filter, (flow, share_name))
+        self.count = len(self._trie)
         self._memory.take_lasting(-filter_bytes(topic_filter))
         self._matching.clear()
         if share_name is None:
@@ -83,6 +83,7 @@ class Filters:
         if not self._memory.take_lasting(held):
             return False
         if self._trie.add(topic_filter, key):
+            self.count = len(self._trie)
             return True
         self._memory.take_lasting(-held)
         return False

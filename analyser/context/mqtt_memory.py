@@ -57,7 +57,7 @@ class Memory:
 
     def change(self, more_bytes: int) -> None:
         """Somebody holds so much more, or less."""
-        self._budget.change(0, more_bytes)
+        self._budget.held_bytes += more_bytes
 
     def take_steps(self, wanted: int) -> int:
         """So many, or what is left."""

@@ -24,24 +24,41 @@ class Subscription:
     qos: int = 0
 
 
+class Matching(NamedTuple):
+    """By which of its filters a connection gets a topic.
+
+    targets: who is waited for, see `mqtt_waiting.py`. retain_as_published: does any of them ask for that?
+    """
+
+    targets: list[int | tuple[str, str]]
+    retain_as_published: bool
+
+
+NO_SUBSCRIPTION = Matching([], False)
+
+
 @dataclass(slots=True)
 class OpenFlow:
     """An open connection: its client, the server's port, and its subscriptions by (filter, share name)."""
 
+    flow: int
     client: str | None
     port: int
     subscriptions: dict[tuple[str, str | None], Subscription] = field(default_factory=dict)
-    by_topic: dict[str, list[Subscription]] = field(default_factory=dict)
+    by_topic: dict[str, Matching] = field(default_factory=dict)
     filters: FilterTrie[tuple[str, str | None]] = field(default_factory=FilterTrie)
 
-    def matching(self, topic: str) -> list[Subscription]:
+    def matching(self, topic: str) -> Matching:
         """Its subscriptions whose filter matches the topic."""
         found = self.by_topic.get(topic)
         if found is None:
             if len(self.by_topic) >= _REMEMBERED_TOPICS:
                 self.by_topic.clear()
-            found = [self.subscriptions[key] for _, key in self.filters.match(topic)]
-            self.by_topic[topic] = found
+            some = [self.subscriptions[key] for _, key in self.filters.match(topic)]
+            found = self.by_topic[topic] = Matching(
+                [self.flow if one.share_name is None else (one.share_name, one.topic_filter) for one in some],
+                any(one.retain_as_published for one in some),
+            )
         return found
 
     def add(self, subscription: Subscription) -> None:

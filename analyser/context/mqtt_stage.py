@@ -29,7 +29,7 @@ from analyser.registry.tables import arrow_schema
 
 # So many publishes get their columns at a time, and so many rows are made of deliveries: what joins take grows with
 # them.
-COUNTED_ROWS, PIECE_ROWS = 1 << 18, 1 << 16
+COUNTED_ROWS, PIECE_ROWS = 1 << 18, 1 << 17
 _PUBLISHES = "mqtt_publishes"
 _NEEDS = {"mqtt_connections", _PUBLISHES, "mqtt_subscriptions", "flows"}
 

@@ -88,21 +88,20 @@ class Waits:
         """Publishes of this content that somebody may still get."""
         return None if content is None else self._same.get(content)
 
-    def add(self, waiting: Waiting) -> None:
-        """Wait for those who must get it."""
+    def add(self, waiting: Waiting) -> int:
+        """Wait for those who must get it. How much more memory that takes."""
         waiting.held_bytes = waiting_bytes(waiting.message.topic, waiting.targets)
-        self._hold(waiting.held_bytes)
         for target in waiting.targets:
             self._of_target.setdefault(target, {})[waiting.number] = waiting
         self._order.append(waiting)
         content = waiting.message.content
-        if content is None:  # nobody gets it
-            return
-        same = self._same.get(content)
-        if same is None:
-            same = self._same[content] = Same()
-        same.publishes[same.after] = waiting
-        same.after += 1
+        if content is not None:  # somebody gets it
+            same = self._same.get(content)
+            if same is None:
+                same = self._same[content] = Same()
+            same.publishes[same.after] = waiting
+            same.after += 1
+        return waiting.held_bytes
 
     def sent(self, same: Same, message: Message, targets: list[Target]) -> None:
         """The server sent a message of this content to a client. targets: by its subscriptions that match."""
@@ -180,11 +179,13 @@ class Waits:
     def _reached(self, waiting: Waiting, message: Message, targets: list[Target]) -> None:
         sent = waiting.message
         topic_filter, share_name = None, None
-        for target in targets:
+        for target in targets if waiting.targets else ():
             if (matched := waiting.targets.pop(target, None)) is None:
                 continue
             topic_filter, share_name = matched, target[0] if isinstance(target, tuple) else None
             self._settled(target, waiting)
+        if not waiting.targets:  # a dictionary takes most of what a message takes, as long as it had any
+            waiting.targets = {}
         waiting.delivered += 1
         near, far = (None, None) if sent.port == message.port else (sent.port, message.port)
         if near is not None and far is not None:

@@ -261,7 +261,7 @@ def test_memory_is_let_go() -> None:
     server = world.server
     assert server._waits.is_empty
     assert not server._filters.members
-    assert len(server._filters) == 0
+    assert server._filters.count == 0
 
 
 def test_subscriptions_that_change_between_two_messages_of_a_topic_count(world: World) -> None:
