@@ -234,8 +234,10 @@ def _times(frames: Frames, found: Handshakes, row: int) -> tuple[int | None, int
 
 def _went_on(flight: Flight, received: int | None, released: int | None, packet: int, level: int | None) -> None:
     """PUBREC or PUBREL of a message was read, or both."""
-    flight.waits_for = "pubrel" if released is None else "pubcomp"
     flight.ts_received = flight.ts_received if received is None else received
+    if released is None and flight.ts_released is not None:  # PUBREC behind PUBREL brings it no further
+        return
+    flight.waits_for = "pubrel" if released is None else "pubcomp"
     flight.ts_released = flight.ts_released if released is None else released
     flight.last_packet = packet
     if level == LEVEL_50:

@@ -23,11 +23,20 @@ from dissectors.mqtt.publish_rows import NO_TAIL
 Open = tuple[dict[int, Flight], dict[int, Flight]]
 # Before the first packet of an identifier: nothing is in flight, or a message of which only the conversation knows all.
 NOTHING, _SPECIAL = PUBCOMP + 1, PUBCOMP + 2
-# [kind before, kind] -> is it in turn?
-IN_TURN = np.zeros((ODD + 1, ODD + 1), bool)
+# Behind PUBREL whose PUBREC was held behind a hole and comes next; behind both of them it is PUBREL in any case.
+_RELEASED_FIRST = ODD + 1
+# [step before, kind] -> is it in turn? A step is the kind of a packet, or one of the above.
+IN_TURN = np.zeros((_RELEASED_FIRST + 1, ODD + 1), bool)
 for _before in (NOTHING, PUBACK, PUBCOMP):
     IN_TURN[_before, PUBLISH_1 : PUBLISH_2 + 1] = True
-for _before, _kind in ((PUBLISH_1, PUBACK), (PUBLISH_2, PUBREC), (PUBREC, PUBREL), (PUBREL, PUBCOMP)):
+for _before, _kind in (
+    (PUBLISH_1, PUBACK),
+    (PUBLISH_2, PUBREC),
+    (PUBREC, PUBREL),
+    (PUBREL, PUBCOMP),
+    (PUBLISH_2, PUBREL),
+    (_RELEASED_FIRST, PUBREC),
+):
     IN_TURN[_before, _kind] = True
 # What a message waits for -> the step that it made last.
 _LAST_STEP = {"puback": PUBLISH_1, "pubrec": PUBLISH_2, "pubrel": PUBREC, "pubcomp": PUBREL}
@@ -67,8 +76,10 @@ class Handshakes(NamedTuple):
 
     @property
     def latest(self) -> Ints:
-        """The last packet of each so far."""
-        latest: Ints = np.maximum.reduce((self.publish, self.puback, self.pubrec, self.pubrel, self.pubcomp))
+        """The packet that brought each as far as it is."""
+        latest = self.publish
+        for step in (self.pubrec, self.pubrel, self.last):
+            latest = np.where(step < 0, latest, step)
         return latest
 
 
@@ -99,7 +110,7 @@ def side_of(key: Ints) -> Ints:
 def steps_before(
     connection: Ints, kind: Ints, key: Ints, open_flights: Sequence[Open], five: Flags
 ) -> tuple[Ints, Flags, dict[int, Flight]]:
-    """What came before each of these packets, which are sorted by key: the kind of the packet before it, or what its
+    """The step before each of these packets, which are sorted by key: that of the packet before it, or what its
     message has behind it that was in flight already. Which ones are the first of their key, and the latter messages."""
     first = np.ones(len(key), bool)
     first[1:] = key[1:] != key[:-1]
@@ -110,7 +121,11 @@ def steps_before(
     before = _known(key[firsts], firsts, open_flights)
     for place, flight in before.items():
         plain = _is_plain(flight, bool(five[connection[place]]))
-        previous[place] = _LAST_STEP[flight.waits_for] if plain else _SPECIAL
+        previous[place] = _last_step(flight) if plain else _SPECIAL
+    behind = np.flatnonzero((kind[:-1] == PUBREL) & (previous[:-1] == PUBLISH_2) & ~first[1:]) + 1
+    previous[behind] = _RELEASED_FIRST
+    behind = np.flatnonzero((kind[:-1] == PUBREC) & (previous[:-1] == _RELEASED_FIRST) & ~first[1:]) + 1
+    previous[behind] = PUBREL
     return previous, first, before
 
 
@@ -132,14 +147,20 @@ def publishers(direction: Ints, kind: Ints) -> Ints:
     return np.where(of_sender, direction, 1 - direction)
 
 
+def _last_step(flight: Flight) -> int:
+    step = _LAST_STEP[flight.waits_for]
+    return _RELEASED_FIRST if step == PUBREL and flight.ts_received is None else step
+
+
 def _is_plain(flight: Flight, five: bool) -> bool:
     """Did it go so far as a message does that is read here?"""
     if flight.first_offset is not None or flight.reason_string is not None or flight.tail != NO_TAIL:
         return False
     if flight.code is not None and not five:
         return False
-    step = _LAST_STEP[flight.waits_for]
-    if (flight.ts_received is None) == (step in (PUBREC, PUBREL)) or (flight.ts_released is None) == (step == PUBREL):
+    step = _last_step(flight)
+    released = step in (PUBREL, _RELEASED_FIRST)
+    if (flight.ts_received is None) == (step in (PUBREC, PUBREL)) or (flight.ts_released is None) == released:
         return False
     if flight.ts_acknowledged is not None or flight.ts_completed is not None:
         return False

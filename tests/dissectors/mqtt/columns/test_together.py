@@ -70,18 +70,7 @@ def rows_of(
     return feed_in_batches(conversations, talks, sizes, tables, later=later, known=known, feed=feed_with_losses)
 
 
-@pytest.fixture
-def _few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name, value in (
-        (mqtt_conversation, "MANY_FRAMES", 1),
-        (mqtt_conversation, "LEAST_FRAMES", 1),
-        (together_module, "LEAST", 1),
-        (together_module, "LEAST_BESIDE", 0),
-    ):
-        monkeypatch.setattr(module, name, value)
-
-
-@pytest.mark.usefixtures("_few_are_enough")
+@pytest.mark.usefixtures("few_are_enough")
 def test_rows_and_what_is_known_are_those_of_one_by_one() -> None:
     for seed in range(TRIES):
         random = Random(seed)
@@ -95,7 +84,7 @@ def test_rows_and_what_is_known_are_those_of_one_by_one() -> None:
         assert together == alone, seed
 
 
-@pytest.mark.usefixtures("_few_are_enough")
+@pytest.mark.usefixtures("few_are_enough")
 def test_rows_and_what_is_known_are_those_of_one_by_one_beside_losses() -> None:
     """Many batches, since what a loss leaves behind may matter much later; room for few early acknowledgements."""
     for seed in (*WAS_DIFFERENT, *range(TRIES)):
