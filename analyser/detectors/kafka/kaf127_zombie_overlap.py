@@ -46,7 +46,7 @@ from analyser.detectors.kafka.names import group_text, partition_names, partitio
 from analyser.detectors.kafka.overlaps import LateCommit, Overlap, Read, ToldOverlap, where_somebody_is_late
 from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Client, proof_of_runs
 from analyser.detectors.kafka.silence import side_step, side_text
-from analyser.times import NS_PER_MS, moment_text, seconds_text, time_text
+from analyser.times import NS_PER_MS, NS_PER_S, moment_text, seconds_text, time_text
 from analyser.words import count, sentence_start
 
 KEYS = ("cluster_id", "group_id")
@@ -54,6 +54,8 @@ KEYS = ("cluster_id", "group_id")
 FENCED = (22, 25, 27, 82, 110, 113)
 # A late commit is compared with so many runs that began before it, the last ones.
 MOST_OTHERS = 20
+_BACK_NS = 2 * NS_PER_S
+_BY_CLIENT = "cluster_id, group_id, topic, partition, client_id, client_address"
 
 
 def detect(frames: Frames, *, back_ms: float = 2000.0) -> Iterator[Finding]:
@@ -230,19 +232,21 @@ DETECTOR = Detector(
     },
     partition_by=KEYS,
     detect=detect,
+    # A commit so long after its client's last one is the first of those in its stretch of that length: to look for it
+    # among the firsts takes a tenth of what putting all commits in order does.
     suspects=f"""
         SELECT other.cluster_id, other.group_id
         FROM r_{RUNS} AS other
-        JOIN (SELECT cluster_id, group_id, topic, partition, client_id, client_address,
-                     max(ts) FILTER (coalesce(ts - before >= 2000000000, true)) AS ts,
+        JOIN (SELECT {_BY_CLIENT},
+                     max(ts) FILTER (coalesce(ts - before >= {_BACK_NS}, true)) AS ts,
                      max(committed_offset) AS committed_offset
-              FROM (SELECT *, lag(ts) OVER (PARTITION BY cluster_id, group_id, topic, partition, client_id,
-                                                         client_address ORDER BY ts) AS before
-                    FROM r_{COMMITS})
-              GROUP BY cluster_id, group_id, topic, partition, client_id, client_address) AS late
+              FROM (SELECT {_BY_CLIENT}, min(ts) AS ts, max(committed_offset) AS committed_offset,
+                           lag(max(ts)) OVER (PARTITION BY {_BY_CLIENT} ORDER BY ts // {_BACK_NS}) AS before
+                    FROM r_{COMMITS} GROUP BY {_BY_CLIENT}, ts // {_BACK_NS})
+              GROUP BY {_BY_CLIENT}) AS late
             ON other.cluster_id IS NOT DISTINCT FROM late.cluster_id AND other.group_id = late.group_id
             AND other.topic = late.topic AND other.partition = late.partition
-        WHERE late.ts > other.ts + 2000000000 AND late.committed_offset > other.first_offset
+        WHERE late.ts > other.ts + {_BACK_NS} AND late.committed_offset > other.first_offset
             AND (late.client_id IS DISTINCT FROM other.client_id
                  OR late.client_address IS DISTINCT FROM other.client_address)""",
 )  # fmt: skip
