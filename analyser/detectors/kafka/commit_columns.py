@@ -1,14 +1,14 @@
 """Offset commits column by column, for rules that look at partitions with many of them.
 
 In: one partition's frame of `kafka_offset_commits`. Out: `CommitColumns` in broker order, numbers as arrays and texts
-as codes. A row takes some 150 bytes; the `Commit` of one, of half a KiB, is made when somebody asks for it.
+as codes. A column is put in order when somebody asks for it, and of most rules that is one in three; the `Commit` of a
+row, of half a KiB, is made for what a finding shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,22 +20,46 @@ from analyser.detectors.held import UNKNOWN, Booleans, Integers, Texts
 from analyser.detectors.kafka.commits import MAX_OFFSETS, Commit, Identity, numbers_of_committer, request_order
 
 _AT_ONCE = 4096
+_T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
+class _Made(dict[str, _T]):
+    """What is made by a name when it is asked for, once."""
+
+    def __init__(self, make: Callable[[str], _T]) -> None:
+        self._make = make
+
+    def __missing__(self, name: str) -> _T:
+        made = self[name] = self._make(name)
+        return made
+
+
+class _Whole:
+    """The columns of a frame by the names of `Commit`, in the order of the frame. named: texts as Python values by
+    their codes; the last one is None, which the code of null finds."""
+
+    def __init__(self, frame: Frame) -> None:
+        texts = _Made[Texts](lambda name: frame[name].texts())
+        self.is_text = {name: pa.types.is_string(frame.schema.field(name).type) for name in Commit._fields}
+        self.numbers = _Made[Integers](lambda name: frame[name].numbers())
+        self.texts = texts
+        self.named = _Made[list[str | None]](lambda name: [*texts[name].names.to_pylist(), None])
+
+
 class CommitColumns:
     """Commits in broker order; numbers and texts by the names of `Commit`.
 
-    named: texts as Python values by their codes, of the columns that were asked for some; what is taken has the same.
+    whole: the columns that they are rows of, shared by all that is taken. rows: their numbers there.
     """
 
-    numbers: Mapping[str, Integers]
-    texts: Mapping[str, Texts]
-    named: dict[str, list[str | None]] = field(default_factory=dict)
+    def __init__(self, whole: _Whole, rows: Integers) -> None:
+        self._whole, self._rows = whole, rows
+        self.numbers: Mapping[str, Integers] = _Made(lambda name: whole.numbers[name][rows])
+        self.texts: Mapping[str, Texts] = _Made(lambda name: _some(whole.texts[name], rows))
 
     def __len__(self) -> int:
         """How many."""
-        return len(self.numbers["ts"])
+        return len(self._rows)
 
     def __getitem__(self, row: int) -> Commit:
         """One commit; it counts from the end below 0."""
@@ -60,16 +84,11 @@ class CommitColumns:
     @property
     def done_ns(self) -> Integers:
         """When the broker had answered; the time of the request while unanswered."""
-        answered = self.numbers["ts_response"]
-        return np.where(answered == UNKNOWN, self.ts, answered)
+        return _done_ns(self.ts, self.numbers["ts_response"])
 
     def take(self, rows: npt.NDArray[Any]) -> CommitColumns:
         """These rows: their numbers or a mask."""
-        return CommitColumns(
-            {name: column[rows] for name, column in self.numbers.items()},
-            {name: Texts(column.codes[rows], column.names) for name, column in self.texts.items()},
-            self.named,
-        )
+        return CommitColumns(self._whole, self._rows[rows])
 
     def accepted(self) -> CommitColumns:
         """Those of which the broker stored the position."""
@@ -145,44 +164,48 @@ class CommitColumns:
         return pairs(self.texts["client_address"].codes, self.texts["client_id"].codes)
 
     def _value(self, name: str, row: int) -> Any:
-        if name in self.texts:
-            return self._names(name)[self.texts[name].codes[row]]
-        number = int(self.numbers[name][row])
+        whole, row = self._whole, self._rows[row]
+        if whole.is_text[name]:
+            return whole.named[name][whole.texts[name].codes[row]]
+        number = int(whole.numbers[name][row])
         return None if number == UNKNOWN else number
 
     def _values(self, name: str, rows: Integers) -> list[Any]:
-        if name in self.texts:
-            return [*map(self._names(name).__getitem__, self.texts[name].codes[rows].tolist())]
-        return [None if number == UNKNOWN else number for number in self.numbers[name][rows].tolist()]
+        whole, rows = self._whole, self._rows[rows]
+        if whole.is_text[name]:
+            return [*map(whole.named[name].__getitem__, whole.texts[name].codes[rows].tolist())]
+        return [None if number == UNKNOWN else number for number in whole.numbers[name][rows].tolist()]
 
-    def _names(self, name: str) -> list[str | None]:
-        """Texts by code; the last one is None, which the code of null finds."""
-        if name not in self.named:
-            self.named[name] = [*self.texts[name].names.to_pylist(), None]
-        return self.named[name]
+
+def _some(texts: Texts, rows: Integers) -> Texts:
+    return Texts(texts.codes[rows], texts.names)
 
 
 def commit_columns(frame: Frame) -> CommitColumns:
     """The frame's rows in broker order."""
-    is_text = {name: pa.types.is_string(frame.schema.field(name).type) for name in Commit._fields}
-    columns = CommitColumns(
-        {name: frame[name].numbers() for name in Commit._fields if not is_text[name]},
-        {name: frame[name].texts() for name in Commit._fields if is_text[name]},
-    )
-    return columns.take(_in_broker_order(columns))
+    whole = _Whole(frame)
+    return CommitColumns(whole, _in_broker_order(whole))
 
 
-def _in_broker_order(commits: CommitColumns) -> Integers:
+def _in_broker_order(commits: _Whole) -> Integers:
     """The rows, sorted by `broker_order`; what tells requests of one packet apart is asked for where some differ."""
     packets = commits.numbers["request_packet"]
-    keys = (np.where(packets == UNKNOWN, 0, packets), commits.ts, commits.done_ns)
+    sent, answered = commits.numbers["ts"], commits.numbers["ts_response"]
+    keys = (np.where(packets == UNKNOWN, 0, packets), sent, _done_ns(sent, answered))
     order = np.lexsort(keys)
     same = np.ones(max(len(order) - 1, 0), dtype=bool)
     for key in keys:
         same &= np.diff(key[order]) == 0
-    if (same & (np.diff(commits.texts["exchange_id"].codes[order]) != 0)).any():
-        return np.lexsort((commits.offset, _request_ranks(commits.texts["exchange_id"]), *keys))
-    return np.lexsort((commits.offset, *keys)) if same.any() else order
+    if not same.any():
+        return order
+    offset, exchanges = commits.numbers["committed_offset"], commits.texts["exchange_id"]
+    if (same & (np.diff(exchanges.codes[order]) != 0)).any():
+        return np.lexsort((offset, _request_ranks(exchanges), *keys))
+    return np.lexsort((offset, *keys))
+
+
+def _done_ns(sent: Integers, answered: Integers) -> Integers:
+    return np.where(answered == UNKNOWN, sent, answered)
 
 
 def _request_ranks(exchanges: Texts) -> Integers:
