@@ -3,15 +3,15 @@
 In: a Parquet file with codes. Out: as many files as somebody wants, with all rows of a partition in one of them, in the
 order of the table. Rules that look at some partitions at a time would read the whole file for each portion.
 
-Where no file gets too many rows each is left as its rows are loaded (`ready`): their texts have one set of codes, so
-whichever rule comes next takes them as they are. Others are Parquet files, of which rules take rows by their numbers.
+Where no file gets too many rows (`small`), all rows of one are loaded at once, for all rules that look at them. Others
+are Parquet files, of which rules take rows by their numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ import pyarrow as pa
 from analyser.detectors.detector import Detector
 from analyser.detectors.held import Integers
 from analyser.detectors.loaded import LoadedRows, loaded_batches, numbered_files, without_others
-from analyser.detectors.partition_sql import BUCKET, TOPIC, buckets_sql
+from analyser.detectors.partition_sql import BUCKET, buckets_sql
 from analyser.registry.coded import BATCH_ROWS
 from analyser.registry.parquet import TEMPORARY
 
@@ -35,12 +35,14 @@ _MOST_OF_ALL = 0.75
 class Dealt(NamedTuple):
     """The files: number n has the buckets whose remainder is n.
 
-    rows: how many each has. ready: they can be `loaded`. exact: of some files, no other buckets than those asked for.
+    rows: how many each has. columns: those that were dealt. small: they can be `loaded`. exact: of some files, no other
+    buckets than those asked for.
     """
 
     paths: Sequence[Path]
     rows: Sequence[int]
-    ready: bool = False
+    columns: Sequence[str] = ()
+    small: bool = False
     exact: bool = False
 
     def of(self, number: int, portions: int) -> Dealt:
@@ -50,15 +52,14 @@ class Dealt(NamedTuple):
         """
         first, step = number % len(self.paths), min(portions, len(self.paths))
         exact = portions <= len(self.paths)
-        return Dealt(self.paths[first::step], self.rows[first::step], self.ready, exact)
+        return self._replace(paths=self.paths[first::step], rows=self.rows[first::step], exact=exact)
 
     def loaded(self, columns: Sequence[str], table: str, most_bytes: int) -> LoadedRows:
-        """All rows with these columns, of files that are ready and have any. Raises TooManyBytes."""
-        own = [name for name in columns if name != TOPIC]
+        """All rows with these columns, of files that are small and have any. Raises TooManyBytes."""
         paths = [*compress(self.paths, self.rows)]
-        schema = _schema(paths[0], own)
-        batches = (_read(path, schema) for path in paths)
-        return loaded_batches(batches, schema, columns, table, most_bytes, in_order=len(paths) == 1)
+        schema = _schema(paths[0], columns)
+        batches = chain.from_iterable(_read(path, schema) for path in paths)
+        return loaded_batches(batches, schema, columns, table, most_bytes)
 
     @property
     def source(self) -> str:
@@ -78,12 +79,12 @@ def dealt(
     path: Path,
     columns: Sequence[str],
     targets: Sequence[Path],
-    most_ready: int,
+    most_small: int,
 ) -> Dealt | None:
     """Deal rows by the detector's key; None where nearly all would come into one file.
 
-    columns: that will be wanted. targets: the files, a power of 2. most_ready: files with more rows are too large to be
-    put together in memory. Raises OSError where there is no room for them.
+    columns: that will be wanted. targets: the files, a power of 2. most_small: files with more rows are too large to be
+    loaded as a whole. Raises OSError where there is no room for them.
     """
     import pyarrow.parquet as pq
 
@@ -91,7 +92,7 @@ def dealt(
     sizes = np.bincount(numbers, minlength=len(targets)).tolist()
     if max(sizes) > _MOST_OF_ALL * len(numbers):
         return None
-    ready = max(sizes) <= most_ready
+    small = max(sizes) <= most_small
     with ExitStack() as stack:
         file = stack.enter_context(pq.ParquetFile(path))
         schema = pa.schema([file.schema_arrow.field(name) for name in columns])
@@ -99,7 +100,7 @@ def dealt(
         writers = [
             stack.enter_context(
                 _ipc_writer(one, schema)
-                if ready
+                if small
                 else pq.ParquetWriter(one, schema, compression=TEMPORARY, use_dictionary=codes, write_statistics=False)
             )
             for one in targets
@@ -115,41 +116,27 @@ def dealt(
                 if first < end:
                     writer.write_table(_compact(sorted_rows.slice(first, end - first), schema))
             del rows, sorted_rows
-    if ready:
-        for target in compress(targets, sizes):
-            _make_ready(target, table)
-    return Dealt(targets, sizes, ready)
+    return Dealt(targets, sizes, columns, small)
 
 
 def _ipc_writer(path: Path, schema: pa.Schema) -> pa.RecordBatchStreamWriter:
     return pa.ipc.new_stream(path, schema, options=pa.ipc.IpcWriteOptions(compression=TEMPORARY))
 
 
-def _make_ready(path: Path, table: str) -> None:
-    """Put all that was dealt to a file together, in the order of the table."""
-    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as batches:
-        names = batches.schema.names
-        rows = loaded_batches(batches, batches.schema, names, table)
-    whole = pa.RecordBatch.from_arrays([rows.columns[name] for name in names], names=names)
-    del rows
-    with _ipc_writer(path, whole.schema) as writer:
-        writer.write_batch(whole)
-
-
 def _schema(path: Path, columns: Sequence[str]) -> pa.Schema:
-    """Of these columns of a file that is ready, in the order of the file."""
+    """Of these columns of a small file, in the order of the file."""
     with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as batches:
         return pa.schema([field for field in batches.schema if field.name in columns])
 
 
-def _read(path: Path, schema: pa.Schema) -> pa.RecordBatch:
-    """These columns of a file that is ready."""
+def _read(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """These columns of a small file."""
     with pa.OSFile(str(path), "rb") as file:
         with pa.ipc.open_stream(file) as batches:
             places = [batches.schema.get_field_index(name) for name in schema.names]
         file.seek(0)
         with pa.ipc.open_stream(file, options=pa.ipc.IpcReadOptions(included_fields=places)) as batches:
-            return batches.read_next_batch()
+            yield from batches
 
 
 def _numbers(con: duckdb.DuckDBPyConnection, detector: Detector, table: str, path: Path) -> Integers:

@@ -108,16 +108,11 @@ def loaded_batches(
     columns: Sequence[str],
     table: str,
     most_bytes: int | None = None,
-    *,
-    in_order: bool = False,
 ) -> LoadedRows:
-    """Rows that come with the columns of the schema, of which these are made. Raises TooManyBytes.
-
-    in_order: there is no need to look whether they are in the table's order.
-    """
+    """Rows that come with the columns of the schema, of which these are made. Raises TooManyBytes."""
     found = coded_columns(batches, schema, most_bytes)
     _add_topic(found, columns)
-    return LoadedRows(found, () if in_order else TABLES[table].order)
+    return LoadedRows(found, TABLES[table].order)
 
 
 def _add_topic(found: dict[str, pa.Array], columns: Sequence[str]) -> None:

@@ -2,19 +2,20 @@
 
 In: a DuckDB connection with a view for every registered table. Out: findings, and what could not be looked at.
 
-A detector that names suspects is asked for them first. Rules that run one after the other take their rows out of the
-same columns (`shared_rows.py`), some buckets at a time where these are too many. Where that does not suffice, one
-statement per detector (`partition_sql.py`) gives them, which DuckDB sorts (and spills); the Arrow stream is cut where
-the key changes (`cut.py`), so that memory holds one partition and one batch.
+A detector that names suspects is asked for them first. Rules take their rows out of the same columns
+(`shared_rows.py`), some buckets at a time where these are too many: those of one key (`families.py`) look at the same
+buckets in turns, so that rows are loaded once for all of them. Where that does not suffice, one statement per detector
+(`partition_sql.py`) gives them, which DuckDB sorts (and spills); the Arrow stream is cut where the key changes
+(`cut.py`), so that memory holds one partition and one batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 
@@ -23,6 +24,7 @@ import pyarrow as pa
 
 from analyser.detectors.cut import Key, cut
 from analyser.detectors.detector import Detector, Frames
+from analyser.detectors.families import families
 from analyser.detectors.findings import Finding
 from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, filled_sql, partitions_sql, suspected_from
 from analyser.detectors.places import located
@@ -43,6 +45,8 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_TABLES: Mapping[str, pa.Table | Path] = MappingProxyType({})
 
 Partitions = Iterable[tuple[Key, Frames]]
+# What a detector gives in the end, with a stop wherever others may have their turn.
+Looking = Generator[None, None, list[Finding]]
 
 
 class NotLookedAt(Exception):
@@ -92,11 +96,41 @@ def run(
     """
     chosen = [*detectors]
     shared = SharedRows(con, chosen, rows=rows, tables=tables, folder=folder)
-    findings: list[Finding] = []
-    for detector in chosen:
-        findings.extend(found_in(con, detector, ALL_BUCKETS, failures, most_rows, shared))
-        shared.done([detector.code])
-    return findings
+    failed = {one.code: None if failures is None else list[Failure]() for one in chosen}
+    found: dict[str, list[Finding]] = {}
+    for family in families(chosen):
+        found.update(found_together(con, family, failed, most_rows, shared))
+        shared.done([one.code for one in family])
+    if failures is not None:
+        failures += [failure for some in failed.values() for failure in some or ()]
+    return [finding for one in chosen for finding in found[one.code]]
+
+
+def found_together(
+    con: duckdb.DuckDBPyConnection,
+    detectors: Sequence[Detector],
+    failures: Mapping[str, list[Failure] | None],
+    most_rows: int,
+    shared: SharedRows,
+) -> dict[str, list[Finding]]:
+    """Findings of some detectors, each as `found_in` gives them; they look at the same rows in turns.
+
+    failures, and what is returned: by their codes.
+    """
+    by_code = {one.code: one for one in detectors}
+    looking = {
+        code: _looking(con, one, ALL_BUCKETS, failures[code], most_rows, shared) for code, one in by_code.items()
+    }
+    found: dict[str, list[Finding]] = {}
+    while looking:
+        for code in [*looking]:
+            try:
+                next(looking[code])
+            except StopIteration as ended:
+                del looking[code]
+                found[code] = ended.value
+        shared.look_together([by_code[code] for code in looking])
+    return found
 
 
 def found_in(
@@ -111,17 +145,36 @@ def found_in(
 
     shared: rows that other detectors read, too.
     """
+    looking = _looking(con, detector, buckets, failures, most_rows, shared)
+    while True:
+        try:
+            next(looking)
+        except StopIteration as ended:
+            found: list[Finding] = ended.value
+            return found
+
+
+def _looking(
+    con: duckdb.DuckDBPyConnection,
+    detector: Detector,
+    buckets: Sequence[int],
+    failures: list[Failure] | None,
+    most_rows: int,
+    shared: SharedRows | None,
+) -> Looking:
+    """`found_in` with a stop wherever other detectors may have their turn."""
     failed: list[Failure] | None = None if failures is None else []
     try:
-        found = _looked_at(con, detector, buckets, failed, most_rows, shared)
+        found = yield from _looking_at(con, detector, buckets, failed, most_rows, shared)
     except Exception as error:
         if not (isinstance(error, _UNREADABLE) and _is_out_of_memory(error)):
             _failed(failures, Failure(detector.code, (), error))
             return []
         half = len(buckets) // 2
         if half >= _FEWEST_BUCKETS and detector.partition_by:
-            halves = (buckets[:half], buckets[half:])
-            return [one for some in halves for one in found_in(con, detector, some, failures, most_rows, shared)]
+            first = yield from _looking(con, detector, buckets[:half], failures, most_rows, shared)
+            second = yield from _looking(con, detector, buckets[half:], failures, most_rows, shared)
+            return [*first, *second]
         _failed(failures, Failure(detector.code, (), PartitionTooLarge("more rows belong together than memory holds")))
         return []
     if failures is not None:
@@ -129,15 +182,16 @@ def found_in(
     return found
 
 
-def _looked_at(
+def _looking_at(
     con: duckdb.DuckDBPyConnection,
     detector: Detector,
     buckets: Sequence[int],
     failures: list[Failure] | None,
     most_rows: int,
     shared: SharedRows | None,
-) -> list[Finding]:
-    """Findings of partitions; asking for their rows is spared where none is suspected."""
+) -> Looking:
+    """Findings of partitions; asking for their rows is spared where none is suspected. It stops when that is known, and
+    after each portion of the rows."""
     told_by = suspected_from(detector)
     if shared is not None and told_by and shared.are_empty(told_by):
         return []
@@ -145,17 +199,28 @@ def _looked_at(
         suspects = there.enter_context(suspected(con, detector, buckets))
         if suspects == NOBODY:
             return []
+        yield
         too_large = partial(_too_large, detector, failures, most_rows)
         if shared is not None and shared.may_exceed(detector, most_rows):
             suspects = there.enter_context(small_enough(con, detector, buckets, suspects, most_rows, too_large))
-        portions = [(buckets, None)] if shared is None else shared.portions(detector, buckets, suspects)
-        partitions = chain.from_iterable(
-            _sorted(con, detector, some, suspects, too_large, most_rows)
-            if taken is None
-            else _of_bounded_size(taken, most_rows, too_large)
-            for some, taken in portions
-        )
-        return [*located(con, list(_found(partitions, detector, failures)))]
+        found: list[Finding] = []
+        portions = iter([(buckets, None)]) if shared is None else shared.portions(detector, buckets, suspects)
+        for some, taken in portions:
+            partitions = (
+                _sorted(con, detector, some, suspects, too_large, most_rows)
+                if taken is None
+                else _of_bounded_size(taken, most_rows, too_large)
+            )
+            found += _found(partitions, detector, failures, MOST_FINDINGS - len(found))
+            if len(found) > MOST_FINDINGS:
+                _failed(
+                    failures, Failure(detector.code, (), TooManyFindings(f"it has {MOST_FINDINGS:,} findings already"))
+                )
+                del found[MOST_FINDINGS:]
+                break
+            del taken, partitions  # not needed while others have their turn
+            yield
+        return [*located(con, found)]
 
 
 def _sorted(
@@ -196,20 +261,15 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory Error" in str(error)
 
 
-def _found(partitions: Partitions, detector: Detector, failures: list[Failure] | None = None) -> Iterator[Finding]:
-    """Findings of partitions. Failures as in `run`.
-
-    It ends where there would be more than MOST_FINDINGS (TooManyFindings).
-    """
-    room = MOST_FINDINGS
+def _found(partitions: Partitions, detector: Detector, failures: list[Failure] | None, room: int) -> list[Finding]:
+    """Findings of partitions, one more than there is room for where there are more. Failures as in `run`."""
+    found: list[Finding] = []
     for key, frames in partitions:
-        found = _findings(detector, key, frames, failures, room + 1)
+        found += _findings(detector, key, frames, failures, room + 1 - len(found))
         del frames  # else they are held while the next ones are put together
-        yield from found[:room]
         if len(found) > room:
-            _failed(failures, Failure(detector.code, (), TooManyFindings(f"it has {MOST_FINDINGS:,} findings already")))
-            return
-        room -= len(found)
+            break
+    return found
 
 
 def _findings(

@@ -4,9 +4,10 @@ In: a DuckDB connection with a view for every registered table, and the rules th
 rule's partitions, as `cut.py` makes them from a sorted stream. To sort wide rows anew for each rule and carry them to
 Python takes longer than all that the rules do.
 
-Which rows a rule wants DuckDB says, as their numbers. Where these are few of a large table, or the table takes too much
-memory, they alone are loaded, where they are many some buckets at a time: out of files to which the table was dealt by
-buckets once for all rules of one key (`dealt_rows.py`), so that a rule reads each row once.
+Which rows a rule wants DuckDB says, as their numbers, unless it wants all. Where these are few of a large table, or the
+table takes too much memory, they alone are loaded, where they are many some buckets at a time: out of files to which
+the table was dealt by buckets once for all rules of one key (`dealt_rows.py`). Rules that look at the same buckets one
+after the other take them out of the same rows, so that each row is loaded once.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from analyser.detectors.partition_sql import (
 )
 from analyser.detectors.parts import Part, Partitions, part_of, partitions_of
 from analyser.registry.coded import TooManyBytes
+from analyser.registry.tables import TABLES
 
 # Up to so many rows of a table are loaded whole for whichever rule wants some of them.
 FEW_ROWS = 1 << 13
@@ -56,7 +58,7 @@ _LARGE_PORTIONS = 3
 # What a row may take, and each of its columns; of most tables it is half.
 _ROW_BYTES, _COLUMN_BYTES, _GUESSED_HIGH = 32, 8, 2
 
-# The view of rows that are loaded for one rule.
+# The view of rows of some buckets.
 _PORTION = "wirewitness_portion"
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -74,6 +76,19 @@ class _Portion(NamedTuple):
     def is_whole(self) -> bool:
         """Has it all of those?"""
         return len(self.buckets) * self.portions == BUCKETS
+
+
+class _Loaded(NamedTuple):
+    """Rows of one portion, with the columns that all rules want which look at it."""
+
+    number: int
+    portions: int
+    rows: LoadedRows
+
+    def has(self, portion: _Portion, columns: Collection[str]) -> bool:
+        """Are these columns of that portion here?"""
+        same = (self.number, self.portions) == (portion.number, portion.portions)
+        return same and self.rows.columns.keys() >= {*columns}
 
 
 class SharedRows:
@@ -104,8 +119,11 @@ class SharedRows:
         self._sizes: dict[str, int] = {}
         self._too_large: set[str] = set()
         self._folder = folder
+        self._together: Collection[Detector] = ()
         # By table and its key columns; None where that is not worth it, or there was no room.
         self._dealt: dict[tuple[str, ...], Dealt | None] = {}
+        # The last portion of each, for the next rule that looks at it.
+        self._portions: dict[tuple[str, ...], _Loaded] = {}
         self._numbered = count()
 
     def done(self, codes: Collection[str]) -> None:
@@ -116,8 +134,13 @@ class SharedRows:
             self._con.unregister(_view(table))
         wanted = {_key_of(one, table) for one in self._waiting for table in one.reads}
         for key in self._dealt.keys() - wanted:
+            self._portions.pop(key, None)
             if files := self._dealt.pop(key):
                 files.remove()
+
+    def look_together(self, detectors: Collection[Detector]) -> None:
+        """These rules ask next, portion by portion in turns: what is dealt and loaded has the columns of all."""
+        self._together = detectors
 
     def are_empty(self, tables: Iterable[str]) -> bool:
         """Have none of these tables any row?"""
@@ -148,8 +171,10 @@ class SharedRows:
             if size > _LARGE_PORTIONS * self._portion_bytes:
                 _release()
             largest = max(largest, size)
-            yield portion.buckets, None if parts is None else partitions_of(detector, parts)
+            partitions = None if parts is None else partitions_of(detector, parts)
             del parts
+            yield portion.buckets, partitions
+            del partitions
         if largest > self._portion_bytes // _LARGE_PORTIONS:
             _release()
 
@@ -168,7 +193,7 @@ class SharedRows:
                 part = (
                     _few_of(detector, table, few[table], portion)
                     if table in few
-                    else self._part(detector, table, portion, suspects)
+                    else self._part(detector, table, portion, suspects, wanted[table])
                 )
             except TooManyBytes:
                 return None
@@ -234,7 +259,9 @@ class SharedRows:
         except TooManyBytes:
             return None
 
-    def _part(self, detector: Detector, table: str, portion: _Portion, suspects: str | None) -> Part | None:
+    def _part(
+        self, detector: Detector, table: str, portion: _Portion, suspects: str | None, wanted: int
+    ) -> Part | None:
         """Rows of a table of which more than a few are wanted."""
         names = _names(detector, table)
         if self._load(table):
@@ -246,18 +273,36 @@ class SharedRows:
             rows = loaded(self._con, query, table, most)
             return part_of(detector, rows, np.arange(len(rows)), {name: name for name in detector.columns(table)})
         files = self._files(detector, table, place, portion)
-        columns = loaded_columns([detector], table)
-        if files.ready:
+        if files.small:
             if not any(files.rows):
                 return None
-            rows = files.loaded(columns, table, most)
+            rows = self._portion(detector, table, files, portion)
+            if wanted == self._count(table) and files.exact and portion.is_whole:
+                return part_of(detector, rows, np.arange(len(rows)), names)
             buckets = ALL_BUCKETS if files.exact and portion.is_whole else portion.buckets
             return part_of(detector, rows, self._numbers_among(detector, table, rows, buckets, suspects), names)
         numbers = self._numbers(detector, table, files.source, portion.buckets, suspects)
         if not len(numbers):
             return None
-        rows = at_hand(files.paths, columns, table, most, numbers)
+        rows = at_hand(files.paths, loaded_columns([detector], table), table, most, numbers)
         return part_of(detector, rows, np.arange(len(rows)), names)
+
+    def _portion(self, detector: Detector, table: str, files: Dealt, portion: _Portion) -> LoadedRows:
+        """The rows of a portion of what was dealt, for all rules that look at it. Raises TooManyBytes."""
+        key, columns = _key_of(detector, table), self._columns(detector, table)
+        found = self._portions.get(key)
+        if found is None or not found.has(portion, columns):
+            self._portions.pop(key, None)  # not needed while the next ones are loaded
+            del found
+            rows = files.loaded(columns, table, 3 * self._most_bytes)
+            found = self._portions[key] = _Loaded(portion.number, portion.portions, rows)
+        return found.rows
+
+    def _columns(self, detector: Detector, table: str) -> list[str]:
+        """Those that a rule wants of a table, and all that look at it together with this one."""
+        key = _key_of(detector, table)
+        others = [one for one in self._together if table in one.reads and _key_of(one, table) == key]
+        return loaded_columns([detector, *others], table)
 
     def _files(self, detector: Detector, table: str, place: Path, portion: _Portion) -> Dealt:
         """The files that have the rows of a portion, and where nothing was dealt all others, too."""
@@ -268,22 +313,24 @@ class SharedRows:
 
     def _deal(self, detector: Detector, table: str, place: Path) -> Dealt | None:
         """Deal the rows of a table, once for all rules of this key; None where nothing is dealt."""
-        key = _key_of(detector, table)
-        if self._folder is not None and key not in self._dealt:
-            same = [one for one in self._waiting if table in one.reads and _key_of(one, table) == key]
-            columns = loaded_columns([detector, *same], table)
-            size = _row_bytes(len(columns))
-            number = min(self._times_too_large(self._count(table) * size), _MOST_FILES)
-            stem = f"dealt-{next(self._numbered)}-{table}"
-            targets = [self._folder / f"{stem}-{part}" for part in range(number)]
-            most = _LARGE_PORTIONS * self._portion_bytes // size
-            try:
-                self._dealt[key] = dealt(
-                    self._con, detector, table, place, [name for name in columns if name != TOPIC], targets, most
-                )
-            except OSError:  # no room: the rows are read from where they are, again for each portion
-                self._dealt[key] = None
-        return self._dealt.get(key)
+        key, columns = _key_of(detector, table), {*self._columns(detector, table)} - {TOPIC}
+        files = self._dealt.get(key)
+        if self._folder is None or (key in self._dealt and (files is None or columns.issubset(files.columns))):
+            return files
+        if files is not None:  # for rules that wanted other columns
+            columns.update(files.columns)
+            files.remove()
+        size = _row_bytes(len(columns))
+        number = min(self._times_too_large(self._count(table) * size), _MOST_FILES)
+        stem = f"dealt-{next(self._numbered)}-{table}"
+        targets = [self._folder / f"{stem}-{part}" for part in range(number)]
+        most = _LARGE_PORTIONS * self._portion_bytes // size
+        in_order = [name for name in TABLES[table].column_names() if name in columns]
+        try:
+            self._dealt[key] = dealt(self._con, detector, table, place, in_order, targets, most)
+        except OSError:  # no room: the rows are read from where they are, again for each portion
+            self._dealt[key] = None
+        return self._dealt[key]
 
     def _numbers(
         self, detector: Detector, table: str, source: str, buckets: Sequence[int], suspects: str | None

@@ -16,6 +16,7 @@ from analyser.detectors.detector import Detector
 from analyser.detectors.partition_sql import ROWS, sizes_sql
 from analyser.registry.queries import name_list, quoted
 
+# Rules that look at the same rows in turns have one each.
 _SIZES, _SMALL = "wirewitness_sizes", "wirewitness_small_enough"
 
 
@@ -33,21 +34,22 @@ def small_enough(
     buckets, suspects: as in `selection_sql`.
     """
     keys = name_list(detector.partition_by)
-    con.execute(f"CREATE TEMP TABLE {_SIZES} AS {sizes_sql(detector, buckets, suspects)}")
+    sizes, small = f"{_SIZES}_{detector.code}", f"{_SMALL}_{detector.code}"
+    con.execute(f"CREATE TEMP TABLE {sizes} AS {sizes_sql(detector, buckets, suspects)}")
     try:
         order = ", ".join(f"{quoted(key)} NULLS FIRST" for key in detector.partition_by)
         large = con.execute(
-            f"SELECT {keys} FROM {_SIZES} WHERE {quoted(ROWS)} > {most_rows} ORDER BY {order}"
+            f"SELECT {keys} FROM {sizes} WHERE {quoted(ROWS)} > {most_rows} ORDER BY {order}"
         ).fetchall()
         for key in large:
             too_large(key)
         if not large:
             yield suspects
             return
-        con.execute(f"CREATE TEMP VIEW {_SMALL} AS SELECT {keys} FROM {_SIZES} WHERE {quoted(ROWS)} <= {most_rows}")
+        con.execute(f"CREATE TEMP VIEW {small} AS SELECT {keys} FROM {sizes} WHERE {quoted(ROWS)} <= {most_rows}")
         try:
-            yield _SMALL
+            yield small
         finally:
-            con.execute(f"DROP VIEW {_SMALL}")
+            con.execute(f"DROP VIEW {small}")
     finally:
-        con.execute(f"DROP TABLE {_SIZES}")
+        con.execute(f"DROP TABLE {sizes}")

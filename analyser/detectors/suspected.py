@@ -21,6 +21,7 @@ from analyser.registry.tables import ARROW_TYPES
 NOBODY = ""
 # More keys go into a table of DuckDB, which may spill them, for the price of asking twice.
 MOST_KEYS = 10_000
+# Of the table: rules that look at the same rows in turns have one each.
 _NAME = "wirewitness_suspects"
 
 
@@ -35,22 +36,22 @@ def suspected(
     if detector.suspects is None:
         yield None
         return
-    query = suspects_sql(detector, buckets)
+    query, name = suspects_sql(detector, buckets), f"{_NAME}_{detector.code}"
     keys = con.execute(query).fetchmany(most_keys + 1)
     if not keys:
         yield NOBODY
     elif len(keys) > most_keys:
-        con.execute(f"CREATE TEMP TABLE {_NAME} AS {query}")
+        con.execute(f"CREATE TEMP TABLE {name} AS {query}")
         try:
-            yield _NAME
+            yield name
         finally:
-            con.execute(f"DROP TABLE IF EXISTS {_NAME}")
+            con.execute(f"DROP TABLE IF EXISTS {name}")
     else:
-        con.register(_NAME, _table(detector, keys))
+        con.register(name, _table(detector, keys))
         try:
-            yield _NAME
+            yield name
         finally:
-            con.unregister(_NAME)
+            con.unregister(name)
 
 
 def _table(detector: Detector, keys: Sequence[tuple[Any, ...]]) -> pa.Table:

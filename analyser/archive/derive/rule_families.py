@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import Workers
 from analyser.detectors import DETECTORS
 from analyser.detectors.detector import Detector
+from analyser.detectors.families import families
 from analyser.detectors.partition_sql import TOPIC, key_sql, loaded_columns
 from analyser.detectors.running import Failure, run
 from analyser.registry.queries import quoted
@@ -36,24 +36,6 @@ from analyser.tables.views import kept_batches
 
 # One task looks at about so many rows, its share of all tables that its rules read.
 SHARE_ROWS = 1_000_000
-
-
-@dataclass
-class _Family:
-    """Rules of one key. keys: table -> the key of its rows, as SQL."""
-
-    partition_by: tuple[str, ...]
-    codes: list[str] = field(default_factory=list)
-    keys: dict[str, str] = field(default_factory=dict)
-
-    def takes(self, detector: Detector) -> bool:
-        """Add a rule, unless it has another key."""
-        keys = {table: ", ".join(key_sql(detector, table)) for table in detector.reads}
-        if detector.partition_by != self.partition_by or {**keys, **self.keys} != {**self.keys, **keys}:
-            return False
-        self.codes.append(detector.code)
-        self.keys.update(keys)
-        return True
 
 
 class _Share(NamedTuple):
@@ -70,32 +52,24 @@ def look_in_shares(
 ) -> list[Told]:
     """What these rules tell. stage: as it is seen in Spark. most_rows: partitions with more are not looked at."""
     found: list[Told] = []
-    for number, family in enumerate(_families(codes)):
+    for number, family in enumerate(families(DETECTORS[code] for code in codes)):
         deals = _deals(change, family, f"rules-{number}", share_rows)
         dealt = deal_rows(change, workers, stage, deals)
-        shares = [_Share(family.codes, dealt, share, most_rows) for share in range(deals[0].shares)]
+        own = [detector.code for detector in family]
+        shares = [_Share(own, dealt, share, most_rows) for share in range(deals[0].shares)]
         found += each_of(change, workers, stage, _look, shares)
         remove_files(change)
     return found
 
 
-def _families(codes: Iterable[str]) -> list[_Family]:
-    found: list[_Family] = []
-    for code in codes:
-        detector = DETECTORS[code]
-        if not any(family.takes(detector) for family in found):
-            found.append(_Family(detector.partition_by))
-            found[-1].takes(detector)
-    return found
-
-
-def _deals(change: Change, family: _Family, name: str, share_rows: int) -> list[Deal]:
+def _deals(change: Change, family: Sequence[Detector], name: str, share_rows: int) -> list[Deal]:
     """How the tables of a family are dealt: columns and rows that any of its rules wants."""
-    rows = sum(part.rows for table in family.keys for part in change.parts(table))
+    keys = {table: ", ".join(key_sql(detector, table)) for detector in family for table in detector.reads}
+    rows = sum(part.rows for table in keys for part in change.parts(table))
     shares = max(1, -(-rows // share_rows))
     deals = []
-    for table, key in family.keys.items():
-        readers = [DETECTORS[code] for code in family.codes if table in DETECTORS[code].reads]
+    for table, key in keys.items():
+        readers = [detector for detector in family if table in detector.reads]
         only = [column for column in loaded_columns(readers, table) if column != TOPIC]
         parts = change.parts(table)
         deals.append(Deal(name, table, parts, key, shares, only=only, where=_wanted(readers, table)))

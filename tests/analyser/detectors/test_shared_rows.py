@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -250,7 +250,36 @@ def test_a_table_is_dealt_once_for_rules_of_one_key(
     assert [*folder.iterdir()] == []
 
 
-@pytest.mark.parametrize("times", [3, 1_000], ids=["too large to be ready", "ready"])
+def test_rules_that_look_together_load_each_portion_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the columns of all of them; what each finds is what it finds alone."""
+    made, loads = all_dealt(monkeypatch), list[Sequence[str]]()
+    right = dealt_rows.Dealt.loaded
+
+    def loaded(self: dealt_rows.Dealt, columns: Sequence[str], *others: Any) -> LoadedRows:
+        loads.append(columns)
+        return right(self, columns, *others)
+
+    monkeypatch.setattr(dealt_rows.Dealt, "loaded", loaded)
+    monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
+    monkeypatch.setattr(shared_rows, "FEW_ROWS", 0)
+    monkeypatch.setattr(running, "SharedRows", partial(SharedRows, few_rows=0, portion_bytes=5_000))
+    turned = [{**row, "committed_offset": 500 + number // 8 % 2 * 10, "member_id": "m", "ts_response": row["ts"] + 1}
+              for number, row in enumerate(commits("abcdefgh" * 20))]  # fmt: skip
+    con = connection_from_rows({"kafka_offset_commits": turned})
+    narrow = replace(DETECTORS["KAF102"], code="KAF900", reads={"kafka_offset_commits": ("ts", "committed_offset")},
+                     suspects=None, detect=lambda frames: [])  # fmt: skip
+    detectors = [narrow, *(DETECTORS[code] for code in ("KAF101", "KAF102", "KAF103"))]
+    alone = [one for detector in detectors for one in run(con, [detector])]
+    tables = in_files(con, ["kafka_offset_commits"], tmp_path)
+    (folder := tmp_path / "dealt").mkdir()
+    found = run(con, detectors, tables=tables, rows={"kafka_offset_commits": 160}, folder=folder)
+    assert found == alone
+    assert {one.code for one in found} == {"KAF102", "KAF103"}
+    assert [{"member_id", "ts"} <= {*columns} for columns in loads] == [True] * len(loads)
+    assert len(loads) == sum(sum(map(bool, one.rows)) for one in made if one) > 2
+
+
+@pytest.mark.parametrize("times", [3, 1_000], ids=["too large to be loaded", "small"])
 def test_files_of_uneven_sizes_have_the_same_partitions(
     times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,7 +296,7 @@ def test_files_of_uneven_sizes_have_the_same_partitions(
     found = taken(con, shared, detector)
     assert found
     assert sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, detector))))
-    assert [one.ready for one in made if one] == [times == 1_000]
+    assert [one.small for one in made if one] == [times == 1_000]
 
 
 def test_a_rule_that_wants_few_of_dealt_rows_takes_one_file_at_a_time(
