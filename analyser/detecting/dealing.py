@@ -2,8 +2,8 @@
 Out: what all rules gave, in one fixed order.
 
 Rules are offered as soon as all their tables are there, so helpers run them while this process still makes the others,
-and those with most to read come first. In the end this process takes rules as the others do. A rule whose process does
-not tell what it gave runs here.
+and those with most to read come first. Rules that look at the same rows in turns are taken together. In the end this
+process takes rules as the others do. A rule whose process does not tell what it gave runs here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RuleDealing:
         self._folder = folder
         self._tables = SharedTables(Area(helpers.tables))
         self._expected = expected
-        self._offered: list[Detector] = []
+        self._offered: list[Sequence[Detector]] = []
         # Codes of rules that helpers ran.
         self.helped: list[str] = []
         self._shown: dict[str, Shown] = {}
@@ -63,11 +63,11 @@ class RuleDealing:
         """Lay rows where all see them; where, and the rows that lie there."""
         return self._tables.put(name, rows)
 
-    def offer(self, tables: Sequence[Shown], detectors: Sequence[Detector]) -> None:
-        """These rules read tables that were shown now or before; they are taken in this order."""
+    def offer(self, tables: Sequence[Shown], detectors: Sequence[Sequence[Detector]]) -> None:
+        """These rules read tables that were shown now or before; they are taken in this order, some together."""
         first = len(self._offered)
         self._shown.update({one.name: one for one in tables})
-        self._tell(Offer(tuple(tables), tuple(one.code for one in detectors)))
+        self._tell(Offer(tuple(tables), tuple(tuple(one.code for one in some) for some in detectors)))
         self._offered += detectors
         give(self._helpers.giving, range(first, len(self._offered)))
 
@@ -81,20 +81,19 @@ class RuleDealing:
         """What each of the offered rules gave, once no more are offered. rows, tables: as in `look`. faults: gets
         sentences about processes that are gone."""
         self._helpers.no_more()
-        run = partial(
-            look, con, offered=self._offered, expected=self._expected, rows=rows, tables=tables, folder=self._folder
-        )
-        found = run(taken(self._helpers.taking))
+        run = partial(look, con, expected=self._expected, rows=rows, tables=tables, folder=self._folder)
+        found = run(taken(self._helpers.taking), self._offered)
         for child in self._children:
             try:
                 heard = _heard(child).found
                 found.update(heard)
-                self.helped += [self._offered[number].code for number in heard]
+                self.helped += heard
             except ShareFailed as error:
                 faults.append(sentence(caught(error), "a process that ran rules", "its rules ran in another one"))
-        missing = [number for number in range(len(self._offered)) if number not in found]
-        found.update(run(missing))
-        return ((one, found[number]) for number, one in enumerate(self._offered))
+        every = [one for some in self._offered for one in some]
+        missing = [[one] for one in every if one.code not in found]
+        found.update(run(range(len(missing)), missing))
+        return ((one, found[one.code]) for one in every)
 
     def _tell(self, message: Begin | Offer | Shares) -> None:
         for child in self._children:

@@ -87,7 +87,7 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
     from analyser.registry.tables import arrow_schema
 
     area = Area(begin.tables)
-    offered: list[Detector] = []
+    offered: list[list[Detector]] = []
     rows: dict[str, int] = dict.fromkeys(begin.names, 0)
     tables: dict[str, pa.Table | Path] = {}
     with TemporaryDirectory(prefix="rules-", dir=begin.folder) as own:
@@ -107,10 +107,10 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
             for shown in told.tables:
                 tables[shown.name] = make_view(con, area, shown)
                 rows[shown.name] = shown.rows
-            offered.extend(DETECTORS[code] for code in told.codes)
+            offered.extend([DETECTORS[code] for code in codes] for codes in told.codes)
 
         def hear(number: int) -> None:
-            """Take offers until the rule with this number is among them."""
+            """Take offers until the rules with this number are among them."""
             while number >= len(offered):
                 hear_next()
             maker.close()
@@ -126,4 +126,4 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
             expected = [DETECTORS[code] for code in begin.codes]
             found = look(con, taken(begin.queue, begin.first, make), offered, expected, hear, rows, tables, Path(own))
             # The process that started it has more memory: it runs those rules again that need it.
-            return LookedAt({number: looked for number, looked in found.items() if not looked.lacks_memory})
+            return LookedAt({code: looked for code, looked in found.items() if not looked.lacks_memory})

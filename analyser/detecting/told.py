@@ -1,7 +1,7 @@
 """What a process that runs rules is told, and what it tells in the end. All of it goes through pipes.
 
-Rules have numbers in the order in which they are offered; whoever is free takes the next number (`queue.py`). So have
-shares of stages, other ones.
+Rules have numbers in the order in which they are offered, those that look at the same rows in turns one for all of
+them; whoever is free takes the next number (`queue.py`). So have shares of stages, other ones.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Begin:
 
 
 class Offer(NamedTuple):
-    """Tables are finished; these rules, which read nothing else, have the next numbers."""
+    """Tables are finished; these rules, which read nothing else, have the next numbers. codes: of each number."""
 
     tables: tuple[Shown, ...]
-    codes: tuple[str, ...]
+    codes: tuple[tuple[str, ...], ...]
 
 
 # Of a share: its number, and whether it is made.
@@ -75,7 +75,7 @@ class Looked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """All that a process tells: what rules gave by their numbers; the trace of its failure, should it have failed."""
+    """All that a process tells: what rules gave by their codes; the trace of its failure, should it have failed."""
 
-    found: Mapping[int, Looked]
+    found: Mapping[str, Looked]
     failure: str = ""

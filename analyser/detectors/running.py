@@ -99,7 +99,7 @@ def run(
     failed = {one.code: None if failures is None else list[Failure]() for one in chosen}
     found: dict[str, list[Finding]] = {}
     for family in families(chosen):
-        found.update(found_together(con, family, failed, most_rows, shared))
+        found.update(found_together(con, family, failed, most_rows, shared=shared))
         shared.done([one.code for one in family])
     if failures is not None:
         failures += [failure for some in failed.values() for failure in some or ()]
@@ -110,7 +110,8 @@ def found_together(
     con: duckdb.DuckDBPyConnection,
     detectors: Sequence[Detector],
     failures: Mapping[str, list[Failure] | None],
-    most_rows: int,
+    most_rows: int = MOST_PARTITION_ROWS,
+    *,
     shared: SharedRows,
 ) -> dict[str, list[Finding]]:
     """Findings of some detectors, each as `found_in` gives them; they look at the same rows in turns.

@@ -20,6 +20,7 @@ from analyser.detecting.shown import Shown
 from analyser.detectors import DETECTORS, run_detectors
 from analyser.detectors.asked import asked
 from analyser.detectors.detector import Detector
+from analyser.detectors.families import families
 from analyser.detectors.findings import findings_table, stories_table
 from analyser.detectors.told import failure_of
 from analyser.faults import caught, sentence
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 # With fewer rows than these in all tables, one process is done before another could begin.
 FEW_ROWS = 1 << 15
+# Of a table with more rows than these, rules that look at partitions of one key go to one process: it deals and loads
+# the rows once for all of them.
+_MANY_ROWS = 1 << 18
 
 
 class Finishing(Protocol):
@@ -98,6 +102,7 @@ def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) 
         tables.ensure(name)
     protocols = _spoken(tables)
     expected = asked(DETECTORS.values(), tables.names, protocols)
+    kin = {one.code: family for family in families(expected) for one in family}
 
     def meanwhile() -> None:
         for name in turns[2]:
@@ -115,9 +120,12 @@ def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) 
         filled |= _filled(tables, names)
         shown = [_shown(tables, dealing, name) for name in names if name in filled]
         ready |= {*names}
-        now = [one for one in waiting if ready.issuperset(one.reads.keys() & {*tables.names})]
+        made = [one for one in waiting if ready.issuperset(one.reads.keys() & {*tables.names})]
+        later = {one.code for one in waiting} - {one.code for one in made}
+        now = [one for one in made if later.isdisjoint(_beside(one, kin[one.code], views.rows))]
         waiting = [one for one in waiting if one not in now]
-        dealing.offer(shown, sorted(asked(now, filled, protocols), key=lambda one: -_read(one, views.rows)))
+        together = _together(asked(now, filled, protocols), views.rows)
+        dealing.offer(shown, sorted(together, key=lambda some: -sum(_read(one, views.rows) for one in some)))
     given = {one.code: looked for one, looked in dealing.looked(views.con, views.rows, views.at_hand, tables.faults)}
     in_order = [(code, given[code]) for code in DETECTORS if code in given]
     tables.failures += [failure_of(code, data) for code, looked in in_order for data in looked.failures]
@@ -131,6 +139,22 @@ def _shown(tables: Finishing, dealing: RuleDealing, name: str) -> Shown:
     shown, rows = dealing.put(name, held)
     tables.views.register(name, rows)
     return shown
+
+
+def _has_many(detector: Detector, rows: Mapping[str, int]) -> bool:
+    """Does it look at partitions of a table with many rows?"""
+    return bool(detector.partition_by) and max(rows.get(table, 0) for table in detector.reads) > _MANY_ROWS
+
+
+def _beside(detector: Detector, family: Sequence[Detector], rows: Mapping[str, int]) -> set[str]:
+    """The codes of those rules that look at the same many rows as this one."""
+    return {one.code for one in family if _has_many(one, rows)} if _has_many(detector, rows) else set()
+
+
+def _together(detectors: Sequence[Detector], rows: Mapping[str, int]) -> list[list[Detector]]:
+    """Rules that one process runs in turns, in a list; most are alone in theirs."""
+    many = [one for one in detectors if _has_many(one, rows)]
+    return [*families(many), *([one] for one in detectors if one not in many)]
 
 
 def _read(detector: Detector, rows: Mapping[str, int]) -> int:

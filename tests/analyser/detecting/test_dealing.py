@@ -105,6 +105,21 @@ def test_samples_give_the_same(dealings: list[RuleDealing], name: str, processes
     assert dealing.helped
 
 
+def test_rules_of_one_key_go_together_where_they_look_at_many_rows(
+    dealings: list[RuleDealing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that reads a table which is made later than those of the others."""
+    expected = alone(TOLD[0])
+    monkeypatch.setattr(detected, "_MANY_ROWS", expected.tables["kafka_offset_commits"].num_rows - 1)
+    with ThreadHelpers(1) as helpers:
+        found = analysed(SAMPLES / TOLD[0], helpers)
+    assert_equal(found, expected)
+    offered = [{one.code for one in some} for some in dealings[0]._offered]
+    assert sorted(code for some in offered for code in some) == sorted({code for some in offered for code in some})
+    assert [some for some in offered if {"KAF102", "KAF103"} <= some]
+    assert {"KAF302"} in offered
+
+
 def nothing_left(descriptor: int) -> None:
     """Wait until others have taken all numbers."""
     while select.select([descriptor], [], [], 0)[0]:
@@ -293,8 +308,8 @@ def test_a_rule_that_needs_more_memory_than_helpers_have_runs_here(
             raise duckdb.OutOfMemoryException("Out of Memory Error: as if it were")
         return right(con, detector, *given)
 
-    right = running._looked_at
-    monkeypatch.setattr(running, "_looked_at", short)
+    right = running._looking_at
+    monkeypatch.setattr(running, "_looking_at", short)
     with ThreadHelpers(1) as helpers:
         monkeypatch.setattr(RuleDealing, "looked", after_the_others(helpers))
         found = analysed(SAMPLES / TOLD[0], helpers)
