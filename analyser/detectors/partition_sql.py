@@ -81,9 +81,16 @@ def sizes_sql(detector: Detector, buckets: Sequence[int], suspects: str | None) 
 def wanted_numbers_sql(
     detector: Detector, table: str, source: str, buckets: Sequence[int], suspects: str | None
 ) -> str:
-    """The numbers of these rows among those of `loaded_sql`. source: what these lie in."""
+    """ROW of these rows among those of `loaded_sql`, with a key BUCKET, too. source: what the rows lie in."""
     rows = _rows_sql(detector, table, [quoted(ROW)], buckets, source)
-    return f"SELECT r.{quoted(ROW)} FROM ({rows}) AS r{_semi_join(detector, suspects)}"
+    bucket = f", {_bucket_column(detector)}" if detector.partition_by else ""
+    return f"SELECT r.{quoted(ROW)}{bucket} FROM ({rows}) AS r{_semi_join(detector, suspects)}"
+
+
+def largest_sql(detector: Detector, table: str) -> str:
+    """How many rows of a table the largest partition has, whether they are wanted or not. Of detectors with a key."""
+    keys = ", ".join(key_sql(detector, table))
+    return f"SELECT max(rows) FROM (SELECT count(*) AS rows FROM {table} GROUP BY {keys})"
 
 
 def buckets_sql(detector: Detector, table: str, source: str) -> str:

@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -29,10 +28,10 @@ from analyser.detectors.loaded import LoadedRows, at_hand, loaded
 from analyser.detectors.partition_sql import (
     ALL_BUCKETS,
     BUCKET,
-    BUCKETS,
     ROW,
     TOPIC,
     key_column,
+    largest_sql,
     loaded_columns,
     loaded_sql,
     wanted_count_sql,
@@ -40,6 +39,7 @@ from analyser.detectors.partition_sql import (
     wanted_rows_sql,
 )
 from analyser.detectors.parts import Part, Partitions, part_of, partitions_of
+from analyser.detectors.portions import Asked, LoadedPortion, Portion, WantedRows
 from analyser.registry.coded import TooManyBytes
 from analyser.registry.tables import TABLES
 
@@ -63,32 +63,6 @@ _PORTION = "wirewitness_portion"
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_TABLES: Mapping[str, pa.Table | Path] = MappingProxyType({})
-
-
-class _Portion(NamedTuple):
-    """Some buckets: those with this remainder, where there are so many portions."""
-
-    buckets: Sequence[int]
-    number: int = 0
-    portions: int = 1
-
-    @property
-    def is_whole(self) -> bool:
-        """Has it all of those?"""
-        return len(self.buckets) * self.portions == BUCKETS
-
-
-class _Loaded(NamedTuple):
-    """Rows of one portion, with the columns that all rules want which look at it."""
-
-    number: int
-    portions: int
-    rows: LoadedRows
-
-    def has(self, portion: _Portion, columns: Collection[str]) -> bool:
-        """Are these columns of that portion here?"""
-        same = (self.number, self.portions) == (portion.number, portion.portions)
-        return same and self.rows.columns.keys() >= {*columns}
 
 
 class SharedRows:
@@ -117,13 +91,14 @@ class SharedRows:
         self._tables = tables
         self._loaded: dict[str, LoadedRows] = {}
         self._sizes: dict[str, int] = {}
+        self._largest_by_key: dict[tuple[str, ...], int] = {}
         self._too_large: set[str] = set()
         self._folder = folder
         self._together: Collection[Detector] = ()
         # By table and its key columns; None where that is not worth it, or there was no room.
         self._dealt: dict[tuple[str, ...], Dealt | None] = {}
         # The last portion of each, for the next rule that looks at it.
-        self._portions: dict[tuple[str, ...], _Loaded] = {}
+        self._portions: dict[tuple[str, ...], LoadedPortion] = {}
         self._numbered = count()
 
     def done(self, codes: Collection[str]) -> None:
@@ -148,7 +123,9 @@ class SharedRows:
 
     def may_exceed(self, detector: Detector, most_rows: int) -> bool:
         """May any partition of the rule have more rows?"""
-        return bool(detector.partition_by) and sum(map(self._count, detector.reads)) > most_rows
+        if not detector.partition_by or sum(map(self._count, detector.reads)) <= most_rows:
+            return False
+        return sum(self._largest(detector, table) for table in detector.reads) > most_rows
 
     def portions(
         self, detector: Detector, buckets: Sequence[int], suspects: str | None
@@ -164,9 +141,11 @@ class SharedRows:
             for table, rows in wanted.items()
             if self._count(table) > self._few_rows >= rows > 0 and table not in self._loaded
         }
+        whole = {table for table, rows in wanted.items() if rows == self._count(table) > self._few_rows}
+        asked = Asked(detector, buckets, suspects, wanted, whole, few, {})
         largest = 0
-        for portion in self._some_at_a_time(detector, buckets, wanted, few):
-            parts = self._parts(detector, portion, suspects, wanted, few)
+        for portion in self._some_at_a_time(asked):
+            parts = self._parts(asked, portion)
             size = sum(part.rows * _row_bytes(len(part.held)) for part in (parts or {}).values())
             if size > _LARGE_PORTIONS * self._portion_bytes:
                 _release()
@@ -178,22 +157,15 @@ class SharedRows:
         if largest > self._portion_bytes // _LARGE_PORTIONS:
             _release()
 
-    def _parts(
-        self,
-        detector: Detector,
-        portion: _Portion,
-        suspects: str | None,
-        wanted: Mapping[str, int],
-        few: Mapping[str, LoadedRows | None],
-    ) -> dict[str, Part] | None:
+    def _parts(self, asked: Asked, portion: Portion) -> dict[str, Part] | None:
         """Of each table that has any, the rows in these buckets; None where they take too much memory."""
         parts: dict[str, Part] = {}
-        for table in (table for table, rows in wanted.items() if rows):
+        for table in (table for table, rows in asked.wanted.items() if rows):
             try:
                 part = (
-                    _few_of(detector, table, few[table], portion)
-                    if table in few
-                    else self._part(detector, table, portion, suspects, wanted[table])
+                    _few_of(asked.detector, table, asked.few[table], portion)
+                    if table in asked.few
+                    else self._part(asked, table, portion)
                 )
             except TooManyBytes:
                 return None
@@ -201,29 +173,21 @@ class SharedRows:
                 parts[table] = part
         return parts
 
-    def _some_at_a_time(
-        self,
-        detector: Detector,
-        buckets: Sequence[int],
-        wanted: Mapping[str, int],
-        few: Collection[str],
-    ) -> Iterator[_Portion]:
-        """The buckets in as many portions as all rows are times too large, or as there are files of dealt rows.
-
-        wanted: how many of each table. few: tables of which they are at hand.
-        """
+    def _some_at_a_time(self, asked: Asked) -> Iterator[Portion]:
+        """The buckets in as many portions as all rows are times too large, or as there are files of dealt rows."""
+        detector, buckets, wanted = asked.detector, asked.buckets, asked.wanted
         size = sum(rows * _row_bytes(len(detector.columns(table))) for table, rows in wanted.items())
         portions = self._times_too_large(size) if detector.partition_by else 1
         if portions >= _PORTIONS_TO_DEAL:
-            many = [table for table, rows in wanted.items() if rows and table not in few]
+            many = [table for table, rows in wanted.items() if rows and table not in asked.few]
             portions = max(portions, self._dealt_files(detector, many))
         if portions == 1:
-            yield _Portion(buckets)
+            yield Portion(buckets)
             return
         for number in range(portions):
             some = [bucket for bucket in buckets if bucket % portions == number]
             if some:
-                yield _Portion(some, number, portions)
+                yield Portion(some, number, portions)
 
     def _dealt_files(self, detector: Detector, tables: Iterable[str]) -> int:
         """Into how many files any of these tables is dealt: the rows of one file are in order, those of several have to
@@ -259,14 +223,14 @@ class SharedRows:
         except TooManyBytes:
             return None
 
-    def _part(
-        self, detector: Detector, table: str, portion: _Portion, suspects: str | None, wanted: int
-    ) -> Part | None:
+    def _part(self, asked: Asked, table: str, portion: Portion) -> Part | None:
         """Rows of a table of which more than a few are wanted."""
+        detector, suspects = asked.detector, asked.suspects
         names = _names(detector, table)
         if self._load(table):
-            numbers = self._numbers(detector, table, _view(table), portion.buckets, suspects)
-            return part_of(detector, self._loaded[table], numbers, names)
+            if table not in asked.loaded:
+                asked.loaded[table] = self._rows(detector, table, _view(table), asked.buckets, suspects)
+            return part_of(detector, self._loaded[table], asked.loaded[table].of(portion), names)
         place, most = self._tables.get(table), 3 * self._most_bytes
         if not isinstance(place, Path):
             query = wanted_rows_sql(detector, table, portion.buckets, suspects)
@@ -277,17 +241,17 @@ class SharedRows:
             if not any(files.rows):
                 return None
             rows = self._portion(detector, table, files, portion)
-            if wanted == self._count(table) and files.exact and portion.is_whole:
+            if table in asked.whole and files.exact and portion.is_whole:
                 return part_of(detector, rows, np.arange(len(rows)), names)
             buckets = ALL_BUCKETS if files.exact and portion.is_whole else portion.buckets
             return part_of(detector, rows, self._numbers_among(detector, table, rows, buckets, suspects), names)
-        numbers = self._numbers(detector, table, files.source, portion.buckets, suspects)
+        numbers = self._rows(detector, table, files.source, portion.buckets, suspects).numbers
         if not len(numbers):
             return None
         rows = at_hand(files.paths, loaded_columns([detector], table), table, most, numbers)
         return part_of(detector, rows, np.arange(len(rows)), names)
 
-    def _portion(self, detector: Detector, table: str, files: Dealt, portion: _Portion) -> LoadedRows:
+    def _portion(self, detector: Detector, table: str, files: Dealt, portion: Portion) -> LoadedRows:
         """The rows of a portion of what was dealt, for all rules that look at it. Raises TooManyBytes."""
         key, columns = _key_of(detector, table), self._columns(detector, table)
         found = self._portions.get(key)
@@ -295,7 +259,7 @@ class SharedRows:
             self._portions.pop(key, None)  # not needed while the next ones are loaded
             del found
             rows = files.loaded(columns, table, 3 * self._most_bytes)
-            found = self._portions[key] = _Loaded(portion.number, portion.portions, rows)
+            found = self._portions[key] = LoadedPortion(portion.number, portion.portions, rows)
         return found.rows
 
     def _columns(self, detector: Detector, table: str) -> list[str]:
@@ -304,7 +268,7 @@ class SharedRows:
         others = [one for one in self._together if table in one.reads and _key_of(one, table) == key]
         return loaded_columns([detector, *others], table)
 
-    def _files(self, detector: Detector, table: str, place: Path, portion: _Portion) -> Dealt:
+    def _files(self, detector: Detector, table: str, place: Path, portion: Portion) -> Dealt:
         """The files that have the rows of a portion, and where nothing was dealt all others, too."""
         files = self._deal(detector, table, place) if portion.portions >= _PORTIONS_TO_DEAL else None
         if files is None:
@@ -332,12 +296,14 @@ class SharedRows:
             self._dealt[key] = None
         return self._dealt[key]
 
-    def _numbers(
+    def _rows(
         self, detector: Detector, table: str, source: str, buckets: Sequence[int], suspects: str | None
-    ) -> Integers:
+    ) -> WantedRows:
         query = wanted_numbers_sql(detector, table, source, buckets, suspects)
-        numbers: Integers = np.sort(self._con.execute(query).fetchnumpy()[ROW])
-        return numbers
+        found = self._con.execute(query).fetchnumpy()
+        rows = np.asarray(found[ROW])
+        order = np.argsort(rows)
+        return WantedRows(rows[order], np.asarray(found[BUCKET])[order] if detector.partition_by else None)
 
     def _numbers_among(
         self, detector: Detector, table: str, rows: LoadedRows, buckets: Sequence[int], suspects: str | None
@@ -347,7 +313,7 @@ class SharedRows:
             return np.arange(len(rows))
         self._show(rows, _PORTION)
         try:
-            return self._numbers(detector, table, _PORTION, buckets, suspects)
+            return self._rows(detector, table, _PORTION, buckets, suspects).numbers
         finally:
             self._con.unregister(_PORTION)
 
@@ -361,6 +327,14 @@ class SharedRows:
         if table not in self._counts:
             self._counts[table] = self._con.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
         return self._counts[table]
+
+    def _largest(self, detector: Detector, table: str) -> int:
+        """How many rows of a table a partition has at most."""
+        key = _key_of(detector, table)
+        if key not in self._largest_by_key:
+            (found,) = self._con.execute(largest_sql(detector, table)).fetchall()[0]
+            self._largest_by_key[key] = found or 0
+        return self._largest_by_key[key]
 
     def _load(self, table: str) -> bool:
         """Load a table for all rules that read it, once; False where it takes too much memory."""
@@ -409,7 +383,7 @@ def _names(detector: Detector, table: str) -> dict[str, str]:
     return {name: keys.get(name, name) for name in (*detector.partition_by, *detector.own_columns(table))}
 
 
-def _few_of(detector: Detector, table: str, rows: LoadedRows | None, portion: _Portion) -> Part | None:
+def _few_of(detector: Detector, table: str, rows: LoadedRows | None, portion: Portion) -> Part | None:
     """Those of few rows that are in the portion. Raises TooManyBytes where they were too large."""
     if rows is None:
         raise TooManyBytes

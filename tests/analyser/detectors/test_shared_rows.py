@@ -311,12 +311,14 @@ def test_a_rule_that_wants_few_of_dealt_rows_takes_one_file_at_a_time(
                 "FROM kafka_offset_commits WHERE topic < 'e'")  # fmt: skip
     (folder := tmp_path / "dealt").mkdir()
 
-    def portions(at: Path) -> list[int]:
-        shared = SharedRows(con, [detector], 0, portion_bytes=2000, tables=tables, folder=at)
+    def portions(at: Path, few_rows: int = 0) -> list[int]:
+        shared = SharedRows(con, [detector], few_rows, portion_bytes=2000, tables=tables, folder=at)
         return [len([*(found or ())]) for _, found in shared.portions(detector, ALL_BUCKETS, "some_suspects")]
 
     found, undealt = portions(folder), portions(tmp_path / "is not there")
-    assert [len(one.paths) for one in made if one] == [len(found)]
+    of_a_small_table = portions(folder, few_rows=100)  # of which nobody counts the wanted rows
+    assert sum(of_a_small_table) == sum(found)
+    assert [len(one.paths) for one in made if one] == [len(found), len(of_a_small_table)]
     assert sum(found) == sum(undealt) > 2
     assert len(found) > len(undealt)
 
