@@ -30,6 +30,7 @@ from dissectors.mqtt.publish_rows import add_landed
 from dissectors.mqtt.reason_codes import FAILURE, reason_name
 from dissectors.mqtt.remarks import Remarks
 from dissectors.mqtt.subscriptions import Asked, answered_by, asked_by
+from dissectors.mqtt.unreleased import Completed, Unreleased
 from dissectors.mqtt.walk import Walked
 
 # A message in flight, beside its topic, properties and payload where that is shown.
@@ -40,10 +41,10 @@ ACKNOWLEDGEMENTS = frozenset({PUBACK, PUBCOMP, PUBREC, PUBREL})
 class Flights:
     """of: the messages in flight by packet identifier, the client's and the server's. beside: so many more are in
     flight, while others of the connection are read together. early: acknowledgements that were read before their
-    PUBLISH. Picklable.
+    PUBLISH. unreleased: messages whose PUBCOMP was read before their PUBREL. Picklable.
     """
 
-    __slots__ = ("_connection", "_limits", "_released", "_remarks", "beside", "early", "of")
+    __slots__ = ("_connection", "_limits", "_released", "_remarks", "beside", "early", "of", "unreleased")
 
     def __init__(self, limits: Limits, connection: Connection, remarks: Remarks) -> None:
         self._limits = limits
@@ -54,11 +55,13 @@ class Flights:
         # PUBREL without a PUBLISH on this connection, which wait for PUBCOMP.
         self._released: tuple[dict[int, Asked], dict[int, Asked]] = ({}, {})
         self.early = Early(limits)
+        self.unreleased = Unreleased(limits)
 
     @property
     def held_bytes(self) -> int:
         """Memory of what is in flight, roughly."""
-        flights = (flight for side in self.of for flight in side.values())
+        flights = [flight for side in self.of for flight in side.values()]
+        flights += [one.flight for side in self.unreleased.of for one in side.values()]
         return sum(FLIGHT_BYTES + 2 * flight.length for flight in flights) + self.early.held_bytes
 
     @property
@@ -84,6 +87,9 @@ class Flights:
         _, direction, _, start, end, offset, _, last, ts_ns, _ = frame
         connection = self._connection
         flights = self.of[direction]
+        done = self.unreleased.take(direction, identifier)
+        if done is not None:
+            self._complete(out, direction, identifier, done)
         before = flights.pop(identifier, None)
         first_offset = None if before is None else self._again(frame, out, identifier, before)
         heard = connection.messages[1 - direction] > 0
@@ -163,6 +169,10 @@ class Flights:
         refused = code >= FAILURE and packet_type in REFUSING
         if following == COMPLETE or refused:
             del self.of[publisher][identifier]
+            if packet_type == PUBCOMP and flight.ts_released is None:
+                for oldest, done in self.unreleased.hold(publisher, identifier, flight, frame):
+                    self._complete(out, publisher, oldest, done)
+                return
             if packet_type == PUBCOMP:
                 self._missing_steps(frame, out, identifier, flight)
             add_landed(out, self._connection, publisher, flight, "refused" if refused else COMPLETE, frame)
@@ -172,6 +182,7 @@ class Flights:
     def finish(self, out: Output) -> None:
         """Give what is still in flight."""
         self._lost(self.early.rest(), out)
+        self._complete_rest(out)
         for direction, (flights, released) in enumerate(zip(self.of, self._released, strict=True)):
             for flight in flights.values():
                 add_landed(out, self._connection, direction, flight, f"no_{flight.waits_for}", None)
@@ -183,6 +194,7 @@ class Flights:
     def let_go(self, out: Output) -> None:
         """Give what is in flight without saying how far it came: its acknowledgements may be on their way."""
         self._lost(self.early.rest(), out)
+        self._complete_rest(out)
         for direction, (flights, released) in enumerate(zip(self.of, self._released, strict=True)):
             for flight in flights.values():
                 add_landed(out, self._connection, direction, flight, None, None)
@@ -231,7 +243,7 @@ class Flights:
         """What follows when another packet comes than the one waited for; None: nothing changes."""
         name = operation_name(packet_type)
         step = (flight.waits_for, packet_type)
-        if step in LEAPS:  # the step between may be read later, see `early.py`
+        if step in LEAPS:  # the step between may be read later, see `unreleased.py`
             return LEAPS[step]
         time = STEP_TIMES[packet_type]
         if step in REPEATS and getattr(flight, time) is None:
@@ -243,6 +255,26 @@ class Flights:
             self._remarks.add(frame, out, "unexpected_ack", text)
         return None
 
+    def _releases(self, frame: Frame, out: Output, identifier: int) -> bool:
+        """Is this the PUBREL of a message whose PUBCOMP was read before it? One that was sent later ends the wait."""
+        done = self.unreleased.take(frame.direction, identifier)
+        if done is None:
+            return False
+        is_its_own = frame.ts_ns <= done.pubcomp.ts_ns
+        if is_its_own:
+            done.flight.ts_released = frame.ts_ns
+        self._complete(out, frame.direction, identifier, done)
+        return is_its_own
+
+    def _complete(self, out: Output, publisher: int, identifier: int, done: Completed) -> None:
+        """A message whose PUBREL was waited for, or came."""
+        self._missing_steps(done.pubcomp, out, identifier, done.flight)
+        add_landed(out, self._connection, publisher, done.flight, COMPLETE, done.pubcomp)
+
+    def _complete_rest(self, out: Output) -> None:
+        for publisher, identifier, done in self.unreleased.rest():
+            self._complete(out, publisher, identifier, done)
+
     def _missing_steps(self, frame: Frame, out: Output, identifier: int, flight: Flight) -> None:
         for time, name in BEFORE_PUBCOMP.items():
             if getattr(flight, time) is None:
@@ -252,6 +284,8 @@ class Flights:
     def _unknown(self, frame: Frame, out: Output, packet_type: int, identifier: int, code: int) -> None:
         """One without its PUBLISH: of an earlier connection, or lost. PUBREL asks for PUBCOMP in any case."""
         direction = frame.direction
+        if packet_type == PUBREL and self._releases(frame, out, identifier):
+            return
         released = self._released[1 - direction]
         if packet_type == PUBCOMP and identifier in released:
             asked = released.pop(identifier)

@@ -46,6 +46,7 @@ def take_ordinary(
     version, client_id = connection.version, connection.client_id
     topics, flights = publishing.topics.known, publishing.flights.of
     beside, early_ns = publishing.flights.beside, publishing.flights.early.latest_ns
+    unreleased = publishing.flights.unreleased.of
     packet_limit, receive_maximum = connection.packet_limit, connection.receive_maximum
     most = limits.max_outstanding
     counts, published = connection.messages, connection.publishes
@@ -78,7 +79,7 @@ def take_ordinary(
                 waiting = len(mine) + beside[direction]
                 if not identifier or identifier in mine or waiting >= most or waiting >= receive_maximum[direction]:
                     return at
-                if ts_ns <= early_ns:
+                if ts_ns <= early_ns or identifier in unreleased[direction]:
                     return at
             if five:
                 if payload >= end or data[payload]:

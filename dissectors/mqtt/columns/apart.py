@@ -24,6 +24,7 @@ from dissectors.mqtt.columns.packets import ODD, PINGREQ
 from dissectors.mqtt.early import Early
 from dissectors.mqtt.losses import Loss
 from dissectors.mqtt.packet_types import PINGRESP, PUBLISH, PUBREL, SUBACK, SUBSCRIBE, UNSUBACK, UNSUBSCRIBE
+from dissectors.mqtt.unreleased import Unreleased
 from dissectors.mqtt.walk import remaining_length
 
 _OF_MESSAGES = frozenset({PUBLISH, packet_types.PUBACK, packet_types.PUBREC, PUBREL, packet_types.PUBCOMP})
@@ -38,12 +39,13 @@ class Before(NamedTuple):
     """What is known of connections beside `State`, by the number of each.
 
     losses: where bytes are missing. early: acknowledgements that came before their PUBLISH.
-    asked: identifiers of SUBSCRIBE and UNSUBSCRIBE that wait.
+    asked: identifiers of SUBSCRIBE and UNSUBSCRIBE that wait. unreleased: messages that wait for PUBREL alone.
     """
 
     losses: Sequence[Sequence[Loss]]
     early: Sequence[Early]
     asked: Sequence[set[int]]
+    unreleased: Sequence[Unreleased]
 
 
 class Apart(NamedTuple):
@@ -75,12 +77,12 @@ def apart(frames: Frames, found: Course, state: State, before: Before, limits: L
     """Of all connections."""
     kind = found.packets.kind
     alone, ends = np.zeros(len(frames), bool), frames.ends.copy()
-    if not (found.odd.any() or any(before.losses) or any(before.early) or any(before.asked)):
+    if not (found.odd.any() or any(map(any, (before.losses, before.early, before.asked, before.unreleased)))):
         return Apart(alone, ends, found.counts, ends[:0], ends[:0])
     odd = _odd(frames, kind, ends)
     alone[odd.alone] = True
-    keyed, asked = _keyed(frames, odd), _asked(odd, before)
-    doubtful, puback, publish = in_doubt(frames, found.packets, state, keyed, asked, before.early)
+    keyed, special = _keyed(frames, odd), np.concatenate((_asked(odd, before), _unreleased(before)))
+    doubtful, puback, publish = in_doubt(frames, found.packets, state, keyed, special, before.early)
     alone[doubtful.at] = True
     pings = np.zeros(len(ends), bool)
     pings[[*odd.others, *(number for number, losses in enumerate(before.losses) if losses)]] = True
@@ -175,6 +177,17 @@ def _asked(odd: _Odd, before: Before) -> Ints:
     waiting = chain.from_iterable(((number, one) for one in asked) for number, asked in enumerate(before.asked))
     connection, identifier = np.array([*odd.asks, *waiting], np.int64).reshape(-1, 2).T
     return keys_of(connection, np.full(len(connection), CLIENT_TO_SERVER), identifier)
+
+
+def _unreleased(before: Before) -> Ints:
+    """The keys of messages that wait for PUBREL alone."""
+    waiting = [
+        (number, publisher, identifier)
+        for number, one in enumerate(before.unreleased)
+        for publisher in (0, 1)
+        for identifier in one.of[publisher]
+    ]
+    return keys_of(*np.array(waiting, np.int64).reshape(-1, 3).T)
 
 
 def _keys_in_doubt(doubtful: Keyed, connections: int) -> Ints:

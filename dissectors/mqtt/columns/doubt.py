@@ -66,9 +66,11 @@ class _Events(NamedTuple):
     known: Ints
 
 
-def in_doubt(frames: Frames, packets: Packets, state: State, odd: Keyed, asked: Ints, early: Sequence[Early]) -> Doubts:
-    """Which packets are in doubt. asked: keys that requests of other kinds have as well. early: acknowledgements
-    that came before their PUBLISH, by the number of the connection."""
+def in_doubt(
+    frames: Frames, packets: Packets, state: State, odd: Keyed, special: Ints, early: Sequence[Early]
+) -> Doubts:
+    """Which packets are in doubt. special: keys that something else has as well. early: acknowledgements that came
+    before their PUBLISH, by the number of the connection."""
     events = _events(frames, packets, state, odd)
     none = events.at[:0]
     if not len(events.at):
@@ -82,7 +84,7 @@ def in_doubt(frames: Frames, packets: Packets, state: State, odd: Keyed, asked: 
         bad, clean = _out_of_turn(events, turned)
         late[turned + 1] = False
         bad |= late
-    bad |= np.isin(events.key, asked)
+    bad |= np.isin(events.key, special)
     doubtful = _spread(events, bad, clean, turned)
     doubtful |= _let_go(events, frames, doubtful, clean, turned, held, early)
     turned = turned[~doubtful[turned]]

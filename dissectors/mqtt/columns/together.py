@@ -161,6 +161,7 @@ def _before(lefts: Sequence[Left]) -> Before:
         losses=[left.losses for left in lefts],
         early=[left.flights.early for left in lefts],
         asked=[left.requests.asked for left in lefts],
+        unreleased=[left.flights.unreleased for left in lefts],
     )
 
 
