@@ -69,6 +69,11 @@ class Flights:
         """Messages in flight."""
         return len(self.of[0]) + len(self.of[1])
 
+    @property
+    def beside_flights(self) -> list[tuple[int, int]]:
+        """Who publishes, and packet identifier, of what waits for PUBREL or PUBCOMP without being in flight."""
+        return [(side, one) for held in (self._released, self.unreleased.of) for side in (0, 1) for one in held[side]]
+
     def uses(self, direction: int, identifier: int) -> bool:
         """Is a message of this direction in flight with this packet identifier?"""
         return identifier in self.of[direction]

@@ -21,10 +21,10 @@ from dissectors.mqtt.columns.course import Course, State
 from dissectors.mqtt.columns.doubt import Keyed, in_doubt
 from dissectors.mqtt.columns.handshakes import in_flight, keys_of, of_senders, side_of
 from dissectors.mqtt.columns.packets import ODD, PINGREQ
+from dissectors.mqtt.columns.turned import Turned
 from dissectors.mqtt.early import Early
 from dissectors.mqtt.losses import Loss
 from dissectors.mqtt.packet_types import PINGRESP, PUBLISH, PUBREL, SUBACK, SUBSCRIBE, UNSUBACK, UNSUBSCRIBE
-from dissectors.mqtt.unreleased import Unreleased
 from dissectors.mqtt.walk import remaining_length
 
 _OF_MESSAGES = frozenset({PUBLISH, packet_types.PUBACK, packet_types.PUBREC, PUBREL, packet_types.PUBCOMP})
@@ -39,25 +39,24 @@ class Before(NamedTuple):
     """What is known of connections beside `State`, by the number of each.
 
     losses: where bytes are missing. early: acknowledgements that came before their PUBLISH.
-    asked: identifiers of SUBSCRIBE and UNSUBSCRIBE that wait. unreleased: messages that wait for PUBREL alone.
+    asked: identifiers of SUBSCRIBE and UNSUBSCRIBE that wait. released: see `Flights.beside_flights`.
     """
 
     losses: Sequence[Sequence[Loss]]
     early: Sequence[Early]
     asked: Sequence[set[int]]
-    unreleased: Sequence[Unreleased]
+    released: Sequence[Sequence[tuple[int, int]]]
 
 
 class Apart(NamedTuple):
     """alone: packets that a conversation reads by itself between others. ends: behind the last packet of each
     connection before the one from which on the conversation reads all. counts: as in `Course`, without the messages
-    that are read alone. puback, publish: see `Doubts`."""
+    that are read alone. turned: see `Doubts`."""
 
     alone: Flags
     ends: Ints
     counts: Ints
-    puback: Ints
-    publish: Ints
+    turned: Turned
 
 
 class _Odd(NamedTuple):
@@ -77,12 +76,12 @@ def apart(frames: Frames, found: Course, state: State, before: Before, limits: L
     """Of all connections."""
     kind = found.packets.kind
     alone, ends = np.zeros(len(frames), bool), frames.ends.copy()
-    if not (found.odd.any() or any(map(any, (before.losses, before.early, before.asked, before.unreleased)))):
-        return Apart(alone, ends, found.counts, ends[:0], ends[:0])
+    if not (found.odd.any() or any(map(any, (before.losses, before.early, before.asked, before.released)))):
+        return Apart(alone, ends, found.counts, Turned.none())
     odd = _odd(frames, kind, ends)
     alone[odd.alone] = True
-    keyed, special = _keyed(frames, odd), np.concatenate((_asked(odd, before), _unreleased(before)))
-    doubtful, puback, publish = in_doubt(frames, found.packets, state, keyed, special, before.early)
+    keyed, special = _keyed(frames, odd), np.concatenate((_asked(odd, before), _released(before)))
+    doubtful, turned = in_doubt(frames, found.packets, state, keyed, special, before.early, limits)
     alone[doubtful.at] = True
     pings = np.zeros(len(ends), bool)
     pings[[*odd.others, *(number for number, losses in enumerate(before.losses) if losses)]] = True
@@ -90,25 +89,22 @@ def apart(frames: Frames, found: Course, state: State, before: Before, limits: L
     pings[frames.connection[is_ping & found.odd]] = True
     alone |= is_ping & pings[frames.connection]
     counted = np.where(alone, ODD, kind)
-    counted[puback] = ODD
-    counts = in_flight(frames, counted, state.flights, publish)
+    counted[turned.answer[turned.at_once]] = ODD
+    counts = in_flight(frames, counted, state.flights, turned.publish[turned.at_once])
     at_most = of_senders(counts, frames) + _keys_in_doubt(doubtful, len(ends))[frames.connection, frames.direction]
     most = np.minimum(state.receive_maximum, limits.max_outstanding)[frames.connection, frames.direction]
     most[alone] = limits.max_outstanding
     is_publish = frames.octets[frames.start] >> 4 == PUBLISH
     places = np.append(np.flatnonzero(is_publish & (kind != 0) & (at_most > most)), len(frames))
-    ends = _between_pairs(
-        np.minimum(ends, places[np.searchsorted(places, frames.begins)]), puback, publish, len(frames)
-    )
-    whole = publish < ends[frames.connection[publish]]
-    return Apart(alone, ends, counts, puback[whole], publish[whole])
+    ends = _between(np.minimum(ends, places[np.searchsorted(places, frames.begins)]), turned, len(frames))
+    return Apart(alone, ends, counts, turned.which(turned.last < ends[frames.connection[turned.last]]))
 
 
-def _between_pairs(ends: Ints, puback: Ints, publish: Ints, packets: int) -> Ints:
-    """The last places up to each of these between which no PUBACK and its PUBLISH lie."""
+def _between(ends: Ints, turned: Turned, packets: int) -> Ints:
+    """The last places up to each of these that lie within no message which is told in another order."""
     change = np.zeros(packets + 2, np.int64)
-    change[puback + 1] += 1
-    change[publish + 1] -= 1
+    change[turned.first + 1] += 1
+    change[turned.last + 1] -= 1
     places = np.arange(packets + 1)
     found: Ints = np.maximum.accumulate(np.where(np.cumsum(change)[:-1] == 0, places, 0))[ends]
     return found
@@ -179,14 +175,9 @@ def _asked(odd: _Odd, before: Before) -> Ints:
     return keys_of(connection, np.full(len(connection), CLIENT_TO_SERVER), identifier)
 
 
-def _unreleased(before: Before) -> Ints:
-    """The keys of messages that wait for PUBREL alone."""
-    waiting = [
-        (number, publisher, identifier)
-        for number, one in enumerate(before.unreleased)
-        for publisher in (0, 1)
-        for identifier in one.of[publisher]
-    ]
+def _released(before: Before) -> Ints:
+    """The keys of what waits for PUBREL or PUBCOMP without being in flight."""
+    waiting = [(number, *one) for number, held in enumerate(before.released) for one in held]
     return keys_of(*np.array(waiting, np.int64).reshape(-1, 3).T)
 
 

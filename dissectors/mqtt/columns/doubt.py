@@ -4,8 +4,7 @@ In: packets, odd ones among them. Out: the packets of messages that are in doubt
 stretches, each from a PUBLISH to the last acknowledgement. A stretch where every packet is in turn, and which begins
 when nothing with its identifier is in flight, depends on no other one. All others are in doubt.
 
-What follows a hole is read when the hole is given up, so a PUBLISH of QoS 1 may come behind its PUBACK, which waits for
-it then. Such a pair depends on no other packet either, if there is room for all that waits.
+Nor does one whose packets a hole put in another order, see `turned.py`, if there is room for all that waits.
 """
 
 from __future__ import annotations
@@ -16,9 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dissectors.core.columns.frames import Flags, Frames, Ints
+from dissectors.core.limits import Limits
 from dissectors.mqtt.columns.course import State
-from dissectors.mqtt.columns.handshakes import IN_TURN, NOTHING, keys_of, publishers, steps_before
+from dissectors.mqtt.columns.handshakes import IN_TURN, NOTHING, Open, keys_of, publishers, side_of, steps_before
 from dissectors.mqtt.columns.packets import ODD, PUBACK, PUBCOMP, PUBLISH_1, PUBLISH_2, PUBREC, PUBREL, Packets
+from dissectors.mqtt.columns.turned import Turned, turned
 from dissectors.mqtt.early import Early
 
 _NEVER_NS = -(1 << 63)
@@ -32,11 +33,10 @@ class Keyed(NamedTuple):
 
 
 class Doubts(NamedTuple):
-    """doubtful: packets that are in doubt. puback, publish: places of those that come in this order."""
+    """doubtful: packets that are in doubt. turned: messages that are not, though in another order, by their places."""
 
     doubtful: Keyed
-    puback: Ints
-    publish: Ints
+    turned: Turned
 
 
 class _Held(NamedTuple):
@@ -67,28 +67,37 @@ class _Events(NamedTuple):
 
 
 def in_doubt(
-    frames: Frames, packets: Packets, state: State, odd: Keyed, special: Ints, early: Sequence[Early]
+    frames: Frames,
+    packets: Packets,
+    state: State,
+    odd: Keyed,
+    special: Ints,
+    early: Sequence[Early],
+    limits: Limits,
 ) -> Doubts:
     """Which packets are in doubt. special: keys that something else has as well. early: acknowledgements that came
     before their PUBLISH, by the number of the connection."""
     events = _events(frames, packets, state, odd)
-    none = events.at[:0]
+    found = Turned.none()
     if not len(events.at):
-        return Doubts(Keyed(none, none), none, none)
+        return Doubts(Keyed(events.at, events.at), found)
     held = _Held.of(early)
-    turned = none
-    bad, clean = _out_of_turn(events, turned)
+    bad, clean = _out_of_turn(events, found)
     if bad.any() or len(held.key):
-        late, by_several = _late(events, frames.ts_ns[events.at], held)
-        turned = _turned(events, late & ~by_several, clean)
-        bad, clean = _out_of_turn(events, turned)
-        late[turned + 1] = False
+        ts_ns = frames.ts_ns[events.at]
+        latest_ns = _latest(events, ts_ns, held)
+        may_wait = _may_wait(events, state.flights, special, limits)
+        late = (events.kind <= PUBLISH_2) & (ts_ns <= latest_ns)
+        lone = (events.kind == PUBREL) & ~_unbroken(events, bad | late)
+        found = turned(events.kind, events.key, ts_ns, latest_ns, clean, may_wait, _so_far(events, lone) > 0)
+        bad, clean = _out_of_turn(events, found)
+        late[found.publish] = False
         bad |= late
     bad |= np.isin(events.key, special)
-    doubtful = _spread(events, bad, clean, turned)
-    doubtful |= _let_go(events, frames, doubtful, clean, turned, held, early)
-    turned = turned[~doubtful[turned]]
-    return Doubts(Keyed(events.at[doubtful], events.key[doubtful]), events.at[turned], events.at[turned + 1])
+    doubtful = _spread(events, bad, clean, found)
+    doubtful |= _let_go(events, frames, doubtful, clean, found, held, early)
+    found = found.which(~doubtful[found.first])
+    return Doubts(Keyed(events.at[doubtful], events.key[doubtful]), found.at(events.at))
 
 
 def _events(frames: Frames, packets: Packets, state: State, odd: Keyed) -> _Events:
@@ -103,45 +112,44 @@ def _events(frames: Frames, packets: Packets, state: State, odd: Keyed) -> _Even
     return _Events(at, kind, key, first, np.cumsum(first) - 1, previous, np.array([*before], np.int64))
 
 
-def _out_of_turn(events: _Events, turned: Ints) -> tuple[Flags, Flags]:
+def _out_of_turn(events: _Events, turned: Turned) -> tuple[Flags, Flags]:
     """The packets that are out of turn, and those in front of which surely nothing with their identifier is in flight.
 
     A PUBLISH and all its acknowledgements in turn leave nothing in flight, whatever was before. No acknowledgement puts
-    anything in flight. turned: each PUBACK whose PUBLISH follows it.
+    anything in flight. turned: messages that are whole in another order.
     """
     _, kind, _, first, _, previous, _ = events
-    rows = np.arange(len(kind))
     publish = kind <= PUBLISH_2
-    if len(turned):
-        behind_pair = turned[turned + 2 < len(kind)] + 2
+    inside = turned.rows()
+    if len(inside):
+        behind = turned.last[turned.last + 1 < len(kind)] + 1
         previous = previous.copy()
-        previous[behind_pair[~first[behind_pair]]] = PUBACK
+        previous[behind[~first[behind]]] = PUBCOMP
     broken = ~publish & ~IN_TURN[previous, kind]
-    broken[turned] = False
-    begin = np.maximum.accumulate(np.where(publish | first, rows, 0))
-    count = np.cumsum(broken)
-    unbroken = count - count[begin] + broken[begin] == 0
-    ended = ((kind == PUBACK) | (kind == PUBCOMP)) & unbroken
-    ended[turned] = False
-    ended[turned + 1] = True
+    broken[inside] = False
+    ended = ((kind == PUBACK) | (kind == PUBCOMP)) & _unbroken(events, broken)
+    ended[inside] = False
+    ended[turned.last] = True
     tells = publish | (kind == ODD) | ended | first
     nothing = ended | (first & (previous == NOTHING) & ~publish & (kind != ODD))
-    behind = nothing[np.maximum.accumulate(np.where(tells, rows, 0))]
+    behind = nothing[np.maximum.accumulate(np.where(tells, np.arange(len(kind)), 0))]
     clean = np.append(True, behind[:-1])
     clean[first] = previous[first] == NOTHING
     return broken | (publish & ~clean), clean
 
 
-def _turned(events: _Events, late: Flags, clean: Flags) -> Ints:
-    """Each PUBACK that waits for the PUBLISH behind it. late: each PUBLISH that is late by the packet before."""
-    _, kind, _, first, *_ = events
-    pair = (kind[:-1] == PUBACK) & (kind[1:] == PUBLISH_1) & ~first[1:] & clean[:-1]
-    return np.flatnonzero(pair & late[1:])
+def _unbroken(events: _Events, broken: Flags) -> Flags:
+    """Is nothing broken from the PUBLISH before each packet on, or from the first one of its key?"""
+    begins = (events.kind <= PUBLISH_2) | events.first
+    begin = np.maximum.accumulate(np.where(begins, np.arange(len(broken)), 0))
+    count = np.cumsum(broken)
+    found: Flags = count - count[begin] + broken[begin] == 0
+    return found
 
 
-def _late(events: _Events, ts_ns: Ints, held: _Held) -> tuple[Flags, Flags]:
-    """Each PUBLISH that was sent no later than an acknowledgement read before it, which may be its own; and which of
-    them no later than another one than that just before it."""
+def _latest(events: _Events, ts_ns: Ints, held: _Held) -> Ints:
+    """The latest time of the packets of the same key that are read before each, and of its acknowledgements that wait
+    since before. A PUBLISH that was sent no later may find one of them waiting that is not its own."""
     firsts = np.flatnonzero(events.first)
     before = np.append(_NEVER_NS, ts_ns[:-1])
     before[firsts] = _NEVER_NS
@@ -149,19 +157,35 @@ def _late(events: _Events, ts_ns: Ints, held: _Held) -> tuple[Flags, Flags]:
     number = np.minimum(np.searchsorted(keys, held.key), len(keys) - 1)
     there = keys[number] == held.key
     np.maximum.at(before, firsts[number[there]], held.ts_ns[there])
-    different, ranks = np.unique(np.concatenate((ts_ns, before)), return_inverse=True)
-    own, earlier = ranks[: len(ts_ns)], ranks[len(ts_ns) :]
+    different, ranks = np.unique(before, return_inverse=True)
     base = events.number * len(different)
-    latest = np.maximum.accumulate(earlier + base) - base
-    late: Flags = (events.kind <= PUBLISH_2) & (own <= latest)
-    return late, late & np.append(False, own[1:] <= latest[:-1])
+    latest: Ints = different[np.maximum.accumulate(ranks + base) - base]
+    return latest
 
 
-def _spread(events: _Events, bad: Flags, clean: Flags, turned: Ints) -> Flags:
+def _may_wait(events: _Events, flights: Sequence[Open], special: Ints, limits: Limits) -> Flags:
+    """Is there room for all messages of the same side of the same connection that might wait for PUBREL?"""
+    sides = side_of(events.key)
+    might = np.concatenate((sides[(events.kind == PUBLISH_2) | (events.kind == ODD)], side_of(special)))
+    count = np.bincount(might, minlength=2 * len(flights))
+    count += [len(of_side) for of_connection in flights for of_side in of_connection]
+    found: Flags = (count <= limits.max_outstanding)[sides]
+    return found
+
+
+def _so_far(events: _Events, counted: Flags) -> Ints:
+    """How many packets of the same key up to each are counted."""
+    total = np.append(0, np.cumsum(counted))
+    found: Ints = total[1:] - total[np.flatnonzero(events.first)][events.number]
+    return found
+
+
+def _spread(events: _Events, bad: Flags, clean: Flags, turned: Turned) -> Flags:
     """All packets of the stretches in which any is bad, and of those that these follow before they are over."""
     _, kind, _, first, number, _, known = events
     begins = first | (kind <= PUBLISH_2) | (kind == ODD) | (bad & clean)
-    begins[turned], begins[turned + 1] = True, False
+    begins[turned.publish] = False
+    begins[turned.first] = True
     stretch = np.cumsum(begins) - 1
     doubtful = np.bincount(stretch, bad) > 0
     doubtful[stretch[begins & ~first & ~clean] - 1] = True
@@ -173,12 +197,12 @@ def _spread(events: _Events, bad: Flags, clean: Flags, turned: Ints) -> Flags:
 
 
 def _let_go(
-    events: _Events, frames: Frames, doubtful: Flags, clean: Flags, turned: Ints, held: _Held, early: Sequence[Early]
+    events: _Events, frames: Frames, doubtful: Flags, clean: Flags, turned: Turned, held: _Held, early: Sequence[Early]
 ) -> Flags:
     """All packets with the identifiers of acknowledgements that may be let go of, which may then be taken for those of
     whatever is in flight: those that wait while more may than there is room for."""
     waits = doubtful & (events.kind > PUBLISH_2) & (events.kind != PUBREL)
-    waits[turned] = True
+    waits[turned.early[0]] = True
     at, until = events.at[waits], _until(events, frames, clean, turned, held)[waits]
     owner = frames.connection[at]
     comes = np.zeros(len(frames) + 1, bool)
@@ -195,12 +219,13 @@ def _let_go(
     return found
 
 
-def _until(events: _Events, frames: Frames, clean: Flags, turned: Ints, held: _Held) -> Ints:
+def _until(events: _Events, frames: Frames, clean: Flags, turned: Turned, held: _Held) -> Ints:
     """How long each acknowledgement waits if it does: to its PUBLISH if that follows, else to the end."""
     at, kind, key, first, *_ = events
     alone = first & ~np.isin(key, held.key)  # no other one of the same identifier waits
     until = frames.ends[frames.connection[at]]
-    until[turned] = at[turned + 1]
+    early, publish = turned.early
+    until[early] = at[publish]
     # PUBREC, or PUBREC and PUBCOMP, in front of a PUBLISH that is read one by one and finds these first.
     for steps in ((PUBREC,), (PUBREC, PUBCOMP)):
         rows = np.arange(len(at) - len(steps))

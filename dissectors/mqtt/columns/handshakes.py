@@ -16,6 +16,7 @@ import numpy as np
 
 from dissectors.core.columns.frames import Flags, Frames, Ints
 from dissectors.mqtt.columns.packets import ODD, PUBACK, PUBCOMP, PUBLISH_1, PUBLISH_2, PUBREC, PUBREL, Packets
+from dissectors.mqtt.columns.turned import Turned
 from dissectors.mqtt.handshake import Flight
 from dissectors.mqtt.publish_rows import NO_TAIL
 
@@ -193,12 +194,12 @@ def of_senders(counts: Ints, frames: Frames) -> Ints:
     return found
 
 
-def with_turned(found: Events, puback: Ints, publish: Ints) -> Events:
-    """The same where these PUBACK packets begin messages, instead of these PUBLISH packets, which follow them."""
-    turned = np.isin(found.at, puback)
-    if not turned.any():
+def with_turned(found: Events, turned: Turned) -> Events:
+    """The same where these messages begin with the first packet of each, instead of PUBLISH."""
+    if not len(turned.first):
         return found
-    return found._replace(begins=(found.begins | turned) & ~np.isin(found.at, publish))
+    begins = found.begins & ~np.isin(found.at, turned.publish)
+    return found._replace(begins=begins | np.isin(found.at, turned.first))
 
 
 def handshakes(found: Events, taken: Flags) -> Handshakes:

@@ -17,10 +17,9 @@ from dissectors.mqtt.handshake import Flight
 
 
 class Landed(NamedTuple):
-    """Messages. due: the packet at which each is over. answer: what ended it, -1 for none; it may stand in front of its
-    PUBLISH, which then is what is due. publish: -1 where it was in flight before, then `known` has it by the place of
-    the row. handshake: its number among the handshakes, -1 at
-    QoS 0. direction to ts_ns: of the PUBLISH.
+    """Messages. due: the packet at which each is told: the last one that is read of it. answer: what ended it, -1 for
+    none. publish: -1 where it was in flight before, then `known` has it by the place of the row. handshake: its number
+    among the handshakes, -1 at QoS 0. direction to ts_ns: of the PUBLISH.
     """
 
     due: Ints
@@ -63,7 +62,8 @@ def landed(frames: Frames, packets: Packets, taken: Flags, found: Handshakes) ->
     publish = np.concatenate((at_once, found.publish[done]))
     answer = np.concatenate((none, found.last[done]))
     handshake = np.concatenate((none, done))
-    due = np.maximum(publish, answer)
+    released = np.concatenate((none, found.pubrel[done]))
+    due = np.maximum.reduce((publish, answer, released))
     order = np.argsort(due)
     publish, answer, handshake, due = publish[order], answer[order], handshake[order], due[order]
     known: dict[int, Flight] = {}

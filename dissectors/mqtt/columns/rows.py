@@ -79,13 +79,13 @@ class Told:
         self._frames, self._packets, self._contents, self._taken = frames, packets, contents, taken
         self._five, self._versions, self._client_ids = whose
 
-    def messages(self, puback: Ints, publish: Ints) -> Placed:
-        """Rows of `messages`, one for each packet. puback: those that are told with their `publish`, behind them."""
+    def messages(self, early: Ints, publish: Ints) -> Placed:
+        """Rows of `messages`, one for each packet. early: those that are told with their `publish`, behind them."""
         frames, rows = self._frames, np.flatnonzero(self._taken)
         due = rows
-        if len(puback):
+        if len(early):
             at = np.arange(len(frames))
-            at[puback] = publish
+            at[early] = publish
             order = np.lexsort((at[rows] != rows, at[rows]))
             rows, due = rows[order], at[rows][order]
         kind, identifier = self._packets.kind[rows], self._packets.identifier[rows]

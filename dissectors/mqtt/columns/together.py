@@ -118,9 +118,8 @@ def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together 
         return [None] * len(lefts)
     connections = [left.connection for left in lefts]
     contents = Contents(frames, found)
-    puback, publish = by_itself.puback, by_itself.publish
-    puback, publish = puback[taken[publish]], publish[taken[publish]]
-    of_messages = handshakes(with_turned(course_of.steps, puback, publish), taken)
+    turned = by_itself.turned.which(taken[by_itself.turned.first])
+    of_messages = handshakes(with_turned(course_of.steps, turned), taken)
     of_pings = answered(frames, kind, taken, state.pings)
     with_publishes = out.rows("mqtt_publishes") is not None
     counts = of_senders(by_itself.counts, frames)
@@ -130,7 +129,7 @@ def together(lefts: Sequence[Left], limits: Limits, out: Sink) -> list[Together 
     tables = dict[str, Placed]()
     over = landed(frames, found, taken, of_messages)
     if out.rows("messages") is not None:
-        tables["messages"] = told.messages(puback, publish)
+        tables["messages"] = told.messages(*turned.early)
     if out.rows("exchanges") is not None:
         tables["exchanges"] = told.exchanges(over, of_pings)
     if with_publishes:
@@ -161,7 +160,7 @@ def _before(lefts: Sequence[Left]) -> Before:
         losses=[left.losses for left in lefts],
         early=[left.flights.early for left in lefts],
         asked=[left.requests.asked for left in lefts],
-        unreleased=[left.flights.unreleased for left in lefts],
+        released=[left.flights.beside_flights for left in lefts],
     )
 
 

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from dissectors.core.limits import Limits
 from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.mqtt.conversation import MqttConversation
 from dissectors.mqtt.rows import MQTT_ROWS
@@ -23,7 +24,6 @@ ORDERS = [
     for places in combinations(range(4), 2)
     for mine, others in [([0, 2], [1, 3])]
 ]
-IN_COLUMNS = ((0, 1, 2, 3), (0, 2, 1, 3))
 LOST = [lost for count in range(4) for lost in combinations(range(4), count)]
 TRIES = 4000 if RUNS_THE_REST else 150
 
@@ -75,15 +75,46 @@ def test_messages_that_use_the_same_identifiers_in_any_order() -> None:
             now = found[len(talk) : len(talk) + random.choice((4, 4, 8, 40))]
             side = random.randrange(2)
             talk += sorted(now, key=lambda frame: frame.direction == side) if random.random() < 0.7 else now
-        talk = [frame for at, frame in enumerate(talk) if at < 2 or random.random() < 0.98]
+        seen = random.choice((0.98, 0.8))
+        talk = [frame for at, frame in enumerate(talk) if at < 2 or random.random() < seen]
         sizes = [random.randrange(1, 60) for _ in range(random.randrange(6))]
+        little_room = Limits(max_outstanding=random.randrange(2, 8), max_early=random.randrange(1, 4))
+        limits = random.choice((Limits(), Limits(), little_room))
         with resting(seed):
-            together, alone = (rows_of([talk], sizes, later=later) for later in (True, False))
+            together, alone = (rows_of([talk], sizes, limits=limits, later=later) for later in (True, False))
         assert together == alone, seed
 
 
+def says_the_same(talk: list[Frame], limits: Limits) -> bool:
+    """Are the rows those of one by one, wherever a batch ends?"""
+    with resting(0):
+        return all(
+            rows_of([talk], [cut], limits=limits, later=True) == rows_of([talk], [cut], limits=limits, later=False)
+            for cut in range(2, len(talk) + 1)
+        )
+
+
 @pytest.mark.usefixtures("few_are_enough")
-@pytest.mark.parametrize("order", IN_COLUMNS)
+@pytest.mark.parametrize("most", [1, 2, 3, 100])
+def test_messages_have_room_to_wait_for_their_release(most: int) -> None:
+    """Those that wait longest make room for others."""
+    found = frames(opened(4) + [one for identifier in (1, 2, 3) for one in message(0, identifier, 4)])
+    first, second, third = found[2:6], found[6:10], found[10:]
+    never_released = read_as(first, (0, 1, 3)) + read_as(second, (0, 1, 3))
+    talk = found[:2] + never_released + read_as(third, (0, 1, 3, 2)) + [first[2], second[2]]
+    assert says_the_same(talk, Limits(max_outstanding=most))
+
+
+@pytest.mark.usefixtures("few_are_enough")
+@pytest.mark.parametrize("order", [(0, 1, 3, 2), (1, 3, 0, 2), (1, 0, 3, 2)])
+def test_a_release_that_was_sent_after_the_end_is_not_that_of_the_message(order: tuple[int, ...]) -> None:
+    found = frames(opened(4) + message(0, 7, 4) + message(0, 8, 4))
+    found[4] = found[4]._replace(ts_ns=found[5].ts_ns + 1)
+    assert says_the_same(found[:2] + read_as(found[2:6], order) + found[6:], Limits())
+
+
+@pytest.mark.usefixtures("few_are_enough")
+@pytest.mark.parametrize("order", ORDERS)
 def test_a_hole_in_front_of_them_makes_nobody_read_them_alone(
     order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
