@@ -23,7 +23,7 @@ from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from dissectors.core.protocol import Conversation, HoldsRequests, PairsByOrder, Sink
 
 # So many segments are cut at once behind a boundary that was looked for, then so many times as many: of those that are
-# cut in vain, since what seemed a frame was none, there are not many more than of the others.
+# cut in vain, since what seemed a frame was none, there are some eight times as many as of the others at most.
 _FEW_SEGMENTS, _MORE = 8, 8
 # So many frames are decoded before rows may leave: each gives some hundred bytes of them.
 FED_FRAMES = 10_000

@@ -82,7 +82,6 @@ class BatchColumns:
         self.packet: IntArray = batch.packet + packet_of(file_index, 0)
         running = np.maximum.accumulate(batch.ts_ns) if clock is None else clock
         self.now_ns: IntArray = np.maximum(running, now_ns)
-        self.ts_ns: IntArray = batch.ts_ns
         self._seq = np.zeros(0, np.int64)
         self._rows: Places = np.zeros(0, np.intp)
         self._order: Places = np.zeros(0, np.intp)

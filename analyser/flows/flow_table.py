@@ -3,10 +3,11 @@
 In: `PacketBatch` (arrays of TCP segments). Out: for every flow a batch touched, runs of stream bytes and gaps, handed
 to a callback before the batch's buffer is used again; and every flow once more when it has ended and leaves memory.
 
-Packets that simply continue both streams of a flow are taken with array arithmetic and one join per direction; its
-start and end, disorder, loss, closed windows and cut packets through the careful path, one by one, until what follows
-continues the streams again. A closed flow stays for a while, packed, since late packets belong to it. Nothing depends
-on how packets were batched, unless a limit on the whole of all flows is reached.
+Packets that simply continue both streams of a flow are taken with array arithmetic and one join per direction, and so
+are those that leave holes or come while some are open (`holes.py`); its start and end, what is sent again or overtakes,
+closed windows and cut packets through the careful path, one by one, until what follows continues the streams again. A
+closed flow stays for a while, packed, since late packets belong to it. Nothing depends on how packets were batched,
+unless a limit on the whole of all flows is reached.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from analyser.rows.chunk_file import ChunkWriter, read_chunk
 from analyser.rows.handed_over import CHUNK_ROWS, HandedOver
 from analyser.rows.raw_table import RawTable
 from analyser.rows.store import RawStore
-from analyser.rows.text_codes import together
+from analyser.rows.text_codes import of_its_own, together
 from analyser.rows.timeorder import CHUNKS_HELD, FLOW, NO_FLOW, SAMPLE_EVERY, TIME, Chunk, sorted_chunk
 
 LASTING = frozenset(table.name for table in TABLES.values() if table.lasting)
@@ -109,7 +109,7 @@ class RollingTable(RawTable):
         self._merge()
         left = [batch.filter(pc.is_in(batch.column(FLOW), known)) for batch in self._batches]
         self.forgotten += self._in_memory - sum(batch.num_rows for batch in left)
-        pairs = [sorted_chunk(batch) for batch in left if batch.num_rows]
+        pairs = [sorted_chunk(of_its_own(batch)) for batch in left if batch.num_rows]
         self._batches, self._chunks = [batch for batch, _ in pairs], [chunk for _, chunk in pairs]
         self._in_memory = sum(batch.num_rows for batch in self._batches)
         self._bytes_in_memory = sum(batch.nbytes for batch in self._batches)
@@ -150,7 +150,7 @@ class RollingTable(RawTable):
         spans = whole.column(TIME).to_numpy(zero_copy_only=False) // self.span_ns
         edges = [0, *(np.flatnonzero(np.diff(spans)) + 1).tolist(), whole.num_rows]
         parts = [
-            sorted_chunk(whole.slice(start, min(CHUNK_ROWS, last - start)))
+            sorted_chunk(of_its_own(whole.slice(start, min(CHUNK_ROWS, last - start))))
             for first, last in pairwise(edges)
             for start in range(first, last, CHUNK_ROWS)
         ]

@@ -1,7 +1,8 @@
 """Texts as codes, in rows on their way out of memory: what sorts, spills and joins rows moves integers.
 
 In: batches of one table. Out: batches of the same table. A column of texts has codes where a batch came with them, as
-those do that were made in columns; its dictionary holds the texts of that batch, each once, and no null.
+those do that were made in columns. Its dictionary holds each text once, and no null; of a part of a batch, the texts of
+all of it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,16 @@ def together(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordB
         return batches[0]
     columns = [_joined([batch.column(place) for batch in batches], field.type) for place, field in enumerate(schema)]
     return pa.RecordBatch.from_arrays(columns, names=schema.names)
+
+
+def of_its_own(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A part of a batch that stays without the rest: texts instead of codes where a dictionary is large for it."""
+    columns = [in_text(column) if _is_large(column) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _is_large(column: pa.Array) -> bool:
+    return pa.types.is_dictionary(column.type) and 2 * len(column.dictionary) > len(column)
 
 
 def in_text(column: pa.Array) -> pa.Array:

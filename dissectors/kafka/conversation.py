@@ -89,6 +89,8 @@ class KafkaConversation:
             return
         first = next((place for place, frame in enumerate(frames) if frame.direction == CLIENT_TO_SERVER), -1)
         if frames and frames[first].stream_offset == 0:  # what a connection begins with may be no request
+            if self._left.count:
+                self.settle(out)
             self.one_by_one(frames[: first + 1], output(out))
             frames = frames[first + 1 :]
         if frames:

@@ -1,6 +1,7 @@
 """Messages of QoS 2 whose PUBCOMP was read before their PUBREL, which a hole may hold back.
 
-In: messages that are complete but for PUBREL. Out: the same when PUBREL was read, or when nobody waits for it any more.
+In: messages that are complete but for PUBREL. Out: the same when PUBREL was read, or when nobody waits for it any more:
+their identifier is used again, too many wait, or the connection ends. The row of one whose PUBREL is lost comes late.
 """
 
 from __future__ import annotations
@@ -21,17 +22,13 @@ class Completed(NamedTuple):
 
 
 class Unreleased:
-    """of: the messages by packet identifier, the client's and the server's; as many as may be in flight. Falsy without
-    any. Picklable."""
+    """of: the messages by packet identifier, the client's and the server's; as many as may be in flight. Picklable."""
 
     __slots__ = ("_most", "of")
 
     def __init__(self, limits: Limits) -> None:
         self._most = limits.max_outstanding
         self.of: tuple[dict[int, Completed], dict[int, Completed]] = ({}, {})
-
-    def __bool__(self) -> bool:
-        return bool(self.of[0] or self.of[1])
 
     def hold(self, publisher: int, identifier: int, flight: Flight, pubcomp: Frame) -> list[tuple[int, Completed]]:
         """Keep a message whose identifier no other one here has. Gives the oldest ones for which there is no room."""

@@ -36,6 +36,7 @@ from analyser.collector import collector_paused
 from analyser.context.named_by import NAMED_BY
 from analyser.options import ReadOptions
 from analyser.reading.pipeline import Pipeline
+from analyser.registry.coded import plain
 from analyser.rows.handed_over import HandedOver, batches_of
 from analyser.rows.store import RawStore
 from analyser.rows.timeorder import FLOW
@@ -262,8 +263,11 @@ def _write_told(
 
 def _different(table: str, told: pa.Table | None, rows: HandedOver | None) -> pa.Table | None:
     """The different raw rows of what was told before and these, in the columns that tell something."""
-    for batch in () if rows is None else batches_of(rows):
-        names = _telling(table, batch.schema)
-        more = pa.Table.from_batches([batch.select(names)])
+    if rows is None:
+        return told
+    names = _telling(table, rows.schema)
+    schema = pa.schema([rows.schema.field(name) for name in names])
+    for batch in batches_of(rows):
+        more = pa.Table.from_batches([plain(batch, schema)])
         told = (more if told is None else pa.concat_tables([told, more])).group_by(names).aggregate([])
     return told

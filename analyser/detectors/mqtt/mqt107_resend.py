@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from analyser.addresses import server_text
 from analyser.detectors.detector import Detector, Frames
@@ -51,19 +52,23 @@ def detect(frames: Frames, *, again_least: int = 1, often_least: int = 3, grace_
         publishes,
         publishes["handshake"].texts().among(_UNFINISHED) & publishes["direction"].texts().among(("client_to_server",)),
     )
-    for connection, after in zip(connections, [*connections[1:], None], strict=True):
+    follow_each_other = [*zip_longest(connections, connections[1:])]
+    brought = _brought(publishes, {
+        after["flow_id"]
+        for connection, after in follow_each_other
+        if connection["flow_id"] in unfinished and _went_on(connection, after, int(grace_s * NS_PER_S))
+    })  # fmt: skip
+    for connection, after in follow_each_other:
         sent = repeated.get(connection["flow_id"], [])
         repeats = Counter(row["first_message_id"] for row in sent)
         again = [row for row in sent if row["version"] == "5.0" or repeats[row["first_message_id"]] >= often_least]
         if len(again) >= again_least and again:
             yield _again(connection, again)
-        open_ones = unfinished.get(connection["flow_id"], [])
-        if not open_ones or after is None or not after["session_present"]:
+        if after is None or after["flow_id"] not in brought:
             continue
-        if _comparable(connection, after, int(grace_s * NS_PER_S)):
-            own = publishes["flow_id"].texts().among((after["flow_id"],))
-            there = {*publishes.take(own)["packet_identifier"].values()}
-            lost = [row for row in open_ones if row["packet_identifier"] not in there]
+        if _went_on(connection, after, int(grace_s * NS_PER_S)):
+            there = brought[after["flow_id"]]
+            lost = [row for row in unfinished.get(connection["flow_id"], []) if row["packet_identifier"] not in there]
             if lost:
                 yield _lost(connection, after, lost)
 
@@ -75,7 +80,19 @@ def _by_flow(publishes: Frame, which: Booleans) -> dict[str, list[Row]]:
     return found
 
 
-def _comparable(old: Row, new: Row, grace_ns: int) -> bool:
+def _brought(publishes: Frame, flows: set[str]) -> dict[str, set[int | None]]:
+    """The packet identifiers of all publishes on each of these connections."""
+    found: dict[str, set[int | None]] = {flow: set() for flow in flows}
+    own = publishes.take(publishes["flow_id"].texts().among(flows))
+    for flow, identifier in zip(own["flow_id"].values(), own["packet_identifier"].values(), strict=True):
+        found[flow].add(identifier)
+    return found
+
+
+def _went_on(old: Row, new: Row | None, grace_ns: int) -> bool:
+    """Did the session of a connection go on with the next one, in such a way that what that one brought can be told?"""
+    if new is None or not new["session_present"]:
+        return False
     seen_long = new["observed_until"] is not None and new["observed_until"] - new["ts"] >= grace_ns
     return seen_long and not old["gap_bytes"] and not new["gap_bytes"] and old["closed_by"] is not None
 

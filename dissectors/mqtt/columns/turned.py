@@ -48,7 +48,7 @@ class Turned(NamedTuple):
         return Turned(*(places[column] for column in self))
 
     def rows(self) -> Ints:
-        """The rows of all their packets."""
+        """The rows of all their packets; not of places, between which others lie."""
         sizes = self.last - self.first + 1
         begins = np.cumsum(sizes) - sizes
         found: Ints = np.arange(sizes.sum()) + np.repeat(self.first - begins, sizes)

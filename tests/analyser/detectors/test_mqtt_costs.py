@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import duckdb
@@ -10,7 +11,7 @@ import pytest
 from analyser.detectors import DETECTORS
 from analyser.detectors.findings import findings_table
 from analyser.detectors.numbers import cost
-from analyser.detectors.running import run
+from analyser.detectors.running import Failure, run
 from tests.analyser.detectors.concerned import connected, looked_at
 from tests.analyser.detectors.scenarios import FIRES
 from tests.analyser.detectors.scenarios.build import remark
@@ -109,3 +110,24 @@ def test_a_loop_that_nothing_brakes_is_found_within_little_memory(tmp_path: Path
     con.execute("SET memory_limit = '35MB'; SET temp_directory = ''; SET threads = 1")
     (found,) = run(con, [DETECTORS["MQT120"]])
     assert found.numbers["records_again"] > 9_000
+
+
+@pytest.mark.parametrize("connections", [0, 3000])
+def test_a_client_that_comes_back_often_is_looked_at_in_time(connections: int) -> None:
+    """Each time with a message open, which it sends again: MQT107 asks once what next connections brought."""
+    rows = {
+        "mqtt_connections": [
+            connection(f"f{n}", 20 * n, 20 * n + 10, closed_by="client", clean_start=False, session_present=True)
+            for n in range(connections)
+        ],
+        "mqtt_publishes": [
+            publish(20 * n + 1, f"f{n}", qos=1, packet_identifier=7, handshake="no_puback", ts_acknowledged=None)
+            for n in range(max(connections, 3))
+        ],
+    }
+    scenario = fires("MQT107", "warning", "comes back", **rows)
+    failures: list[Failure] = []
+    begun = time.process_time()
+    assert run(connected(scenario), [DETECTORS["MQT107"]], failures) == []
+    assert failures == []
+    assert time.process_time() - begun < 2  # it took 8 s to look for each connection among all messages

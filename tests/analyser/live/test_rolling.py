@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from analyser.live.copies import Copy
 from analyser.live.rolling import RollingStore, RollingTable
 from analyser.rows import raw_table
+from dissectors.core.blocks import Block, Coded, Numbers
 
 FLOWS = (3, 8)
 
@@ -140,3 +142,22 @@ def test_lasting_rows_leave_with_their_flows(tmp_path: Path) -> None:
     table = table_of("kafka_brokers", tmp_path, list(range(50)))
     table.forget_flows(pa.array([FLOWS[0]]))
     assert (numbers(table), table.forgotten) == (list(range(0, 50, 2)), 25)
+
+
+def test_texts_of_forgotten_rows_go_with_them(tmp_path: Path) -> None:
+    """Every second new texts, in columns: dictionaries that are put together would keep all of them."""
+    table = RollingTable("exchanges", ("ts", "text"), ("time", "string"), [], tmp_path)
+    table.span_ns = 10
+    held = []
+    for second in range(1000, 2500):
+        texts = [f"a text of second {second}: {number}" for number in range(10)]
+        block = Block([Numbers(np.full(40, second)), Coded(np.arange(40) % 10, texts)], 40)
+        table.claim(FLOWS[0], block, 0, 40)
+        table.pack()
+        table.forget(second - 100, 1 << 20)
+        held.append(table._bytes_in_memory)
+    assert max(held[1000:]) < 1.2 * max(held[:500])
+    texts = [text for batch in table.batches() for text in batch.column("text").to_pylist()]
+    seconds = {int(text.split()[4].rstrip(":")) for text in texts}
+    assert seconds >= {*range(2399, 2500)}
+    assert min(seconds) >= 2380

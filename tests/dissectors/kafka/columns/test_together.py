@@ -435,6 +435,22 @@ def test_before_the_first_loss_answers_in_turn_tell_what_waits() -> None:
         assert len(sink.rows("exchanges") or ()) == 400
 
 
+def test_what_was_left_is_decoded_before_the_first_bytes_of_a_client() -> None:
+    """They come behind an answer where a hole held them back; one that is far too early is none."""
+    frames = heartbeats(begins=True)
+    frames[1] = frames[1]._replace(ts_ns=frames[0].ts_ns - 5 * 10**9)
+    told = []
+    for later in (None, Later()):
+        conversation, sink = KafkaConversation(Limits()), Sink(("exchanges",))
+        sink.later = later
+        for fed in (frames[1:2], frames[:1], frames[2:]):
+            conversation.feed(fed, sink)
+        conversation.settle(sink)
+        conversation.finish(sink)
+        told.append(sink.rows("exchanges"))
+    assert told[0] == told[1]
+
+
 def test_nothing_of_the_sink_stays_behind() -> None:
     """A conversation goes to another process between two batches, what its rows go to does not."""
     frames = frames_of(talk(Random(1)), begins=True, cut=False)
