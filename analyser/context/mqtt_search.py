@@ -76,12 +76,12 @@ def search(con: duckdb.DuckDBPyConnection) -> None:
                 for event in events:
                     _TAKE[event[KIND]](server, event)
                     if memory.has_let_go:
-                        memory.has_let_go = False
-                        for each, one in servers.items():
-                            found.take(each, one)
+                        found.take_all(servers, memory)
                     elif len(server.told.rows) >= _SERVER_ROWS:
                         found.take(address, server)
-            if len(server.told) >= _SERVER_ROWS:
+            if memory.has_let_go:
+                found.take_all(servers, memory)
+            elif len(server.told) >= _SERVER_ROWS:
                 found.take(address, server)
     ends_ns = con.sql("SELECT max(epoch_ns(ts_last)) FROM flows").fetchall()[0][0]
     for address, server in servers.items():
@@ -107,6 +107,12 @@ class _Found:
         for rows in told.unheard:
             self._tables["context_unheard"].add_numbers(rows)
         told.clear()
+
+    def take_all(self, servers: Mapping[str, Server], memory: Memory) -> None:
+        """What all servers told so far: any of them may have let go of all that waited."""
+        memory.has_let_go = False
+        for address, server in servers.items():
+            self.take(address, server)
 
     def joined(self, address: str, server: Server) -> None:
         """Ports of a server that are of one."""

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.context import kept_pieces, mqtt_stage
+from analyser.context import kept_pieces, mqtt_search, mqtt_stage
+from analyser.context.mqtt_deliveries import Server
+from analyser.context.mqtt_memory import Memory
 from analyser.context.mqtt_stage import add_deliveries
 from analyser.context.stages import STAGE_OF
 from analyser.registry.coded import coded_table
@@ -445,6 +447,40 @@ def test_what_the_server_sent_to_one_who_is_not_known_counts_as_delivered() -> N
     capture.publish("9", 22, "a/c", 78, to_client=True)
     _, counts = capture.result()
     assert (counts[got], counts[other], counts[unknown]) == ((0, 1), (0, 0), (0, 1))
+
+
+def test_what_another_server_lets_go_of_is_handed_over_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where memory ran out over messages that nobody got, which pass as columns."""
+    capture = Capture()
+    other = {"server_address": "10.0.0.8", "server_port": 1883}
+    for flow, server in (("1", SERVER), ("2", SERVER), ("3", other), ("4", other)):
+        capture.connect(flow, server=server)
+    capture.subscribe("2", 1, "a")
+    capture.subscribe("4", 1, "b", server=other)
+    for number in range(20):
+        capture.publish("1", 10 + number, "a", number)
+    for number in range(40):
+        capture.publish("3", 100 + number, "c", number, server=other)
+    servers: list[Server] = []
+    left: list[int] = []
+    all_events = mqtt_search.events_of_servers
+
+    class Seen(Server):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            servers.append(self)
+
+    def events(con: Any) -> Any:
+        for part in all_events(con):
+            yield part
+            left.append(sum(len(server.told) for server in servers if server.waiting_bytes == 0))
+
+    monkeypatch.setattr(mqtt_search, "Server", Seen)
+    monkeypatch.setattr(mqtt_search, "Memory", lambda: Memory(50_000))
+    monkeypatch.setattr(mqtt_search, "events_of_servers", events)
+    rows, _ = capture.result()
+    assert [row["status"] for row in rows] == ["unknown"] * 20
+    assert left[-1] == 0
 
 
 MADE = ("mqtt_publishes", "mqtt_deliveries", "mqtt_absences")
