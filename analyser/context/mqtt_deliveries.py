@@ -149,13 +149,14 @@ class Server:
         """The same for many, of which the server sent none on: those that nobody has to get are over at once."""
         times_ns, awaited = messages.ts_ns, self._awaited(messages)
         places, behind = np.flatnonzero(awaited), 0
+        counted = ~awaited
         for place, message in zip(places.tolist(), messages.messages(places), strict=True):
-            self._pass(times_ns[behind:place])
+            self._pass(times_ns[behind:place], counted[behind:place])
             self.published(message)
             behind = place + 1
-        self._pass(times_ns[behind:])
-        if not self._filters.lacks:
-            self.told.unheard.append(messages.rows[~awaited])
+        self._pass(times_ns[behind:], counted[behind:])
+        if counted.any():
+            self.told.unheard.append(messages.rows[counted])
 
     def delivered(self, message: Message) -> None:
         """The server sent a message to a client."""
@@ -210,14 +211,16 @@ class Server:
         awaited: Booleans = matched[codes] | (messages.qos > 0)
         return awaited
 
-    def _pass(self, times_ns: Integers) -> None:
-        """Messages of these times were over at once."""
+    def _pass(self, times_ns: Integers, counted: Booleans) -> None:
+        """Messages of these times were over at once. counted: cleared where who should get them is not known by then:
+        memory may let go of that between any two."""
         if len(times_ns):
             self._steps = min(self._steps + STEPS_OF_A_MESSAGE * len(times_ns), ALLOWED_STEPS)
             self.now_ns = int(times_ns[0])
             self._memory.keep_within()
             self._waits.forget_along(times_ns)
             self.now_ns = int(times_ns[-1])
+            counted &= not self._filters.lacks
 
     def _may_work(self, steps: int) -> bool:
         """Is any work allowed? So many steps are, where they are left."""

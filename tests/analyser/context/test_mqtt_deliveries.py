@@ -494,10 +494,29 @@ def test_nobody_asks_later_for_messages_of_a_time_without_subscriptions() -> Non
     world.connect("p")
     message = Message(1, "p", PORT, S, "a", None, False, False, 1)
     world.server.published(message)
-    assert world.server._recent.held_bytes == 0
-    world.subscribe("p", "a")
+    assert world.server.waiting_bytes == 0
+    world.subscribe("p", "b")
     world.server.published(message._replace(row=2))
-    assert world.server._recent.held_bytes > 0
+    assert world.server.waiting_bytes > 0
+
+
+@pytest.mark.parametrize("asked_for", [range(50, 200), range(0, 200, 2)], ids=["behind the others", "in turns"])
+def test_what_is_known_until_memory_lets_go_is_the_same_where_messages_come_as_columns(asked_for: range) -> None:
+    """A client is away: from the message on at which memory lets go of it nobody knows who should get them.
+
+    asked_for: those of QoS 1, which take memory, since somebody may come back and ask for them.
+    """
+    messages = [Message(row, 2, PORT, 1000 + row, "x", None, False, False, int(row in asked_for)) for row in range(200)]
+    counted = {}
+    for at_once in (False, True):
+        server = Server(memory=Memory(40_000))
+        server.connected(1, PORT, "c", False, 0)
+        server.subscribed(1, "a/#", None, False, False, 1)
+        server.ended(1, 10)
+        _hand_in(server, [*messages], at_once)
+        counted[at_once] = sorted(count.message for count in _counts(server))
+    assert counted[True] == counted[False] == [*range(len(counted[False]))]
+    assert 50 < len(counted[False]) < 200
 
 
 def _told_of(events: list[tuple[_Event, int]], max_waiting: int, *, at_once: bool) -> tuple[list[Any], ...]:
@@ -524,8 +543,12 @@ def _told_of(events: list[tuple[_Event, int]], max_waiting: int, *, at_once: boo
     _hand_in(world.server, waiting, at_once)
     world.server.finish((now + 1) * S)
     told = world.server.told
-    counts = [*told.counts, *(Counts(row, 0, 0) for rows in told.unheard for row in rows.tolist())]
-    return told.rows, sorted(counts), told.absences, told.copies
+    return told.rows, sorted(_counts(world.server)), told.absences, told.copies
+
+
+def _counts(server: Server) -> list[Counts]:
+    """Of all publishes, also of those that nobody had to get."""
+    return [*server.told.counts, *(Counts(row, 0, 0) for rows in server.told.unheard for row in rows.tolist())]
 
 
 def _hand_in(server: Server, waiting: list[Message], at_once: bool) -> None:
