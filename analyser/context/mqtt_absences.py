@@ -52,10 +52,9 @@ One = TypeVar("One", bound=_Published)
 
 
 class Recent(Generic[One]):
-    """The last publishes of QoS 1 and 2. held_bytes: memory, roughly."""
+    """The last publishes of QoS 1 and 2."""
 
     def __init__(self, most: int = MAX_RECENT) -> None:
-        self.held_bytes = 0
         self._held: list[One] = []
         self._most = most
         self._all = True
@@ -68,13 +67,12 @@ class Recent(Generic[One]):
             more_bytes -= sum(MESSAGE_BYTES + len(one.topic) for one in self._held[: self._most])
             del self._held[: self._most]
             self._all = False
-        self.held_bytes += more_bytes
         return more_bytes
 
     def forget(self) -> None:
         """Nothing is known any more."""
         self._all &= not self._held
-        self._held, self.held_bytes = [], 0
+        self._held = []
 
     def matching(
         self, since_ns: int, filter_of: Callable[[str], str | None], most: int = MAX_LOOKED_AT
