@@ -1,6 +1,7 @@
 """What became of deliveries, as SQL: acknowledged or only sent, not the server's to send, and why they are missing.
 
-In: the tables that `mqtt_stage.py` fills (`context_*`), the views `in_publishes` and `mqtt_connections`, and `flows`.
+In: the tables that `mqtt_search.py` fills and those of numbers (`mqtt_events.py`), the views `in_publishes` and
+`mqtt_connections`, and `flows`.
 Out: steps that lead to the rows of `mqtt_deliveries`, SELECTs of these rows and of those of `mqtt_absences`. Rows of
 publishes and flows are told by their numbers until the last of them.
 """
@@ -110,8 +111,8 @@ _LATER = """
 
 _COPIES = "SELECT message, subscriber, 1 + count(*) AS copies FROM context_copies GROUP BY ALL"
 
-# A message that is missing on another port means something only where the two ports are of one server. They come in the
-# order of their publishes, with their place in it.
+# A message that is missing on another port means something only where the two ports are of one server. place: where each
+# stands in the order of publishes, by which pieces are cut; the rows themselves come in any order.
 _JUDGED = f"""
     SELECT row_number() OVER (ORDER BY made.message, subscriber, made.topic_filter) - 1 AS place, made.message,
            coalesce(made.subscriber, guilty.guilty) AS subscriber, made.share_name, made.topic_filter, made.got,

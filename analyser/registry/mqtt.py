@@ -172,7 +172,12 @@ _DELIVERIES = Table(
         Column("file", "string", "capture file of `packet`", "context"),
         Column("packet", "int64", "packet of the publish: number in its file", "context"),
     ),
-    ("ts", "message_id", "subscriber_flow_id", "topic_filter"),
+    # Groups of one filter, none of whose members got it, are told apart by their names; a publish that came to one flow
+    # twice, or that its subscriber missed both when it left and when it came back, by what became of it.
+    (
+        *("ts", "message_id", "subscriber_flow_id", "topic_filter", "share_name"),
+        *("delivered_message_id", "status", "waited_ms"),
+    ),
     "mqtt",
 )
 

@@ -449,6 +449,25 @@ def test_what_the_server_sent_to_one_who_is_not_known_counts_as_delivered() -> N
     assert (counts[got], counts[other], counts[unknown]) == ((0, 1), (0, 0), (0, 1))
 
 
+def test_rows_of_one_publish_have_an_order_whatever_they_tell_of_it() -> None:
+    """Groups of one filter that nobody is waited for in; one who left at the moment of the publish, and came back."""
+    capture = Capture()
+    for flow in ("1", "2", "3"):
+        capture.connect(flow)
+    for name in ("late", "early"):
+        for flow in ("2", "3"):
+            capture.subscribe(flow, 1, "jobs", share_name=name)
+    capture.connect("4", ends=100, closed="client", gap=9)
+    capture.subscribe("4", 1, "a")
+    capture.publish("1", 10, "jobs", 1)
+    capture.publish("1", 100, "a", 2)
+    capture.connect("5", at=300, session_present=False, client_id="c4")
+    rows, _ = capture.result()
+    order = TABLES["mqtt_deliveries"].order
+    assert len({tuple(str(row[name]) for name in order) for row in rows}) == len(rows) == 4
+    assert [row["share_name"] for row in rows[:2]] == ["early", "late"]
+
+
 def test_what_another_server_lets_go_of_is_handed_over_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where memory ran out over messages that nobody got, which pass as columns."""
     capture = Capture()
