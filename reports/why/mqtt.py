@@ -22,11 +22,13 @@ MOST_DELIVERIES = 5
 _AT_ONCE_NS = 2_000_000_000
 _TAKEN = 0x8E
 
+# Subscribers of one publish have its time: without more to go by any of them would be shown.
 _DELIVERIES = """
     select *, epoch_ns(ts) as at_ns, coalesce(epoch_ns(ts_delivered), (select max(epoch_ns(ts_last)) from captures))
            as until_ns, count(*) over () as n
     from mqtt_deliveries
-    where {which} order by status = 'delivered', ts desc limit {most}"""
+    where {which} order by status = 'delivered', ts desc, message_id desc, subscriber, topic_filter,
+        delivered_message_id, status, waited_ms limit {most}"""
 _COUNTS = """
     select count(*) as n, count(*) filter (status = 'delivered') as delivered from mqtt_deliveries where {which}"""
 _CONNECTION = """

@@ -10,10 +10,12 @@ from analyser.options import ReadOptions
 from reports.questions.causes import findings
 from reports.why.ask import Asking
 from reports.why.model import NoSubject
+from reports.why.mqtt import deliveries_of
 from reports.why.packets import around
 from reports.why.subjects import answer
 from tests.conftest import SAMPLES
 from tests.reports.why.chains import chains, check, kinds, link, opened, sample_facts
+from tests.support.analysis_from_rows import RowsAnalysis
 
 
 def test_a_message_above_what_its_subscriber_takes_is_dropped_without_a_word() -> None:
@@ -29,6 +31,14 @@ def test_the_same_by_the_id_of_the_message() -> None:
     rows = opened("mqtt_faults").sql("select message_id from mqtt_deliveries where status = 'missing'").to_pylist()
     told = chains("mqtt_faults", rows[0]["message_id"])
     assert [kinds(chain)[0][0] for chain in told] == ["delivery", "exchange"]
+
+
+def test_of_many_subscribers_of_one_message_always_the_same_are_shown() -> None:
+    names = ["g", "c", "a", "f", "e", "b", "d"]
+    row = {"message_id": "m", "ts": 1, "status": "missing"}
+    source = RowsAnalysis({"mqtt_deliveries": [{**row, "subscriber": name} for name in names]})
+    found = deliveries_of(Asking(source), "m")
+    assert [one["subscriber"] for one in found] == ["a", "b", "c", "d", "e"]
 
 
 def test_a_topic_that_no_filter_matches_says_what_was_subscribed_to() -> None:
