@@ -111,8 +111,8 @@ _LATER = """
 
 _COPIES = "SELECT message, subscriber, 1 + count(*) AS copies FROM context_copies GROUP BY ALL"
 
-# A message that is missing on another port means something only where the two ports are of one server. place: where each
-# stands in the order of publishes, by which pieces are cut; the rows themselves come in any order.
+# A message that is missing on another port means something only where the two ports are of one server. place: where it
+# stands in the order of publishes, by which pieces are cut; the rows of a piece come in any order.
 _JUDGED = f"""
     SELECT row_number() OVER (ORDER BY made.message, subscriber, made.topic_filter) - 1 AS place, made.message,
            coalesce(made.subscriber, guilty.guilty) AS subscriber, made.share_name, made.topic_filter, made.got,
