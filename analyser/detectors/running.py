@@ -100,7 +100,6 @@ def run(
     found: dict[str, list[Finding]] = {}
     for family in families(chosen):
         found.update(found_together(con, family, failed, most_rows, shared=shared))
-        shared.done([one.code for one in family])
     if failures is not None:
         failures += [failure for some in failed.values() for failure in some or ()]
     return [finding for one in chosen for finding in found[one.code]]
@@ -114,7 +113,8 @@ def found_together(
     *,
     shared: SharedRows,
 ) -> dict[str, list[Finding]]:
-    """Findings of some detectors, each as `found_in` gives them; they look at the same rows in turns.
+    """Findings of some detectors, each as `found_in` gives them; they look at the same rows in turns, and what only
+    those read that have ended is let go.
 
     failures, and what is returned: by their codes.
     """
@@ -124,12 +124,16 @@ def found_together(
     }
     found: dict[str, list[Finding]] = {}
     while looking:
+        ended: list[str] = []
         for code in [*looking]:
             try:
                 next(looking[code])
-            except StopIteration as ended:
+            except StopIteration as end:
                 del looking[code]
-                found[code] = ended.value
+                found[code] = end.value
+                ended.append(code)
+        if ended:
+            shared.done(ended)
         shared.look_together([by_code[code] for code in looking])
     return found
 

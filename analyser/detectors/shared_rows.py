@@ -114,7 +114,7 @@ class SharedRows:
                 files.remove()
 
     def look_together(self, detectors: Collection[Detector]) -> None:
-        """These rules ask next, portion by portion in turns: what is dealt and loaded has the columns of all."""
+        """These rules ask next, portion by portion in turns: what is loaded of dealt rows has the columns of all."""
         self._together = detectors
 
     def are_empty(self, tables: Iterable[str]) -> bool:
@@ -253,7 +253,7 @@ class SharedRows:
 
     def _portion(self, detector: Detector, table: str, files: Dealt, portion: Portion) -> LoadedRows:
         """The rows of a portion of what was dealt, for all rules that look at it. Raises TooManyBytes."""
-        key, columns = _key_of(detector, table), self._columns(detector, table)
+        key, columns = _key_of(detector, table), _columns_of_key(detector, table, self._together)
         found = self._portions.get(key)
         if found is None or not found.has(portion, columns):
             self._portions.pop(key, None)  # not needed while the next ones are loaded
@@ -261,12 +261,6 @@ class SharedRows:
             rows = files.loaded(columns, table, 3 * self._most_bytes)
             found = self._portions[key] = LoadedPortion(portion.number, portion.portions, rows)
         return found.rows
-
-    def _columns(self, detector: Detector, table: str) -> list[str]:
-        """Those that a rule wants of a table, and all that look at it together with this one."""
-        key = _key_of(detector, table)
-        others = [one for one in self._together if table in one.reads and _key_of(one, table) == key]
-        return loaded_columns([detector, *others], table)
 
     def _files(self, detector: Detector, table: str, place: Path, portion: Portion) -> Dealt:
         """The files that have the rows of a portion, and where nothing was dealt all others, too."""
@@ -276,14 +270,12 @@ class SharedRows:
         return files.of(portion.number, portion.portions)
 
     def _deal(self, detector: Detector, table: str, place: Path) -> Dealt | None:
-        """Deal the rows of a table, once for all rules of this key; None where nothing is dealt."""
-        key, columns = _key_of(detector, table), {*self._columns(detector, table)} - {TOPIC}
-        files = self._dealt.get(key)
-        if self._folder is None or (key in self._dealt and (files is None or columns.issubset(files.columns))):
-            return files
-        if files is not None:  # for rules that wanted other columns
-            columns.update(files.columns)
-            files.remove()
+        """Deal the rows of a table, once, with the columns of all rules of this key that still may ask; None where
+        nothing is dealt."""
+        key = _key_of(detector, table)
+        if self._folder is None or key in self._dealt:
+            return self._dealt.get(key)
+        columns = {*_columns_of_key(detector, table, self._waiting)} - {TOPIC}
         size = _row_bytes(len(columns))
         number = min(self._times_too_large(self._count(table) * size), _MOST_FILES)
         stem = f"dealt-{next(self._numbered)}-{table}"
@@ -375,6 +367,13 @@ def _view(table: str) -> str:
 def _key_of(detector: Detector, table: str) -> tuple[str, ...]:
     """The table and its columns by which it is dealt for the rule."""
     return (table, *(key_column(detector, table, key) for key in detector.partition_by))
+
+
+def _columns_of_key(detector: Detector, table: str, others: Iterable[Detector]) -> list[str]:
+    """Those that a rule wants of a table, and the others that look at it by the same key."""
+    key = _key_of(detector, table)
+    same = [one for one in others if table in one.reads and _key_of(one, table) == key]
+    return loaded_columns([detector, *same], table)
 
 
 def _names(detector: Detector, table: str) -> dict[str, str]:

@@ -279,6 +279,33 @@ def test_rules_that_look_together_load_each_portion_once(tmp_path: Path, monkeyp
     assert len(loads) == sum(sum(map(bool, one.rows)) for one in made if one) > 2
 
 
+def test_rules_that_look_one_after_the_other_find_the_table_dealt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the columns of all rules of the key, but of none that has ended."""
+    made = all_dealt(monkeypatch)
+    monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
+    monkeypatch.setattr(shared_rows, "FEW_ROWS", 0)
+    con = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)})
+    table, common = "kafka_offset_commits", {"suspects": None, "detect": lambda frames: []}
+    columns = ("committed_offset",), ("member_id",), ("leader_epoch",)
+    one, other, suspecting = (
+        replace(DETECTORS["KAF102"], code=f"KAF90{number}", reads={table: ("ts", *names)}, **common)
+        for number, names in enumerate(columns)
+    )
+    nobody = replace(suspecting, suspects=f"SELECT * FROM r_{table} WHERE false")
+    tables = in_files(con, [table], tmp_path)
+    (folder := tmp_path / "dealt").mkdir()
+    shared = SharedRows(con, [one, other, nobody], 0, portion_bytes=500, tables=tables, folder=folder)
+    for rule in (nobody, one, other):
+        running.found_together(con, [rule], {rule.code: None}, shared=shared)
+    (dealt,) = made
+    assert dealt
+    assert {"committed_offset", "member_id"} <= {*dealt.columns}
+    assert "leader_epoch" not in dealt.columns
+    assert [*folder.iterdir()] == []
+
+
 @pytest.mark.parametrize("times", [3, 1_000], ids=["too large to be loaded", "small"])
 def test_files_of_uneven_sizes_have_the_same_partitions(
     times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
