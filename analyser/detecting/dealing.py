@@ -81,8 +81,8 @@ class RuleDealing:
         """What each of the offered rules gave, once no more are offered. rows, tables: as in `look`. faults: gets
         sentences about processes that are gone."""
         self._helpers.no_more()
-        run = partial(look, con, expected=self._expected, rows=rows, tables=tables, folder=self._folder)
-        found = run(taken(self._helpers.taking), self._offered)
+        run = partial(look, con, rows=rows, tables=tables, folder=self._folder)
+        found = run(taken(self._helpers.taking), self._offered, self._expected)
         for child in self._children:
             try:
                 heard = _heard(child).found
@@ -91,8 +91,8 @@ class RuleDealing:
             except ShareFailed as error:
                 faults.append(sentence(caught(error), "a process that ran rules", "its rules ran in another one"))
         every = [one for some in self._offered for one in some]
-        missing = [[one] for one in every if one.code not in found]
-        found.update(run(range(len(missing)), missing))
+        missing = [one for one in every if one.code not in found]
+        found.update(run(range(len(missing)), [[one] for one in missing], missing))
         return ((one, found[one.code]) for one in every)
 
     def _tell(self, message: Begin | Offer | Shares) -> None:

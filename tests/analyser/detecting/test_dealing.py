@@ -310,11 +310,20 @@ def test_a_rule_that_needs_more_memory_than_helpers_have_runs_here(
 
     right = running._looking_at
     monkeypatch.setattr(running, "_looking_at", short)
+    loaded_for: list[list[str]] = []
+
+    def shared(con: Any, detectors: Any, **given: Any) -> Any:
+        if threading.current_thread() is here:
+            loaded_for.append([one.code for one in detectors])
+        return shared_rows.SharedRows(con, detectors, **given)
+
+    monkeypatch.setattr(looking, "SharedRows", shared)
     with ThreadHelpers(1) as helpers:
         monkeypatch.setattr(RuleDealing, "looked", after_the_others(helpers))
         found = analysed(SAMPLES / TOLD[0], helpers)
     assert_equal(found, alone(TOLD[0]))
     assert "KAF103" not in dealings[0].helped
+    assert loaded_for[-1] == ["KAF103"]
     assert len(dealings[0].helped) > 5
 
 
