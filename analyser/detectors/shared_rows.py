@@ -135,17 +135,14 @@ class SharedRows:
 
         buckets: as in `selection_sql`. suspects: the table that has their keys, None for all partitions.
         """
-        wanted = {table: self._wanted(detector, table, buckets, suspects) for table in detector.reads}
-        few = {
-            table: self._few(detector, table, buckets, suspects)
-            for table, rows in wanted.items()
-            if self._count(table) > self._few_rows >= rows > 0 and table not in self._loaded
-        }
-        whole = {table for table, rows in wanted.items() if rows == self._count(table) > self._few_rows}
-        asked = Asked(detector, buckets, suspects, wanted, whole, few, {})
+        asked = self._asked(detector, buckets, suspects)
         largest = 0
-        for portion in self._some_at_a_time(asked):
+        left = [*self._some_at_a_time(asked)]
+        while left:
+            portion = left.pop(0)
             parts = self._parts(asked, portion)
+            if not left:  # other rules have their turn before this one ends
+                del asked
             size = sum(part.rows * _row_bytes(len(part.held)) for part in (parts or {}).values())
             if size > _LARGE_PORTIONS * self._portion_bytes:
                 _release()
@@ -156,6 +153,16 @@ class SharedRows:
             del partitions
         if largest > self._portion_bytes // _LARGE_PORTIONS:
             _release()
+
+    def _asked(self, detector: Detector, buckets: Sequence[int], suspects: str | None) -> Asked:
+        wanted = {table: self._wanted(detector, table, buckets, suspects) for table in detector.reads}
+        few = {
+            table: self._few(detector, table, buckets, suspects)
+            for table, rows in wanted.items()
+            if self._count(table) > self._few_rows >= rows > 0 and table not in self._loaded
+        }
+        whole = {table for table, rows in wanted.items() if rows == self._count(table) > self._few_rows}
+        return Asked(detector, buckets, suspects, wanted, whole, few, {})
 
     def _parts(self, asked: Asked, portion: Portion) -> dict[str, Part] | None:
         """Of each table that has any, the rows in these buckets; None where they take too much memory."""
@@ -228,9 +235,12 @@ class SharedRows:
         detector, suspects = asked.detector, asked.suspects
         names = _names(detector, table)
         if self._load(table):
+            rows = self._loaded[table]
+            if table in asked.whole and portion.portions == 1:
+                return part_of(detector, rows, np.arange(len(rows)), names)
             if table not in asked.loaded:
                 asked.loaded[table] = self._rows(detector, table, _view(table), asked.buckets, suspects)
-            return part_of(detector, self._loaded[table], asked.loaded[table].of(portion), names)
+            return part_of(detector, rows, asked.loaded[table].of(portion), names)
         place, most = self._tables.get(table), 3 * self._most_bytes
         if not isinstance(place, Path):
             query = wanted_rows_sql(detector, table, portion.buckets, suspects)
@@ -300,7 +310,7 @@ class SharedRows:
     def _numbers_among(
         self, detector: Detector, table: str, rows: LoadedRows, buckets: Sequence[int], suspects: str | None
     ) -> Integers:
-        """Of rows that were loaded for this rule alone."""
+        """Which of the rows of a portion, loaded for all rules of the key, this rule wants in these buckets."""
         if suspects is None and table not in detector.rows and len(buckets) == len(ALL_BUCKETS):
             return np.arange(len(rows))
         self._show(rows, _PORTION)

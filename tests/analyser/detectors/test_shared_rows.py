@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -370,6 +371,44 @@ def test_as_many_portions_as_rows_are_too_large() -> None:
     assert 2 < len(sizes) <= 8
     whole = SharedRows(con, [detector], few_rows=0)
     assert [buckets for buckets, _ in whole.portions(detector, ALL_BUCKETS, "some_suspects")] == [ALL_BUCKETS]
+
+
+@pytest.mark.parametrize(("few_rows", "held"), [(0, "numbers"), (20, "rows")], ids=["loaded", "few"])
+def test_what_a_rule_asked_for_is_let_go_behind_its_last_portion(
+    few_rows: int, held: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others of its key have their turn before it ends."""
+    con, detector = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), DETECTORS["KAF101"]
+    con.execute(f"CREATE TEMP TABLE some_suspects AS SELECT DISTINCT {', '.join(detector.partition_by)} FROM "
+                "(SELECT cluster_id, group_id, topic, partition FROM kafka_offset_commits "
+                "WHERE topic < 'c')")  # fmt: skip
+    seen: list[dict[str, weakref.ref[Any]]] = []
+    right = shared_rows.part_of
+
+    def part_of(detector: Detector, rows: LoadedRows, numbers: Any, names: Any) -> Any:
+        seen.append({"rows": weakref.ref(rows), "numbers": weakref.ref(numbers)})
+        return right(detector, rows, numbers, names)
+
+    monkeypatch.setattr(shared_rows, "part_of", part_of)
+    found = SharedRows(con, [detector], few_rows).portions(detector, ALL_BUCKETS, "some_suspects")
+    _, some = next(found)
+    assert len([*(some or ())]) == 2
+    del some
+    assert [one[held]() is None for one in seen] == [True]
+    assert [*found] == []
+
+
+def test_a_rule_that_wants_all_rows_of_a_loaded_table_asks_for_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But where it takes some at a time."""
+    con, detector = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), DETECTORS["KAF101"]
+    asked: list[str] = []
+    right = shared_rows.wanted_numbers_sql
+    monkeypatch.setattr(shared_rows, "wanted_numbers_sql", lambda *given: asked.append(given[1]) or right(*given))
+    expected = sorted(map(repr, told(partitions(con, detector))))
+    for portion_bytes, times in ((1 << 24, 0), (2_000, 1)):
+        shared = SharedRows(con, [detector], 0, portion_bytes=portion_bytes)
+        assert sorted(map(repr, taken(con, shared, replace(detector, suspects=None)) or ())) == expected
+        assert len(asked) == times
 
 
 @EACH_PLACE
