@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from analyser.registry.coded import BATCH_ROWS, coded_table
-from analyser.registry.parquet import temporary_options
+from analyser.registry.parquet import temporary_options, temporary_reader
 from analyser.registry.queries import literal
 
 
@@ -44,7 +44,7 @@ def with_columns(con: duckdb.DuckDBPyConnection, rows: pa.Table | Path, queries:
 
     target = rows.with_name(f"{rows.stem}-with-context.parquet")
     with (
-        pq.ParquetFile(rows) as source,
+        temporary_reader(rows) as source,
         pq.ParquetWriter(target, schema := source.schema_arrow, **temporary_options(schema)) as writer,
     ):
         for number, added in enumerate(_in_groups(columns, source.metadata)):

@@ -24,7 +24,7 @@ from analyser.detectors.held import Integers
 from analyser.detectors.loaded import LoadedRows, loaded_batches, numbered_files, without_others
 from analyser.detectors.partition_sql import BUCKET, buckets_sql
 from analyser.registry.coded import BATCH_ROWS
-from analyser.registry.parquet import TEMPORARY
+from analyser.registry.parquet import TEMPORARY, temporary_reader
 
 # So many rows are dealt at a time: each file gets its own of them as a row group.
 _ROWS = 1 << 17
@@ -94,7 +94,7 @@ def dealt(
         return None
     small = max(sizes) <= most_small
     with ExitStack() as stack:
-        file = stack.enter_context(pq.ParquetFile(path))
+        file = stack.enter_context(temporary_reader(path))
         schema = pa.schema([file.schema_arrow.field(name) for name in columns])
         codes = [field.name for field in schema if pa.types.is_dictionary(field.type)]
         writers = [

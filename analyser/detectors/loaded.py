@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from analyser.detectors.held import CodedColumn, Held, HeldColumn, Integers
 from analyser.detectors.partition_sql import ROW, TOPIC
 from analyser.registry.coded import BATCH_ROWS, TooManyBytes, coded_array, coded_columns
+from analyser.registry.parquet import temporary_reader
 from analyser.registry.queries import literal, quoted
 from analyser.registry.tables import TABLES
 
@@ -136,10 +137,8 @@ def _numbered(path: Path, first: int) -> str:
 
 
 def _batches(paths: Iterable[Path], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    import pyarrow.parquet as pq
-
     for path in paths:
-        with pq.ParquetFile(path) as file:
+        with temporary_reader(path) as file:
             yield from file.iter_batches(BATCH_ROWS, columns=columns)
 
 

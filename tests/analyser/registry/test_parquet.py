@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.registry.parquet import parquet_options, temporary_options
+from analyser.registry.parquet import parquet_options, temporary_options, temporary_reader
 from analyser.registry.tables import ALL_TABLES, arrow_schema
 from tests.support.rows import arrow_from_rows
 
@@ -71,3 +73,14 @@ def test_every_table_can_be_written(table: str, tmp_path: Path) -> None:
         with pq.ParquetWriter(tmp_path / "table.parquet", schema, **options(schema)) as writer:
             writer.write_table(nothing)
         assert pq.read_table(tmp_path / "table.parquet").schema.equals(schema)
+
+
+def test_what_was_read_of_a_temporary_file_is_not_held(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    numbers = np.random.default_rng(3).integers(0, 1 << 60, 1 << 21)
+    pq.write_table(pa.table({"number": numbers}), path, row_group_size=1 << 16, use_dictionary=False)
+    with temporary_reader(path) as file:
+        before, most = pa.total_allocated_bytes(), 0
+        for _ in file.iter_batches(1 << 14):
+            most = max(most, pa.total_allocated_bytes() - before)
+    assert most < numbers.nbytes // 4
