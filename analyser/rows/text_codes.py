@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from analyser import compute as pc
 
-CODED = pa.dictionary(pa.int32(), pa.string())
-
 
 def coded(codes: npt.NDArray[Any], values: Sequence[str | None], size: int) -> pa.Array:
     """A column of `size` texts, that of a row in `values` at its code; as it is where hardly any of them repeats.
@@ -39,7 +37,7 @@ def together(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordB
     """The rows of batches, of which there is one at least, one behind the other. schema: with texts everywhere."""
     if len(batches) == 1:
         return batches[0]
-    columns = [_joined([batch.column(place) for batch in batches], field.type) for place, field in enumerate(schema)]
+    columns = [_joined([batch.column(place) for batch in batches]) for place in range(len(schema))]
     return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
 
@@ -58,7 +56,7 @@ def in_text(column: pa.Array) -> pa.Array:
     return pc.cast(column, column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _joined(parts: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
+def _joined(parts: Sequence[pa.Array]) -> pa.Array:
     """Parts of a column, some of which may have codes: then all of it has."""
     if not any(pa.types.is_dictionary(part.type) for part in parts):
         return pa.concat_arrays(parts)
