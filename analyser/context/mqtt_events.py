@@ -51,28 +51,31 @@ NUMBERS = {
 
 # One shape for all events. name: client id, filter or topic. x, y: flags. A subscription counts from the
 # answer that grants it until it is given up; a connection until it was closed. A message of QoS 2 may be held back
-# until it is released. Messages of one packet come in the order of their offsets, with which their ids end.
+# until it is released. What came in one packet has the order of the offsets with which ids end. A filter that a
+# SUBSCRIBE names twice counts as if it came in two of them (MQTT 5.0, 3.8.4), so the last one holds.
 _EVENTS = f"""
-    SELECT * EXCLUDE (flow_id, id, packet) REPLACE (coalesce(server, '') AS server) FROM (
+    SELECT * EXCLUDE (flow_id, id, packet, position) REPLACE (coalesce(server, '') AS server) FROM (
         SELECT {CONNECTED} AS kind, NULL::BIGINT AS row, flow_id, server_port AS port,
                epoch_ns(coalesce(ts_response, ts)) AS at_ns, client_id AS name, NULL::BIGINT AS content,
                session_present AS x, NULL::BOOLEAN AS y, NULL::BIGINT AS qos, NULL::BIGINT AS expiry_ns,
-               NULL AS share_name, server_address AS server, NULL AS id, packet
+               NULL AS share_name, server_address AS server, NULL AS id, packet,
+               NULL::BIGINT AS position
         FROM mqtt_connections WHERE coalesce(error_code, 0) = 0
         UNION ALL
         SELECT {SUBSCRIBED}, NULL, flow_id, server_port, epoch_ns(ts_response),
                CASE WHEN {_whole("matching_filter")} THEN matching_filter END, NULL,
-               no_local, retain_as_published, granted_qos, NULL, share_name, server_address, share_name, response_packet
+               no_local, retain_as_published, granted_qos, NULL, share_name, server_address,
+               coalesce(response_message_id, exchange_id), response_packet, position
         FROM mqtt_subscriptions
         WHERE event = 'subscribe' AND granted_qos IS NOT NULL AND ts_response IS NOT NULL
         UNION ALL
         SELECT {UNSUBSCRIBED}, NULL, flow_id, server_port, epoch_ns(ts), matching_filter, NULL,
-               NULL, NULL, NULL, NULL, share_name, server_address, share_name, request_packet
+               NULL, NULL, NULL, NULL, share_name, server_address, exchange_id, request_packet, position
         FROM mqtt_subscriptions WHERE event = 'unsubscribe' AND {_whole("matching_filter")}
         UNION ALL
         SELECT CASE direction WHEN 'client_to_server' THEN {PUBLISHED} ELSE {DELIVERED} END, row, flow_id, server_port,
                epoch_ns(ts), topic, content, coalesce(retain, false), coalesce(dup, false), qos,
-               message_expiry_s * 1_000_000_000, NULL, server_address, message_id, packet
+               message_expiry_s * 1_000_000_000, NULL, server_address, message_id, packet, NULL
         FROM in_publishes LEFT JOIN context_contents
             ON server_address IS NOT DISTINCT FROM server AND topic IS NOT DISTINCT FROM of_topic
             AND payload_bytes IS NOT DISTINCT FROM size AND payload_crc32 IS NOT DISTINCT FROM crc
@@ -82,11 +85,11 @@ _EVENTS = f"""
                      AND coalesce(handshake IN ('no_pubrec', 'no_pubrel'), false))
         UNION ALL
         SELECT {ENDED}, NULL, flow_id, flows.server_port, epoch_ns(coalesce(flows.ts_closed, flows.ts_last)), NULL,
-               NULL, NULL, NULL, NULL, NULL, NULL, flows.server_address, NULL, NULL
+               NULL, NULL, NULL, NULL, NULL, NULL, flows.server_address, NULL, NULL, NULL
         FROM flows WHERE protocol = 'mqtt' AND (closed_by IS NOT NULL OR flow_id IN (
             SELECT flow_id FROM mqtt_connections WHERE disconnected_by IS NOT NULL)))
     JOIN context_flows USING (flow_id)
-    ORDER BY at_ns, kind, packet, flow, length(id), id, name"""
+    ORDER BY at_ns, kind, packet, flow, length(id), id, position, name"""
 
 
 def events_of_servers(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Unheard | Iterator[Event]]]:

@@ -123,6 +123,21 @@ def test_a_delivery_says_how_often_it_came_and_when_it_was_acknowledged() -> Non
     ]
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("last", [True, False])
+def test_of_a_filter_that_a_subscribe_names_twice_the_last_one_holds(last: bool, in_order: bool) -> None:
+    capture = Capture()
+    capture.connect("1")
+    for position, no_local in enumerate((not last, last)):
+        of_one = {"request_packet": 2, "response_packet": 2, "exchange_id": "s2", "response_message_id": "1s5"}
+        capture.subscribe("1", 1, "a", position=position, no_local=no_local, **of_one)
+    if not in_order:
+        capture.rows["mqtt_subscriptions"].reverse()
+    sent = capture.publish("1", 10, "a", 77)
+    rows, counts = capture.result()
+    assert (len(rows), counts[sent]) == ((0, (0, 0)) if last else (1, (1, 0)))
+
+
 def test_what_is_missing_is_waited_for_until_the_capture_ends() -> None:
     capture = Capture()
     capture.connect("1", ends=30_000)
