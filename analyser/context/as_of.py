@@ -21,7 +21,7 @@ class Timeline:
     """
 
     def __init__(self, keys: Integers, times: Integers) -> None:
-        self._first = int(times.min(initial=0)) if len(times) else 0
+        self._first = int(times.min()) if len(times) else 0
         self._span = int(times.max()) - self._first + 1 if len(times) else 0
         self._no_key = int(keys.max(initial=0)) + 1
         self._instants: Integers | None = None

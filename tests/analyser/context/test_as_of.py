@@ -34,6 +34,12 @@ def test_each_row_is_found_as_by_looking_at_all(span: int, seed: int) -> None:
         assert following[place] == (after[0] if after else NOWHERE)
 
 
+def test_times_of_one_day_fit_into_numbers_with_their_keys() -> None:
+    """Then nothing looks for the different times of all rows, which takes longer than all else."""
+    keys, times = _rows(np.random.default_rng(1), 60, 86_400 * 10**9, 0)
+    assert Timeline(keys, times)._instants is None
+
+
 @pytest.mark.parametrize("span", SPANS)
 def test_times_are_those_of_asof_joins(span: int) -> None:
     random = np.random.default_rng(7)
