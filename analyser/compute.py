@@ -97,7 +97,7 @@ def fill_null(values: Any, value: Any) -> Any:
     return coalesce(values, pa.scalar(value, values.type))
 
 
-def index(values: Any, value: int) -> Any:
+def index(values: Any, value: int | str) -> Any:
     """Where a value stands first, -1 if nowhere."""
     return call_function("index", [values], IndexOptions(pa.scalar(value, values.type)))
 

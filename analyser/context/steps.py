@@ -12,30 +12,20 @@ from contextlib import contextmanager
 
 import duckdb
 
-from analyser.context.topics import has_rows
-
 
 @contextmanager
-def steps_made(
-    con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], query: str, *, only_if: str = ""
-) -> Iterator[bool]:
-    """The tables that the query reads, until the block ends; or none, and False, where `only_if` has no rows.
-
-    query: SELECTs over them. only_if: one of them.
-    """
+def steps_made(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], query: str) -> Iterator[None]:
+    """The tables that the query reads, until the block ends. query: SELECTs over them."""
     read = _last_readers(steps, query)
     held: list[str] = []
     try:
         for name, text in steps.items():
             con.execute(f"CREATE TEMP TABLE {name} AS {text}")
             held.append(name)
-            if name == only_if and not has_rows(con, name):
-                yield False
-                return
             for over in [one for one in held if read[one] == name]:
                 con.execute(f"DROP TABLE {over}")
                 held.remove(over)
-        yield True
+        yield
     finally:
         for name in held:
             con.execute(f"DROP TABLE {name}")

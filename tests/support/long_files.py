@@ -111,6 +111,7 @@ ONE_OF = {
     "analyser/archive/derive/test_aggregates.py": 3,
     "analyser/archive/spark/test_session.py": 4,
     "analyser/context/test_mongo_stage.py": 3,
+    "analyser/context/test_reading_runs.py": 9,
     "analyser/crosscheck/test_fields.py": 3,
     "analyser/decoding/test_identify.py": 4,
     "analyser/decoding/test_one_answer.py": 2,
