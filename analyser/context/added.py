@@ -1,10 +1,10 @@
-"""Columns that a stage puts beside rows, wherever these lie. In: rows in memory or in a Parquet file, a query for the
-columns. Out: the rows with these columns; whole rows are never joined, and never all in memory.
+"""Columns that a stage puts beside rows, wherever these lie. In: rows in memory or in a Parquet file, their columns.
+Out: the rows with these columns; whole rows are never joined, and never all in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from analyser import compute as pc
+from analyser.context.as_of import NOWHERE
+from analyser.context.columns import integers, taken_rows
 from analyser.registry.coded import BATCH_ROWS, coded_table
 from analyser.registry.parquet import temporary_options, temporary_reader
 from analyser.registry.queries import literal
@@ -31,28 +34,21 @@ def numbered(con: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | Path) -
     con.execute(f"DROP VIEW {name}")
 
 
-def with_columns(con: duckdb.DuckDBPyConnection, rows: pa.Table | Path, queries: Sequence[str]) -> pa.Table | Path:
-    """The rows with the columns of queries, one row for each, in place of their own.
-
-    queries: SELECTs of the same columns, each for the rows behind those of the one before. Of a file, another file
-    beside it, with as many rows in each row group.
-    """
-    columns = _one_after_the_other(con, queries)
-    if not isinstance(rows, Path):
-        return _replaced(rows, coded_table(columns))
-    import pyarrow.parquet as pq
-
-    target = rows.with_name(f"{rows.stem}-with-context.parquet")
-    with (
-        temporary_reader(rows) as source,
-        pq.ParquetWriter(target, schema := source.schema_arrow, **temporary_options(schema)) as writer,
-    ):
-        for number, added in enumerate(_in_groups(columns, source.metadata)):
-            writer.write_table(_replaced(source.read_row_group(number), added))
-    return target
+def in_order(pieces: Iterable[pa.Table], rows: int) -> pa.Table:
+    """Columns for so many rows, in the order of these. pieces: have columns for some rows each, with their `row`, which
+    is nowhere twice; a row that has none gets nulls."""
+    told = pa.concat_tables(pieces).unify_dictionaries().combine_chunks()
+    row = integers(told["row"])
+    columns = told.drop_columns(["row"])
+    if len(row) == rows and np.array_equal(row, np.arange(rows)):
+        return columns
+    places = np.full(rows, NOWHERE)
+    places[row] = np.arange(len(row))
+    return pa.table({name: taken_rows(columns[name], places) for name in columns.schema.names})
 
 
-def _one_after_the_other(con: duckdb.DuckDBPyConnection, queries: Sequence[str]) -> pa.RecordBatchReader:
+def answered(con: duckdb.DuckDBPyConnection, queries: Sequence[str]) -> pa.RecordBatchReader:
+    """The rows of queries, which have the same columns, one after the other."""
     first = con.sql(queries[0]).to_arrow_reader(BATCH_ROWS)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -61,6 +57,24 @@ def _one_after_the_other(con: duckdb.DuckDBPyConnection, queries: Sequence[str])
             yield from con.sql(query).to_arrow_reader(BATCH_ROWS)
 
     return pa.RecordBatchReader.from_batches(first.schema, batches())
+
+
+def with_columns(rows: pa.Table | Path, columns: pa.RecordBatchReader) -> pa.Table | Path:
+    """The rows with these columns, in the same order, in place of their own.
+
+    Of a file, another file beside it, with as many rows in each row group.
+    """
+    if not isinstance(rows, Path):
+        return _replaced(rows, coded_table(columns))
+    import pyarrow.parquet as pq
+
+    target = rows.with_name(f"{rows.stem}-with-context.parquet")
+    with temporary_reader(rows) as source:
+        schema = _replaced(source.schema_arrow.empty_table(), columns.schema.empty_table()).schema
+        with pq.ParquetWriter(target, schema, **temporary_options(schema)) as writer:
+            for number, added in enumerate(_in_groups(columns, source.metadata)):
+                writer.write_table(_replaced(source.read_row_group(number), added))
+    return target
 
 
 def _in_groups(columns: pa.RecordBatchReader, groups: pa.parquet.FileMetaData) -> Iterator[pa.Table]:
@@ -75,11 +89,19 @@ def _in_groups(columns: pa.RecordBatchReader, groups: pa.parquet.FileMetaData) -
 
 
 def _replaced(rows: pa.Table, columns: pa.Table) -> pa.Table:
-    """Rows with these columns in place of their own of the same names."""
+    """Rows with these columns in place of their own of the same names; those that come as codes stay codes."""
     for name in columns.schema.names:
         place = rows.schema.get_field_index(name)
-        column, kind = columns.column(name), rows.schema.types[place]
-        if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        rows = rows.set_column(place, rows.schema.field(place), column.cast(kind))
+        column, field = columns.column(name), rows.schema.field(place)
+        if pa.types.is_dictionary(column.type):
+            field, column = field.with_type(column.type), _own_codes(column)
+        elif pa.types.is_dictionary(field.type):
+            column = pc.dictionary_encode(column)
+        rows = rows.set_column(place, field, pc.cast(column, field.type))
     return rows
+
+
+def _own_codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of codes without texts of other rows, where these are many: a row group would have all of them."""
+    texts = max((len(chunk.dictionary) for chunk in column.chunks), default=0)
+    return column if texts <= len(column) else pc.dictionary_encode(pc.cast(column, column.type.value_type))

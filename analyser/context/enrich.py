@@ -4,9 +4,9 @@ In: a connection with views of the Kafka tables, `cluster_id` and `topic` filled
 `kafka_offset_commits` and `kafka_fetch_partitions` replaced by ones whose context columns are filled in. Rows that the
 caller holds are never joined for that: they get other columns (`added.py`).
 
-Everything is a join in DuckDB (`commit_steps.py`), as of the time of the row, for some partitions at a time where there
-are many rows: what cannot spill would grow with them. Times are compared as Unix ns. An unknown cluster is a cluster of
-its own (''), never a wildcard.
+What a commit gets is found in arrays (`commit_context.py`), as of the time of the row, for some partitions at a time
+where there are many rows. Times are compared as Unix ns. An unknown cluster is a cluster of its own (''), never a
+wildcard.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from analyser.context.added import numbered, with_columns
-from analyser.context.commit_steps import (
-    ADDED,
+from analyser.context.added import in_order, numbered, with_columns
+from analyser.context.columns import columns_of
+from analyser.context.commit_context import CONTEXT, commits_context
+from analyser.context.commit_views import (
     COMMITS,
-    CONTEXT,
     FETCHES,
     FETCHES_SQL,
     GROUPS,
@@ -31,19 +31,15 @@ from analyser.context.commit_steps import (
     OF_PARTITIONS,
     ONCE,
     READS,
-    STEPS,
 )
 from analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
 from analyser.context.stage import NOTHING, PARTITION, Held
 from analyser.context.steps import steps_made
 from analyser.context.topics import has_rows, views
-from analyser.registry.coded import BATCH_ROWS, coded_table
-from analyser.registry.queries import keep, keep_more, name_list, null_columns
+from analyser.registry.queries import keep, null_columns
 
-# The steps for so many rows of commits and fetches take some 100 MiB.
-STEP_ROWS = 1 << 18
-# So many rows get their columns at a time: to join to all of them at once takes more memory than DuckDB can spill.
-ROWS_AT_A_TIME = 1 << 18
+# Arrays for so many rows of commits and fetches take some 100 MiB.
+STEP_ROWS = 1 << 20
 
 
 def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None, memory: int = 1) -> Held:
@@ -60,17 +56,16 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
         con.execute(MAKE_CLIENTS)
         commits = "FROM context_base"
     elif COMMITS in held:
-        with numbered(con, "context_commits", held[COMMITS]), _added(con, STEP_ROWS, held, dealer) as added:
-            queries = [_in_order(added, some) for some in _some_at_a_time(con, "context_commits")]
-            made[COMMITS] = with_columns(con, held[COMMITS], queries)
+        with numbered(con, "context_commits", held[COMMITS]):
+            made[COMMITS] = with_columns(held[COMMITS], _added(con, STEP_ROWS, held, dealer).to_reader())
     else:
         commits = _of_commits(con, memory * STEP_ROWS)
     if COMMITS in there and COMMITS not in made:
         con.execute(f"CREATE TEMP VIEW {COMMITS} AS {commits}")
     if FETCHES in held:
         with numbered(con, "context_fetches", held[FETCHES]):
-            queries = [GROUPS.format(some=some) for some in _some_at_a_time(con, "context_fetches")]
-            made[FETCHES] = with_columns(con, held[FETCHES], queries)
+            groups = in_order([pa.table(columns_of(con, GROUPS))], _count(con, "context_fetches"))
+        made[FETCHES] = with_columns(held[FETCHES], groups.to_reader())
     elif FETCHES in there:
         con.execute(f"CREATE TEMP VIEW {FETCHES} AS {FETCHES_SQL}")
     for table in made:  # else it would name what nobody holds any more
@@ -78,34 +73,30 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
     return made
 
 
-@contextmanager
 def _added(
     con: duckdb.DuckDBPyConnection, step_rows: int, held: Held = NOTHING, dealer: Dealer | None = None
-) -> Iterator[str]:
-    """A SELECT of what rows of `context_commits` get, with their `row`, until the block ends.
+) -> pa.Table:
+    """What rows of `context_commits` get, a row for each in their order.
 
     `context_clients` stays: fetches are told by it, too.
     """
-    shares = shares_of(_rows(con), step_rows, dealer)
+    commits = _count(con, "context_commits")
+    shares = shares_of(commits + _count(con, f"in_{FETCHES}"), step_rows, dealer)
     numbers = dealt(dealer, "enrich.commits_of_share", READS, held, shares)
     with _made_once(con):
-        if shares == 1:
-            with steps_made(con, STEPS, ADDED):
-                yield ADDED
-            return
-        names = [_of_share(con, share, shares, made) for share, made in numbers]
-        yield " UNION ALL ".join(f"FROM {name}" for name in names)
-        con.execute("".join(f"DROP TABLE {name};" for name in names))
+        pieces = [
+            _of_share(con, share, shares) if made is None else pa.concat_tables(pieces_in(made))
+            for share, made in numbers
+        ]
+    return in_order(pieces, commits)
 
 
 @contextmanager
 def commits_of_share(con: duckdb.DuckDBPyConnection, held: Held) -> Iterator[MakeShare]:
-    """What makes the rows of `ADDED` for another process; see `shares.py`."""
+    """What makes the rows of `commits_context` for another process; see `shares.py`."""
 
     def made(share: int, shares: int) -> Iterator[pa.Table]:
-        _look_at(con, _partitions(share, shares))
-        with steps_made(con, STEPS, ADDED):
-            yield coded_table(con.sql(ADDED).to_arrow_reader(BATCH_ROWS))
+        yield _of_share(con, share, shares)
 
     _all_set_aside(con)
     with numbered(con, "context_commits", held[COMMITS]), _made_once(con):
@@ -114,7 +105,7 @@ def commits_of_share(con: duckdb.DuckDBPyConnection, held: Held) -> Iterator[Mak
 
 @contextmanager
 def _made_once(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """What the steps of all partitions read, until the block ends; `context_clients` stays."""
+    """What all shares read, until the block ends; `context_clients` stays."""
     _look_at(con)
     con.execute(MAKE_CLIENTS)
     once = ONCE if has_rows(con, "in_kafka_assignments") else {**ONCE, "context_owned": NO_OWNERS}
@@ -123,66 +114,35 @@ def _made_once(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     con.execute("".join(f"DROP VIEW {name};" for name in OF_PARTITIONS))
 
 
-def _of_share(con: duckdb.DuckDBPyConnection, share: int, shares: int, made: Path | None) -> str:
-    """The name of a table with what rows of one share of the partitions get. made: by another process."""
-    if made is not None:
-        return _kept(con, made)
-    _look_at(con, _partitions(share, shares))
-    with steps_made(con, STEPS, ADDED):
-        return keep(con, "commits_context", ADDED)
-
-
-def _kept(con: duckdb.DuckDBPyConnection, made: Path) -> str:
-    con.register("context_made", pa.concat_tables(pieces_in(made)))
-    name = keep(con, "commits_context", "FROM context_made")
-    con.unregister("context_made")
-    return name
-
-
-def _partitions(share: int, shares: int) -> str:
-    return f" WHERE {PARTITION} % {shares} = {share}"
+def _of_share(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> pa.Table:
+    """What rows of one share of the partitions get."""
+    _look_at(con, f" WHERE {PARTITION} % {shares} = {share}" if shares > 1 else "")
+    return commits_context(con)
 
 
 def _look_at(con: duckdb.DuckDBPyConnection, where: str = "") -> None:
-    """Let the steps see these rows."""
+    """Look at these rows only."""
     for name, whole in OF_PARTITIONS.items():
         con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM {whole}{where}")
 
 
-def _rows(con: duckdb.DuckDBPyConnection) -> int:
-    """How many the steps look at."""
-    query = f"SELECT (SELECT count(*) FROM context_commits) + (SELECT count(*) FROM in_{FETCHES})"
-    rows: int = con.execute(query).fetchall()[0][0]
-    return rows
-
-
-def _some_at_a_time(con: duckdb.DuckDBPyConnection, rows: str) -> list[str]:
-    """Conditions for the rows of a view, together all of them."""
-    (count,) = con.execute(f"SELECT count(*) FROM {rows}").fetchall()[0]
-    starts = range(0, max(count, 1), ROWS_AT_A_TIME)
-    return [f"row >= {start} AND row < {start + ROWS_AT_A_TIME}" for start in starts]
-
-
-def _in_order(added: str, some: str) -> str:
-    """What rows of `context_commits` get, a row for each in their order. added: of `_added`. some: a condition."""
-    return f"""
-        SELECT {name_list(CONTEXT)} FROM (SELECT row FROM context_commits WHERE {some}) AS base
-        LEFT JOIN (FROM ({added}) WHERE {some}) AS added USING (row) ORDER BY row"""
+def _count(con: duckdb.DuckDBPyConnection, rows: str) -> int:
+    """How many rows a view has."""
+    count: int = con.execute(f"SELECT count(*) FROM {rows}").fetchall()[0][0]
+    return count
 
 
 def _of_commits(con: duckdb.DuckDBPyConnection, step_rows: int) -> str:
     """A SELECT of the commits with their context.
 
-    Whole rows stand in a table that spills as it is: to compress them takes longer than all steps.
+    Whole rows stand in a table that spills as it is: to compress them takes longer than all else.
     """
     rows = "commits_as_decoded"
     con.execute(f"CREATE TEMP TABLE {rows} AS FROM in_{COMMITS}")
     con.execute(f"CREATE TEMP VIEW context_commits AS SELECT rowid AS row, * FROM {rows}")
-    with _added(con, step_rows) as columns:
-        first, *others = _some_at_a_time(con, "context_commits")
-        added = keep(con, "commits_context", _in_order(columns, first))
-        for some in others:
-            keep_more(con, added, _in_order(columns, some))
+    con.register("context_added", _added(con, step_rows))
+    added = keep(con, "commits_context", "FROM context_added")
+    con.unregister("context_added")
     con.execute("DROP VIEW context_commits")
     columns = ", ".join(f"added.{name} AS {name}" for name in CONTEXT)
     return f"SELECT base.* REPLACE ({columns}) FROM {rows} AS base POSITIONAL JOIN {added} AS added"

@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from analyser.context.added import numbered, with_columns
+from analyser.context.added import answered, numbered, with_columns
 from analyser.context.kept_pieces import kept_pieces
 from analyser.context.mqtt_delivery_sql import ABSENCES, DELIVERIES, STEPS
 from analyser.context.mqtt_events import NUMBERS
@@ -54,7 +54,7 @@ def add_deliveries(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held
         _replace_views(con)
         return NOTHING
     with numbered(con, "in_publishes", held[_PUBLISHES]), _found(con):
-        made = {_PUBLISHES: with_columns(con, held[_PUBLISHES], [*_counted(con)])}
+        made = {_PUBLISHES: with_columns(held[_PUBLISHES], answered(con, [*_counted(con)]))}
         for name, queries in _new(con).items():
             if name in held:
                 made[name] = _kept_rows(con, name, queries, held[name])

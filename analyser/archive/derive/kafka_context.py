@@ -60,7 +60,7 @@ from analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS
 from analyser.archive.derive.share_files import Left, Stretch, leave, put_into_hours, shares_for, stretches
 from analyser.archive.derive.tasks import each_of
 from analyser.archive.spark.workers import HERE, Workers
-from analyser.context.commit_steps import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
+from analyser.context.commit_views import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
 from analyser.context.enrich import enrich
 from analyser.context.ownership import OWNERSHIP_SQL
 from analyser.context.stage import OF_PARTITIONS, OFFSETS, PARTITION, TITLES

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analyser.context import enrich as stage
-from analyser.context.commit_steps import COMMITS, FETCHES
+from analyser.context.commit_views import COMMITS, FETCHES
 from analyser.context.enrich import enrich
 from analyser.context.stage import Held
 from analyser.registry.tables import TABLES
@@ -43,7 +43,6 @@ def context(**rows: list[Row]) -> duckdb.DuckDBPyConnection:
     in_memory = enriched(rows, given)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stage, "STEP_ROWS", 2)
-        patch.setattr(stage, "ROWS_AT_A_TIME", 3)
         some_at_a_time = enriched(rows, given)
         in_views = connection_from_rows(rows)
         enrich(in_views)
@@ -66,7 +65,7 @@ def context(**rows: list[Row]) -> duckdb.DuckDBPyConnection:
             assert groups[0] == groups[1]
             assert pq.read_table(path).schema == pq.read_table(files[name]).schema
             in_file = pq.read_table(path).cast(given[name].schema)
-            assert in_file.equals(in_memory[name])
+            assert in_file.equals(in_memory[name].cast(given[name].schema))
     for name, table in in_memory.items():
         assert table.select(KEYS).equals(given[name].select(KEYS))
         made = con.sql(f"FROM {name}").to_arrow_table().cast(table.schema)

@@ -170,7 +170,6 @@ def test_rows_in_files_give_the_same(dealings: list[RuleDealing], monkeypatch: p
     monkeypatch.setattr(kept, "SMALL_ROWS", 300)
     monkeypatch.setattr(kept, "SMALL_BYTES", 20_000)
     monkeypatch.setattr(kept_pieces, "FEW_ROWS", 50)
-    monkeypatch.setattr(enrich, "ROWS_AT_A_TIME", 70)
     for rules in (looking, running):
         monkeypatch.setattr(rules, "SharedRows", partial(shared_rows.SharedRows, few_rows=100, portion_bytes=20_000))
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
