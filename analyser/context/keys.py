@@ -25,12 +25,16 @@ class Key:
 
     def __init__(self, rows: Columns, names: Sequence[str]) -> None:
         self._names = names
-        self._values = {name: _Values(rows[name]) for name in names}
+        self._values: list[_Values] = []
         self._pairs: list[_Pairs] = []
-        numbers = self._values[names[0]].numbers
-        for name in names[1:]:
-            self._pairs.append(_Pairs(numbers, self._values[name].numbers))
-            numbers = self._pairs[-1].numbers
+        for name in names:
+            values, column = _numbered(rows[name])
+            self._values.append(values)
+            if len(self._values) == 1:
+                numbers = column
+            else:
+                pairs, numbers = _paired(numbers, column)
+                self._pairs.append(pairs)
         self.numbers = numbers
         self.count = int(numbers.max(initial=-1)) + 1
         first = np.zeros(self.count, np.int64)
@@ -39,19 +43,17 @@ class Key:
 
     def of(self, rows: Columns) -> Integers:
         """The numbers of other rows; NOWHERE for a key that is not among these."""
-        numbers = self._values[self._names[0]].of(rows[self._names[0]])
-        for name, pairs in zip(self._names[1:], self._pairs, strict=True):
-            numbers = pairs.of(numbers, self._values[name].of(rows[name]))
+        numbers, *others = (values.of(rows[name]) for name, values in zip(self._names, self._values, strict=True))
+        for pairs, column in zip(self._pairs, others, strict=True):
+            numbers = pairs.of(numbers, column)
         return numbers
 
 
 class _Values:
-    """The different values of a column, numbered."""
+    """Different values, numbered."""
 
-    def __init__(self, column: pa.Array) -> None:
-        coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
-        self._known = coded.dictionary
-        self.numbers = codes(coded)
+    def __init__(self, known: pa.Array) -> None:
+        self._known = known
 
     def of(self, column: pa.Array) -> Integers:
         if pa.types.is_dictionary(column.type):
@@ -61,13 +63,24 @@ class _Values:
 
 
 class _Pairs:
-    """The different pairs of numbers, numbered."""
+    """Different pairs of numbers, numbered. width: the second number of each is below it."""
 
-    def __init__(self, left: Integers, right: Integers) -> None:
-        self._width = int(right.max(initial=0)) + 1
-        self._values = _Values(pa.array(left * self._width + right))
-        self.numbers = self._values.numbers
+    def __init__(self, values: _Values, width: int) -> None:
+        self._values = values
+        self._width = width
 
     def of(self, left: Integers, right: Integers) -> Integers:
         there = (left >= 0) & (right >= 0)
         return self._values.of(pa.array(np.where(there, left * self._width + right, NOWHERE)))
+
+
+def _numbered(column: pa.Array) -> tuple[_Values, Integers]:
+    """The different values of a column, and the number of each row."""
+    coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+    return _Values(coded.dictionary), codes(coded)
+
+
+def _paired(left: Integers, right: Integers) -> tuple[_Pairs, Integers]:
+    width = int(right.max(initial=0)) + 1
+    values, numbers = _numbered(pa.array(left * width + right))
+    return _Pairs(values, width), numbers
