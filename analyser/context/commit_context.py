@@ -25,7 +25,10 @@ _GAPS = "SELECT address, at_ns FROM context_gaps WHERE address IS NOT NULL AND a
 
 
 def commits_context(con: duckdb.DuckDBPyConnection) -> pa.Table:
-    """The columns CONTEXT for rows of `context_base`, with their `row`: a row for each that may get anything."""
+    """The columns CONTEXT for rows of `context_base`, with their `row`: a row for each that may get anything.
+
+    Raises TooManyBytes.
+    """
     commits = Commits(con)
     ends = _log_ends(con, commits)
     gaps_ns = _gaps(con, commits)

@@ -6,13 +6,14 @@ Keys are numbers: a part is a partition of a group, a log a partition in one lif
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from analyser import compute as pc
-from analyser.context.columns import columns_of, integers
+from analyser.context.columns import integers
 from analyser.context.keys import Key
 from analyser.context.log_ends import with_life
 from analyser.context.topics import has_rows
@@ -25,6 +26,8 @@ _COMMITS = """
            coalesce(group_id, '') AS group_id, epoch_ns(ts) AS at_ns, nullif(member_id, '') AS member_id,
            client_address AS address
     FROM context_base WHERE partition IS NOT NULL AND ts IS NOT NULL"""
+# Of the columns of a share. Most of it are texts, where hardly any two rows have the same.
+MOST_BYTES = 256 << 20
 _COLUMNS = "row, cluster, topic, partition, group_id, life, at_ns, member_id"
 
 
@@ -36,8 +39,11 @@ class Commits:
     """
 
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        """Raises TooManyBytes."""
         names = f"{_COLUMNS}, address" if has_rows(con, "context_gaps") else _COLUMNS
-        columns = columns_of(con, f"SELECT {names} FROM ({in_lives(con, _COMMITS)})")
+        query = f"SELECT {names} FROM ({in_lives(con, _COMMITS)})"
+        with closing(con.sql(query).to_arrow_reader(BATCH_ROWS)) as reader:
+            columns = coded_columns(reader, reader.schema, MOST_BYTES)
         self.rows, self.at_ns = integers(columns["row"]), integers(columns["at_ns"])
         self.part, self.log = Key(columns, _PART), Key(columns, _LOG)
         self.parts, self.logs = self.part.numbers, self.log.numbers

@@ -36,18 +36,21 @@ from analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_
 from analyser.context.stage import NOTHING, PARTITION, Held
 from analyser.context.steps import steps_made
 from analyser.context.topics import has_rows, views
+from analyser.registry.coded import TooManyBytes
 from analyser.registry.queries import keep, null_columns
 
 # Arrays for so many rows of commits and fetches take some 100 MiB.
 STEP_ROWS = 1 << 20
+# A share whose texts take too much memory is made in so many parts, and these in parts, but not in more than so many.
+PARTS, MOST_PARTS = 8, 1 << 12
 
 
-def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None, memory: int = 1) -> Held:
+def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:
     """Replace the views of commits and fetches by enriched ones; other tables may be missing. Call it once.
 
     held: those of both whose rows are known. They are given back with their new columns, all else as it is, and the
-    caller makes their views. dealer: of work on them to several processes. memory: so many times what `analyse` has,
-    for rows that nobody holds: each share of them reads all fetches.
+    caller makes their views. dealer: of work on them to several processes. Raises TooManyBytes where the texts of one
+    partition take too much memory.
     """
     there = _all_set_aside(con)
     made: dict[str, pa.Table | Path] = {}
@@ -57,9 +60,9 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
         commits = "FROM context_base"
     elif COMMITS in held:
         with numbered(con, "context_commits", held[COMMITS]):
-            made[COMMITS] = with_columns(held[COMMITS], _added(con, STEP_ROWS, held, dealer).to_reader())
+            made[COMMITS] = with_columns(held[COMMITS], _added(con, held, dealer).to_reader())
     else:
-        commits = _of_commits(con, memory * STEP_ROWS)
+        commits = _of_commits(con)
     if COMMITS in there and COMMITS not in made:
         con.execute(f"CREATE TEMP VIEW {COMMITS} AS {commits}")
     if FETCHES in held:
@@ -73,20 +76,19 @@ def enrich(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
     return made
 
 
-def _added(
-    con: duckdb.DuckDBPyConnection, step_rows: int, held: Held = NOTHING, dealer: Dealer | None = None
-) -> pa.Table:
+def _added(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> pa.Table:
     """What rows of `context_commits` get, a row for each in their order.
 
     `context_clients` stays: fetches are told by it, too.
     """
     commits = _count(con, "context_commits")
-    shares = shares_of(commits + _count(con, f"in_{FETCHES}"), step_rows, dealer)
+    shares = shares_of(commits + _count(con, f"in_{FETCHES}"), STEP_ROWS, dealer)
     numbers = dealt(dealer, "enrich.commits_of_share", READS, held, shares)
     with _made_once(con):
         pieces = [
-            _of_share(con, share, shares) if made is None else pa.concat_tables(pieces_in(made))
+            piece
             for share, made in numbers
+            for piece in (_of_share(con, share, shares) if made is None else pieces_in(made))
         ]
     return in_order(pieces, commits)
 
@@ -96,7 +98,7 @@ def commits_of_share(con: duckdb.DuckDBPyConnection, held: Held) -> Iterator[Mak
     """What makes the rows of `commits_context` for another process; see `shares.py`."""
 
     def made(share: int, shares: int) -> Iterator[pa.Table]:
-        yield _of_share(con, share, shares)
+        yield from _of_share(con, share, shares)
 
     _all_set_aside(con)
     with numbered(con, "context_commits", held[COMMITS]), _made_once(con):
@@ -114,10 +116,18 @@ def _made_once(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     con.execute("".join(f"DROP VIEW {name};" for name in OF_PARTITIONS))
 
 
-def _of_share(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> pa.Table:
-    """What rows of one share of the partitions get."""
+def _of_share(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> Iterator[pa.Table]:
+    """What rows of one share of the partitions get, in pieces. Raises TooManyBytes."""
     _look_at(con, f" WHERE {PARTITION} % {shares} = {share}" if shares > 1 else "")
-    return commits_context(con)
+    try:
+        made = commits_context(con)
+    except TooManyBytes:
+        if shares >= MOST_PARTS:
+            raise
+        for part in range(PARTS):
+            yield from _of_share(con, share + part * shares, shares * PARTS)
+        return
+    yield made
 
 
 def _look_at(con: duckdb.DuckDBPyConnection, where: str = "") -> None:
@@ -132,7 +142,7 @@ def _count(con: duckdb.DuckDBPyConnection, rows: str) -> int:
     return count
 
 
-def _of_commits(con: duckdb.DuckDBPyConnection, step_rows: int) -> str:
+def _of_commits(con: duckdb.DuckDBPyConnection) -> str:
     """A SELECT of the commits with their context.
 
     Whole rows stand in a table that spills as it is: to compress them takes longer than all else.
@@ -140,7 +150,7 @@ def _of_commits(con: duckdb.DuckDBPyConnection, step_rows: int) -> str:
     rows = "commits_as_decoded"
     con.execute(f"CREATE TEMP TABLE {rows} AS FROM in_{COMMITS}")
     con.execute(f"CREATE TEMP VIEW context_commits AS SELECT rowid AS row, * FROM {rows}")
-    con.register("context_added", _added(con, step_rows))
+    con.register("context_added", _added(con))
     added = keep(con, "commits_context", "FROM context_added")
     con.unregister("context_added")
     con.execute("DROP VIEW context_commits")

@@ -69,8 +69,6 @@ from analyser.registry.queries import literal, quoted
 # As it is seen in Spark.
 STAGE = f"context: {TITLES[OFFSETS.makes]}"
 _EVER = 2**63 - 1
-# Of what DuckDB has of memory in a task, beside what it has in `analyse`.
-_MEMORY = 3
 _HOUR = hour_of("ts")
 # What the whole dataset tells of: kept, and compared with what the last run kept.
 _KNOWN = {
@@ -214,7 +212,7 @@ def _make_hours(sight: Sight, work: _Work) -> set[Hour] | dict[Hour, Digest]:
             rows = f"FROM ({FETCHES_SQL})"
         else:
             _make_views(con, sight, parts, work)
-            enrich(con, memory=_MEMORY)
+            enrich(con)
             rows = f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
         if work.is_share:
             return leave(con, sight, table, rows, work.of_share)
