@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from analyser.context.log_ends import STORED
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -105,8 +107,7 @@ _STEPS = {
         FROM kafka_produce_batches
         SEMI JOIN (SELECT topic FROM kafka_produce_batches WHERE topic NOT IN (FROM taken_names) AND topic_id IS NULL
                    GROUP BY ALL ORDER BY count(*) DESC, topic LIMIT {_NAMES}) USING (topic)
-        WHERE acks = -1 AND error_code = 0 AND base_offset >= 0 AND records_count > 0 AND ts_response IS NOT NULL
-            AND partition < {_PARTITIONS}
+        WHERE acks = -1 AND {STORED} AND ts_response IS NOT NULL AND partition < {_PARTITIONS}
         QUALIFY row_number() OVER (PARTITION BY topic, partition ORDER BY hash(base_offset)) <= {_BATCHES}""",
     "ends": "SELECT topic_id, partition, ts, answered, high_watermark FROM read WHERE high_watermark >= 0",
     "pairs": """

@@ -26,6 +26,10 @@ from __future__ import annotations
 PARTITION = "cluster, topic, partition"
 
 _HOUR_NS = 3_600_000_000_000
+# Of kafka_produce_batches: a batch that was stored. No log is longer, and no batch (its count is an int32), so that
+# sums are numbers whatever a damaged answer tells.
+STORED = f"""
+    error_code = 0 AND base_offset BETWEEN 0 AND {1 << 62} AND records_count BETWEEN 1 AND {(1 << 31) - 1}"""
 # The first end that was asked for after a batch is that of its transaction. KIP-890: markers have the next epoch.
 _TRANSACTION_ENDS = f"""
     SELECT coalesce(cluster_id, '') AS cluster, producer_id, unnest(CASE event WHEN 'end_txn' THEN [producer_epoch]
@@ -36,7 +40,7 @@ _WRITTEN = f"""
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, topic_id, partition,
            producer_id, producer_epoch, epoch_ns(ts) AS sent_ns, epoch_ns(coalesce(ts_response, ts)) AS stored_ns,
            base_offset + records_count AS log_end, epoch_ns(ts) // {_HOUR_NS} AS hour
-    FROM kafka_produce_batches WHERE transactional AND error_code = 0 AND base_offset >= 0 AND records_count > 0"""
+    FROM kafka_produce_batches WHERE transactional AND {STORED}"""
 MARKERS = f"""
     SELECT cluster, topic, topic_id, partition, ts, at_ns,
            log_end + count(*) OVER (PARTITION BY cluster, topic, partition, hour ORDER BY asked_ns
@@ -63,7 +67,7 @@ LOG_ENDS = f"""
     UNION ALL
     SELECT coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), topic_id, partition, ts,
            epoch_ns(coalesce(ts_response, ts)), base_offset + records_count
-    FROM kafka_produce_batches WHERE acks = -1 AND error_code = 0 AND base_offset >= 0 AND records_count > 0
+    FROM kafka_produce_batches WHERE acks = -1 AND {STORED}
     UNION ALL
     FROM ({MARKERS})"""
 

@@ -91,6 +91,10 @@ def tables(told: list[tuple[str, Row]]) -> dict[str, list[Row]]:
         ([written(1, 648), ended(2, producer=9), ended(2, producer_epoch=4)], 648),
         ([produced(1, 648), ended(2)], 648),
         ([written(1, 648, ts_response=at(5)), ended(2)], 649),
+        (
+            [produced(1, 648), produced(2, 0, base_offset=2**63 - 1), written(2, 0, base_offset=2**63 - 1), ended(3)],
+            648,
+        ),
     ],
     ids=[
         "a batch that all replicas have",
@@ -118,6 +122,7 @@ def tables(told: list[tuple[str, Row]]) -> dict[str, list[Row]]:
         "the end of another one",
         "no transaction",
         "its answer comes after the end was asked for",
+        "damaged answers: no number holds the end of such a batch",
     ],
 )
 def test_the_log_end(told: list[tuple[str, Row]], expected: int) -> None:
