@@ -13,10 +13,11 @@ from analyser import compute as pc
 from analyser.context.as_of import Integers, Timeline, taken
 from analyser.context.columns import UNKNOWN, columns_of, integers, number_column, time_column
 from analyser.context.commit_owners import Owners
-from analyser.context.commit_rows import Commits, in_lives, known_rows
+from analyser.context.commit_rows import Commits, in_lives
 from analyser.context.commit_views import END_VIEWS
 from analyser.context.keys import Key
 from analyser.context.known_log_ends import KnownLogEnds
+from analyser.context.known_rows import known_rows
 from analyser.context.log_ends import LOG_ENDS
 
 CONTEXT = ("owner_member_id", "ownership_confidence", "log_end_offset", "client_gap_ts")
@@ -50,7 +51,7 @@ def _log_ends(con: duckdb.DuckDBPyConnection, commits: Commits) -> Integers:
     told = f"""
         SELECT cluster, topic, partition, life, at_ns, log_end FROM ({in_lives(con, f"FROM ({LOG_ENDS})")})
         WHERE partition IS NOT NULL AND at_ns IS NOT NULL AND log_end IS NOT NULL"""
-    ends = known_rows(con, f"WITH {END_VIEWS} {told}", commits.log, "log")
+    ends = known_rows(con, f"WITH {END_VIEWS} {told}", {"log": commits.log}, ("at_ns", "log_end"))
     known = KnownLogEnds(integers(ends["log"]), integers(ends["at_ns"]), integers(ends["log_end"]))
     return known.latest(commits.logs, commits.at_ns)
 

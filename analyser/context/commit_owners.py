@@ -15,8 +15,9 @@ import pyarrow as pa
 from analyser import compute as pc
 from analyser.context.as_of import NOWHERE, Integers, Timeline, taken
 from analyser.context.columns import UNKNOWN, Booleans, integers
-from analyser.context.commit_rows import Commits, known_rows
+from analyser.context.commit_rows import Commits
 from analyser.context.keys import Key
+from analyser.context.known_rows import known_rows
 
 # A member that fetched a partition this long before a commit counts as reading it then: an idle Fetch waits at the
 # broker for half a second (fetch.max.wait.ms), and processing takes its time. The committer itself counts as reading if
@@ -46,7 +47,7 @@ class Owners:
 
     def __init__(self, con: duckdb.DuckDBPyConnection, commits: Commits, gaps_ns: Integers) -> None:
         """gaps_ns: when the last bytes of the client before each commit were missed; UNKNOWN if none were."""
-        owned = known_rows(con, _OWNED, commits.part, "part")
+        owned = known_rows(con, _OWNED, {"part": commits.part}, ("member_id", "began", "ended"))
         clients = con.sql("SELECT DISTINCT member_id FROM context_clients WHERE member_id IS NOT NULL")
         readers = clients.to_arrow_table()["member_id"].combine_chunks()
         ids = _Members(commits.member_id.dictionary, owned["member_id"].dictionary, readers)
@@ -57,7 +58,8 @@ class Owners:
         if len(open_ones) and len(readers):
             wanted = np.zeros(commits.part.count, np.bool_)
             wanted[commits.parts[open_ones]] = True
-            fetchers = _Fetchers(known_rows(con, _FETCHES, commits.part, "part"), wanted, ids)
+            fetches = known_rows(con, _FETCHES, {"part": commits.part}, ("member_id", "at_ns"))
+            fetchers = _Fetchers(fetches, wanted, ids)
             self.members[open_ones] = fetchers.owners(commits, open_ones, ids.of(commits.member_id), gaps_ns)
 
 

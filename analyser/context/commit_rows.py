@@ -5,14 +5,10 @@ Keys are numbers: a part is a partition of a group, a log a partition in one lif
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 
 import duckdb
-import numpy as np
-import pyarrow as pa
 
-from analyser import compute as pc
 from analyser.context.columns import integers
 from analyser.context.keys import Key
 from analyser.context.log_ends import with_life
@@ -55,23 +51,3 @@ def in_lives(con: duckdb.DuckDBPyConnection, told: str) -> str:
     if has_rows(con, "context_lives"):
         return with_life(told, "context_lives")
     return f"SELECT *, 0::BIGINT AS life FROM ({told})"
-
-
-def known_rows(con: duckdb.DuckDBPyConnection, query: str, key: Key, number: str) -> dict[str, pa.Array]:
-    """The rows of a query whose key is known, with its number in place of the key; texts as codes.
-
-    Others are never in memory.
-    """
-    reader = con.sql(query).to_arrow_reader(BATCH_ROWS)
-    others = [field for field in reader.schema if field.name not in key.columns]
-    schema = pa.schema([*others, pa.field(number, pa.int64())])
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in reader:
-            numbers = key.of(dict(zip(batch.schema.names, batch.columns, strict=True)))
-            columns = [*(batch.column(field.name) for field in others), pa.array(numbers)]
-            numbered = pa.RecordBatch.from_arrays(columns, schema=schema)
-            known = numbers >= 0
-            yield numbered if known.all() else pc.take(numbered, pa.array(np.flatnonzero(known)))
-
-    return coded_columns(batches(), schema)

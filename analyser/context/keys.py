@@ -18,7 +18,8 @@ Columns = Mapping[str, pa.Array]
 
 
 class Key:
-    """The different keys of rows, numbered from 0 on in the order in which they come first.
+    """The different keys of rows, numbered from 0 on in the order in which they come first; those of one column that
+    comes as codes as these are.
 
     names: of the columns that are the key. numbers: of the rows; int64. columns: of each key, by its number.
     """
@@ -77,7 +78,13 @@ class _Pairs:
 def _numbered(column: pa.Array) -> tuple[_Values, Integers]:
     """The different values of a column, and the number of each row."""
     coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
-    return _Values(coded.dictionary), codes(coded)
+    numbers = codes(coded)
+    # A dictionary may have values that no row has, and they are no keys: numbers of pairs would be ambiguous.
+    used = np.zeros(len(coded.dictionary), bool)
+    used[numbers[numbers >= 0]] = True
+    if used.all():
+        return _Values(coded.dictionary), numbers
+    return _numbered(pc.dictionary_encode(pc.cast(coded, coded.type.value_type)))
 
 
 def _paired(left: Integers, right: Integers) -> tuple[_Pairs, Integers]:

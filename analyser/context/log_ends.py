@@ -26,10 +26,11 @@ from __future__ import annotations
 PARTITION = "cluster, topic, partition"
 
 _HOUR_NS = 3_600_000_000_000
-# Of kafka_produce_batches: a batch that was stored. No log is longer, and no batch (its count is an int32), so that
-# sums are numbers whatever a damaged answer tells.
+# No log is longer, and no batch (its count is an int32): sums are numbers whatever a damaged answer tells.
+LONGEST_LOG = 1 << 62
+# Of kafka_produce_batches: a batch that was stored.
 STORED = f"""
-    error_code = 0 AND base_offset BETWEEN 0 AND {1 << 62} AND records_count BETWEEN 1 AND {(1 << 31) - 1}"""
+    error_code = 0 AND base_offset BETWEEN 0 AND {LONGEST_LOG} AND records_count BETWEEN 1 AND {(1 << 31) - 1}"""
 # The first end that was asked for after a batch is that of its transaction. KIP-890: markers have the next epoch.
 _TRANSACTION_ENDS = f"""
     SELECT coalesce(cluster_id, '') AS cluster, producer_id, unnest(CASE event WHEN 'end_txn' THEN [producer_epoch]

@@ -15,9 +15,11 @@ import pyarrow as pa
 from analyser.context.as_of import NOWHERE, Integers, Timeline, taken
 from analyser.context.columns import UNKNOWN, integers
 from analyser.context.keys import Key
+from analyser.context.known_rows import known_rows
+from analyser.context.log_ends import LONGEST_LOG
 from analyser.context.losses import is_lost
 from analyser.context.reading_begun import Begun, Refused
-from analyser.context.reading_rows import CLIENT_SQL, Readers, known_rows
+from analyser.context.reading_rows import CLIENT_SQL, Readers
 from analyser.context.reading_stored import Answers, Changes, Stored
 
 # What ListOffsets told, wherever it was asked for.
@@ -34,7 +36,7 @@ _GAPS = f"""
 
 # The last end of the log that anybody was told, of one time the highest, one that was told ten seconds before at least,
 # and whether transactions write to it.
-_ENDS = """
+_ENDS = f"""
     SELECT cluster, topic, partition, arg_max(log_end, at_ns) AS log_end, max(at_ns) AS at_ns,
            arg_max(log_end, at_ns, 3)[3] AS earlier_end, bool_or(transactional) AS transactional
     FROM (SELECT cluster, topic, partition, arg_max(log_end, row(at_ns, log_end)) AS log_end, max(at_ns) AS at_ns,
@@ -45,7 +47,8 @@ _ENDS = """
                 UNION ALL
                 SELECT coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition,
                        epoch_ns(coalesce(ts_response, ts)), last_offset + 1, transactional
-                FROM read_kafka_produce_batches WHERE error_code = 0 AND last_offset >= 0) AS told
+                FROM read_kafka_produce_batches
+                WHERE error_code = 0 AND last_offset BETWEEN 0 AND {LONGEST_LOG}) AS told
           GROUP BY cluster, topic, partition, told.at_ns // 10000000000)
     GROUP BY ALL"""
 

@@ -14,8 +14,9 @@ from analyser import compute as pc
 from analyser.context.as_of import NOWHERE, Integers, taken
 from analyser.context.columns import UNKNOWN, booleans, codes, integers
 from analyser.context.keys import Key
+from analyser.context.known_rows import known_rows
 from analyser.context.reading_begun import Begun
-from analyser.context.reading_rows import Fetches, known_rows
+from analyser.context.reading_rows import Fetches
 
 UNSEEN_SCHEMA = pa.schema([("address", pa.string()), ("at_ns", pa.int64())])
 _FLOWS = """

@@ -6,17 +6,14 @@ A reader is a client (address and client id) in one partition of its group. An u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 
 from analyser.context.as_of import Integers
 from analyser.context.columns import columns_of, integers
 from analyser.context.keys import Columns, Key
-from analyser.registry.coded import BATCH_ROWS, Coder, coded_columns
 
 TOPIC_PARTITION = ("cluster", "topic", "partition")
 PART = ("cluster", "group_id", "topic", "partition")
@@ -98,26 +95,3 @@ class Fetches:
     def numbers(self, name: str) -> Integers:
         """A column of numbers as it comes, not in the order of `rows`."""
         return integers(self.columns[name])
-
-
-def known_rows(
-    con: duckdb.DuckDBPyConnection, query: str, keys: Mapping[str, Key], columns: Sequence[str]
-) -> dict[str, pa.Array]:
-    """These columns of a query's rows, texts as codes, and the numbers of keys; of those rows whose first key is known.
-
-    What nobody reads is never in memory.
-    """
-    reader = con.sql(query).to_arrow_reader(BATCH_ROWS)
-    schema = pa.schema([*(reader.schema.field(name) for name in columns), *(pa.field(one, pa.int64()) for one in keys)])
-    first, *_ = keys
-    coder = Coder()
-
-    def known() -> Iterator[pa.RecordBatch]:
-        for rows in map(coder.batch, reader):
-            told = dict(zip(rows.schema.names, rows.columns, strict=True))
-            numbers = {name: pa.array(key.of(told)) for name, key in keys.items()}
-            made = pa.RecordBatch.from_pydict({**{name: told[name] for name in columns}, **numbers})
-            places = np.flatnonzero(numbers[first].to_numpy() >= 0)
-            yield made if len(places) == len(made) else made.take(pa.array(places))
-
-    return coded_columns(known(), schema)

@@ -17,7 +17,8 @@ from analyser import compute as pc
 from analyser.context.as_of import NOWHERE, Integers, Timeline, taken
 from analyser.context.columns import UNKNOWN, Booleans, booleans, codes, columns_of, integers
 from analyser.context.keys import Columns
-from analyser.context.reading_rows import ANSWERED_NS, CLIENT, CLIENT_SQL, KEYS_SQL, PART, Readers, known_rows
+from analyser.context.known_rows import known_rows
+from analyser.context.reading_rows import ANSWERED_NS, CLIENT, CLIENT_SQL, KEYS_SQL, PART, Readers
 from analyser.context.stored_offsets import DELETED_PARTITIONS, DELETED_TOPIC
 from analyser.registry.coded import coded_array
 

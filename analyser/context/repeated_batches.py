@@ -11,6 +11,8 @@ Batches of transactions are left out: their transaction was aborted before.
 
 from __future__ import annotations
 
+from analyser.context.log_ends import LONGEST_LOG
+
 _KEY = """
     coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
     coalesce(client_address, '') AS address, coalesce(client_id, '') AS client, producer_id"""
@@ -42,11 +44,12 @@ REPEATED_STEPS = {
         QUALIFY row_number() OVER (
             PARTITION BY first.cluster, first.exchange_id, first.topic, first.partition, first.base_sequence
             ORDER BY again.at_ns) = 1""",
-    "repeated_offsets": """
+    "repeated_offsets": f"""
         SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
                epoch_ns(ts) AS at_ns, min(base_offset) AS base_offset, max(last_offset) AS last_offset
         FROM kafka_produce_batches
-        WHERE error_code = 0 AND base_offset >= 0 AND EXISTS (FROM repeated_pairs)
+        WHERE error_code = 0 AND base_offset >= 0 AND greatest(base_offset, last_offset) <= {LONGEST_LOG}
+              AND EXISTS (FROM repeated_pairs)
               AND (coalesce(topic, topic_id, ''), partition) IN (SELECT (topic, partition) FROM repeated_pairs)
         GROUP BY ALL""",
 }

@@ -45,3 +45,13 @@ def test_a_number_stands_for_one_key(seed: int, coded: bool) -> None:
     others = _rows(chance, 60, 6)
     found = key.of(_columns(others, not coded)).tolist()
     assert found == [in_order.index(row) if row in in_order else NOWHERE for row in others]
+
+
+def test_what_a_dictionary_has_besides_is_no_key() -> None:
+    names = pa.DictionaryArray.from_arrays(pa.array([3, 1]), pa.array(["a", "b", "c", "d", "e"]))
+    key = Key({"topic": pa.array([7, 7]), "client": names}, ("topic", "client"))
+    others = {"topic": pa.array([7, 7, 8]), "client": pa.array(["e", "d", "b"])}
+    assert (key.count, key.of(others).tolist()) == (2, [NOWHERE, 0, NOWHERE])
+    alone = Key({"client": names}, ("client",))
+    assert (alone.count, alone.numbers.tolist()) == (2, [0, 1])
+    assert alone.of({"client": pa.array(["a", "b", "d"])}).tolist() == [NOWHERE, 1, 0]

@@ -115,6 +115,21 @@ def test_behind_a_new_epoch_a_batch_is_known_by_its_first_record() -> None:
     assert made("kafka_refused_batches", ("epoch_ns(ts_stored)",), rows) == [(at(9),)]
 
 
+@pytest.mark.parametrize("damaged", [{}, {"base_offset": 2**63 - 1, "last_offset": 2**63 - 1}])
+def test_between_which_offsets_an_unanswered_batch_stands(damaged: dict[str, int]) -> None:
+    """Whatever a damaged answer tells besides."""
+    same = {"base_timestamp": 1_790_000_000_010, "batch_bytes": 100, "transactional": False}
+    batches = [
+        produced(1, 0, last_offset=1009, transactional=False),
+        produced(1.5, 0, transactional=False, **{"base_offset": 1000, "last_offset": 1009, **damaged}),
+        {**produced(2, 10, **same), "error_code": None, "base_offset": None, "ts_response": None},
+        produced(3, 20, last_offset=1029, transactional=False),
+        produced(9, 0, producer_epoch=1, base_offset=1030, **same),
+    ]
+    found = made("kafka_repeated_batches", ("base_offset", "again_offset"), {"kafka_produce_batches": batches})
+    assert found == [(1010, 1030)]
+
+
 def test_an_offset_that_stands_names_its_transaction_and_readers() -> None:
     rows = {
         "kafka_transactions": [INIT],

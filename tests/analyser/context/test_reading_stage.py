@@ -257,3 +257,13 @@ def test_some_partitions_at_a_time_tell_the_same(monkeypatch: pytest.MonkeyPatch
 
 def flow(name: str, seconds: float, **more: Any) -> Row:
     return {"flow_id": name, "client_address": "10.1.0.1", "ts_first": at(seconds), "handshake_seen": True, **more}
+
+
+def test_a_batch_whose_end_is_too_large_for_a_number_tells_no_log_end() -> None:
+    fetched = read(1, 5, 6, high_watermark=None)
+    place = {name: fetched[name] for name in ("cluster_id", "topic", "partition")}
+    batches = [
+        {**place, "ts": at(0), "ts_response": at(0), "error_code": 0, "last_offset": last} for last in (2**63 - 1, 30)
+    ]
+    found = runs("last_log_end_offset", kafka_fetch_partitions=[fetched], kafka_produce_batches=batches)
+    assert found == [(31,)]
