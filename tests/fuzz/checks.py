@@ -91,7 +91,7 @@ def _check_rows(sink: Sink) -> None:
         gather = gathering(name)
         names = gather.fields if gather else _fields()[name]
         kinds = [_kinds()[name][one] for one in names]
-        table = RawTable(name, names, kinds, rows, folder(), gather.rows if gather else None)
+        table = RawTable(name, names, kinds, rows, folder(), gather)
         table.mark(1)
         table.pack()
 
