@@ -190,7 +190,10 @@ def _owns(commits: CommitColumns, rows: Integers) -> Booleans:
 def _dual(cluster: str | None, committed: _Committed, turns: Integers, at_once: bool) -> Finding:
     commits, offsets = committed.commits, committed.commits.offset
     own = {identity: offsets[committed.rows[identity]] for identity in committed.of(turns)}
-    stale = min(own, key=lambda identity: (int(own[identity][-1]), int(own[identity].max())))
+    lowest = min(own, key=lambda identity: (int(own[identity][-1]), int(own[identity].max())))
+    # Who owns the partition may be behind: then the other one stored what was not read.
+    foreign = [identity for identity in own if _is_foreign(committed.last(identity))]
+    suspect = foreign[0] if lowest not in foreign and len(foreign) == 1 else lowest
     last, highest = commits[-1], int(offsets.max())
     worst = int((np.maximum.accumulate(offsets) - offsets).max())
     who = "; ".join(
@@ -213,7 +216,7 @@ def _dual(cluster: str | None, committed: _Committed, turns: Integers, at_once: 
         severity="critical" if at_once else "warning",
         confidence="high" if at_once else "medium",
         sentence=sentence,
-        next_step=_next_step(committed.last(stale)),
+        next_step=_next_step(committed.last(suspect), is_lowest=suspect == lowest),
         measured={
             "returns": len(turns),
             "members_at_once": at_once,
@@ -239,12 +242,18 @@ def _replay_text(now: int, worst: int) -> str:
     return f"A restart now delivers {count(now, 'message')} again; at the worst moment it would have {again}."
 
 
-def _next_step(stale: Commit) -> str:
+def _is_foreign(commit: Commit) -> bool:
+    return bool(commit.owner_member_id) and commit.owner_member_id != commit.member_id
+
+
+def _next_step(suspect: Commit, *, is_lowest: bool) -> str:
     owner = ""
-    if stale.owner_member_id and stale.owner_member_id != stale.member_id:
-        owner = f" The partition is assigned to member {stale.owner_member_id}."
+    if _is_foreign(suspect):
+        how = "assigned to" if suspect.ownership_confidence == "high" else "read by"
+        owner = f" The partition is {how} member {suspect.owner_member_id}."
+    wrote = "it wrote the lowest position" if is_lowest else "it wrote a position that is not its own"
     return (
-        f"Look at the process behind {committer_text(stale)}: it wrote the lowest position.{owner} Stop or restart it, "
+        f"Look at the process behind {committer_text(suspect)}: {wrote}.{owner} Stop or restart it, "
         "and search its code for offsets that are kept or committed after the partition was revoked, and for a second "
         "consumer with the same group id that assigns partitions by hand."
     )

@@ -22,6 +22,9 @@ How it decides
     admin reset (info): no member id, by a client that commits the partition once.
     sent again (info): the coordinator was moving and had refused this commit (errors 14, 15, 16), the client's library
         sent it again within 30 s, and its next commits made it good within 5 s.
+    overtaken: the partition belongs to the committer, which went on from its own last offset, and the commit before is
+        by a member to which it did not belong then: that one stored an offset ahead of what was read, and is named.
+        warning; critical from `repeated` times on.
     stale: everything else. The same member wrote an older offset of its own (commits built at the same time and sent
         out of order), or another member wrote an old one. warning; critical from `repeated` times on.
     transaction (info): the commit before is a TxnOffsetCommit; when its transaction was aborted, work starts again at
@@ -54,9 +57,9 @@ import numpy.typing as npt
 
 from analyser.detectors.detector import Detector, Frames
 from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.frame import numbered, places_of, together
+from analyser.detectors.frame import numbered, pairs, places_of, together
 from analyser.detectors.frame_rows import first_value
-from analyser.detectors.held import UNKNOWN, Integers
+from analyser.detectors.held import UNKNOWN, Booleans, Integers
 from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
 from analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
@@ -78,7 +81,7 @@ from analyser.severity import Confidence, Severity
 from analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
-Cause = Literal["moved", "seek", "admin reset", "transaction", "sent again", "stale"]
+Cause = Literal["moved", "seek", "admin reset", "transaction", "sent again", "overtaken", "stale"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 _CODE_OF = {cause: code for code, cause in enumerate(CAUSES)}
 
@@ -135,8 +138,14 @@ class _Steps(NamedTuple):
             yield int((offset[rows - 1] - lowest).max())
 
     def certain(self, reads: Reads) -> bool:
-        """None is a seek: its Fetch would be there, it came too early, or its member does not own the partition."""
+        """None is a seek: its Fetch would be there, it came too early, or its member does not own the partition.
+
+        Of overtaken ones: assignments tell who owns the partition.
+        """
         texts, numbers = self.commits.texts, self.commits.numbers
+        if self.cause == "overtaken":
+            is_assigned = texts["ownership_confidence"].among(("high",))
+            return bool((is_assigned[self.rows - 1] & is_assigned[self.rows]).all())
         before_ns = self.commits.ts[self.rows - 1]
         owners, members = together(texts["owner_member_id"], texts["member_id"])
         is_foreign = (owners != members)[self.rows] & texts["ownership_confidence"].among(("high",))[self.rows]
@@ -149,12 +158,18 @@ class _Steps(NamedTuple):
             seen[places] = reads.sees_fetches(client)
         return bool((is_foreign | is_too_early | (is_whole & seen)).all())
 
+    def come_over_another_connection(self) -> bool:
+        """A committer goes back behind its own commits again and again, each time from another connection."""
+        flows = self.commits.texts["flow_id"].codes
+        return self.same and len(self.rows) > 1 and bool((flows[self.rows] != flows[self.rows - 1]).all())
+
     def evidence(self) -> list[Evidence]:
         return self.commits.evidence(np.stack([self.rows - 1, self.rows], axis=1).reshape(-1))
 
     def numbers_of_committers(self) -> list[dict[str, Any]]:
-        """Of the one that went back, then of those whose commits it went behind."""
-        who = self.committers[np.concatenate([self.rows[-1:], self.rows - 1])]
+        """Of the one that went back, then of those whose commits it went behind; of overtaken ones these first."""
+        behind, back = self.rows - 1, self.rows[-1:]
+        who = self.committers[np.concatenate([behind, back] if self.cause == "overtaken" else [back, behind])]
         return [self.commits.numbers_of(np.flatnonzero(self.committers == one)) for one in dict.fromkeys(who.tolist())]
 
 
@@ -222,11 +237,37 @@ def _causes(commits: CommitColumns, committers: Integers, lower: Integers, reads
     is_once = (np.bincount(committers) == 1)[committers[lower]]
     is_admin = is_once & ~commits.texts["member_id"].is_told()[lower] & apis.among(("OffsetCommit",))[lower]
     is_transaction = apis.among(("TxnOffsetCommit",))[lower - 1]
+    is_overtaken = _are_overtaken(commits, committers, lower)
     kinds: dict[Cause, npt.NDArray[np.bool_]] = {
-        "admin reset": is_admin, "seek": is_seek, "transaction": is_transaction
+        "overtaken": is_overtaken, "admin reset": is_admin, "seek": is_seek, "transaction": is_transaction
     }  # fmt: skip
     found: Integers = np.select([*kinds.values()], [_CODE_OF[cause] for cause in kinds], _CODE_OF["stale"])
     return found
+
+
+def _are_overtaken(commits: CommitColumns, committers: Integers, lower: Integers) -> Booleans:
+    """Of which lower commits the owner went on by itself, behind one of a member that did not own the partition."""
+    owners, members = together(commits.texts["owner_member_id"], commits.texts["member_id"])
+    before = lower - 1
+    is_member = commits.texts["member_id"].is_told()
+    both = is_member[lower] & is_member[before] & (members[before] != members[lower])
+    by_owner, over_foreign = owners[lower] == members[lower], owners[before] == members[lower]
+    order = np.argsort(committers, kind="stable")
+    own_before = np.full(len(committers), UNKNOWN)
+    follows = np.flatnonzero(np.diff(committers[order]) == 0) + 1
+    own_before[order[follows]] = commits.offset[order[follows - 1]]
+    went_on = both & (own_before[lower] <= commits.offset[lower])
+    known = went_on & by_owner & over_foreign
+    # Where a capture begins owners are not known yet: the same two members are in the same case as later.
+    unknown = went_on & (by_owner | (owners[lower] < 0)) & (over_foreign | (owners[before] < 0))
+    found: Booleans = known | unknown & np.isin(*_pairs_of(committers, lower, known))
+    return found
+
+
+def _pairs_of(committers: Integers, lower: Integers, known: Booleans) -> tuple[Integers, Integers]:
+    """A number for the two committers of each lower commit, and the numbers of the known ones."""
+    found = pairs(committers[lower - 1], committers[lower])
+    return found, found[known]
 
 
 def _are_sent_again(commits: CommitColumns, lower: Integers, causes: Integers, refused: Refused) -> list[int]:
@@ -246,19 +287,21 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
     commits, same, cause, back = steps.commits, steps.same, steps.cause, len(steps.rows)
     worst, last, together = steps.worst(), commits[int(steps.rows[-1])], steps.sent_together()
     severity: Severity = "warning" if cause == "moved" else "info"
-    if cause == "stale":
+    if cause in ("stale", "overtaken"):
         severity = "critical" if back >= repeated else "warning"
     sure = cause in ("moved", "seek", "admin reset") or steps.certain(reads)
     again = steps.again(reads)
     confidence: Confidence = "high" if sure else "medium"
     key = partition_key(cluster, last)
     stored, highest = int(commits.offset[-1]), int(commits.offset.max())
+    # What lies behind a foreign offset was not read before: nothing of it comes again.
+    replay = 0 if cause == "overtaken" else highest - stored
     return DETECTOR.finding(
         severity=severity,
         confidence=confidence,
         subject=key,
-        sentence=_sentence(steps, worst, again, reads) + _still_back(stored, highest),
-        next_step=_next_step(cause, worst, same, together),
+        sentence=_sentence(steps, worst, again, reads) + ("" if cause == "overtaken" else _still_back(stored, highest)),
+        next_step=_next_step(steps, worst, together),
         proof=Proof(int(commits.ts[steps.rows - 1].min()), int(commits.ts[steps.rows].max()), steps.evidence()),
         numbers={
             **key,
@@ -273,7 +316,7 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
             "worst_to": worst.after.committed_offset,
             "total_delta": sum(steps.deltas().tolist()),
             "last_offset": stored,
-            "replay_now": highest - stored,
+            "replay_now": replay,
             "fetches_seen": reads.sees_fetches(last.client),
             "committers": steps.numbers_of_committers(),
         },
@@ -302,6 +345,13 @@ def _sentence(steps: _Steps, worst: _Step, again: int | None, reads: Reads) -> s
         )
     if cause == "transaction":
         return f"{head}: the offset before {who} was committed in a transaction, which may have been aborted."
+    if cause == "overtaken":
+        now = " It stands there now." if steps.committers[-1] != steps.committers[steps.rows[-1]] else ""
+        return (
+            f"{head}: {committer_text(before)}, to which the partition does not belong, had stored an offset ahead of "
+            f"that of {who}, which reads it. A restart behind such a commit skips up to "
+            f"{count(worst.delta, 'message')}.{now}"
+        )
     doubt = "" if reads.sees_fetches(after.client) else " (its fetches of this partition are not in the capture)"
     if steps.same:
         return f"{head}: {who} wrote an older offset of its own after a newer one and did not seek{doubt}."
@@ -314,17 +364,30 @@ def _still_back(stored: int, highest: int) -> str:
     return f" It still stands at {stored}: a restart now delivers {count(highest - stored, 'message')} again."
 
 
-def _next_step(cause: Cause, worst: _Step, same: bool, together: int) -> str:
+def _next_step(steps: _Steps, worst: _Step, together: int) -> str:
+    cause = steps.cause
     if cause == "transaction":
         return "Nothing to do if the transaction was aborted: what it wrote was taken back with it."
     if cause == "sent again":
         return "Look at why the coordinator moved; a member that took the partition over meanwhile read this again."
+    if cause == "overtaken":
+        return (
+            f"Find the process behind {committer_text(worst.before)} and stop it committing this partition. Look for "
+            "offsets that it takes from elsewhere (the end of the log, another store), or for a partition that it "
+            "kept after it was revoked. What a restart skipped is still in the log: reset the group to read it."
+        )
     if cause != "stale":
         return (
             "Look whether handling these messages twice did harm (payments, counters, mails). If no replay was meant, "
             f"look {_WHERE[cause]}."
         )
-    if same:
+    if steps.come_over_another_connection():
+        return (
+            f"Each of them came over another connection than the commit before it: look on the host of "
+            f"{committer_text(worst.after)} for a second process that uses the same member id, such as one that was "
+            "forked, or restored from an image, after the client had joined; or for two threads with a connection each."
+        )
+    if steps.same:
         hint = f" In {together} cases the second commit left before the first was answered." if together else ""
         return (
             "Look for commits that are built concurrently and sent out of order in this client (several threads or "

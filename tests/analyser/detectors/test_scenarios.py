@@ -76,6 +76,17 @@ def test_stale_store_names_both_committers_and_what_is_lost() -> None:
     assert found["KAF104"].numbers["owner_member_id"] == "m2"
 
 
+def test_who_stores_offsets_ahead_of_the_owner_is_named_and_not_the_owner() -> None:
+    found = {f.code: f for f in findings_of(FAULTS[3])}
+    step = found["KAF103"]
+    assert (step.numbers["cause"], step.numbers["replay_now"], step.confidence) == ("overtaken", 0, "high")
+    assert [c["member_id"] for c in step.numbers["committers"]] == ["m1", "m2"]
+    assert "stale" not in step.sentence
+    for code in ("KAF101", "KAF103"):
+        assert "billing-1" in found[code].next_step
+        assert "billing-2" not in found[code].next_step
+
+
 @pytest.mark.parametrize("code", ["TCP101", "TCP102", "TCP103", "TCP105", "TCP106", "NET101"])
 def test_findings_on_a_connection_name_its_client(code: str) -> None:
     scenario = next(s for s in FIRES if s.code == code)

@@ -76,3 +76,23 @@ def test_a_reset_by_a_tool_does_not_say_nothing_to_do() -> None:
     (one,) = found(kafka_offset_commits=[commit(1, 1000), commit(2, 1000), commit(9, 400, "", generation=-1)])
     assert one.numbers["records_again"] == 600
     assert "Nothing to do" not in one.next_step
+
+
+def test_who_is_ahead_of_the_owner_is_named_also_before_owners_are_known() -> None:
+    commits = [
+        row
+        for n in range(6)
+        for row in (commit(n + 1, 5000 + n, owner_member_id="m2"), commit(n + 1.5, 100 + n, "m2", owner_member_id="m2"))
+    ]
+    commits[0]["owner_member_id"] = commits[1]["owner_member_id"] = None
+    con = connection_from_rows({"kafka_offset_commits": commits})
+    (one,) = run(con, [DETECTORS["KAF103"]])
+    assert (one.numbers["cause"], one.numbers["steps_back"], one.confidence) == ("overtaken", 6, "medium")
+
+
+@pytest.mark.parametrize(("others", "named"), [("forked", "second process"), ("flow1", "concurrently")])
+def test_a_member_that_commits_over_two_connections_may_be_two_processes(others: str, named: str) -> None:
+    commits = [row for n in range(6) for row in (commit(n, 500 + n), commit(n + 0.5, 200, flow_id=others))]
+    (one,) = found(kafka_offset_commits=commits)
+    assert (one.severity, one.numbers["same_committer"]) == ("critical", True)
+    assert named in one.next_step

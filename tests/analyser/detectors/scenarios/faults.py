@@ -42,6 +42,21 @@ def stale_store() -> dict[str, list[Row]]:
     }
 
 
+def ahead_of_the_owner() -> dict[str, list[Row]]:
+    """A member commits the end of a partition that another one reads and commits far behind it."""
+    rows = []
+    for n in range(1, 30):
+        rows.append(commit(n, 400 + 10 * n, "m2"))
+        rows.append(commit(n + 0.5, 900 + n, "m1", partition=1))
+        if n > 5:
+            rows.append(commit(n + 0.5, 5000 + 10 * n, "m1"))
+    return {
+        "kafka_assignments": assigned(0, 5, {"m1": [1], "m2": [0]}),
+        "kafka_offset_commits": rows,
+        "kafka_fetch_partitions": [read(n - 0.3, 400 + 10 * n, 410 + 10 * n, "m2") for n in range(1, 30)],
+    }
+
+
 def fenced_store() -> dict[str, list[Row]]:
     """The near miss: the same old offset with the generation of its claim; the broker refuses it."""
     refused = [commit(n + 0.5, 480, "m1", generation=5, error_code=22) for n in range(12, 40)]
@@ -61,5 +76,9 @@ FAULTS: list[Scenario] = [
     ),
     Scenario(
         "the old offset is refused", "KAF105", fenced_store(), frozenset({("KAF105", "warning")}),
+    ),
+    Scenario(
+        "a member stores offsets ahead of the owner", "KAF103", ahead_of_the_owner(),
+        frozenset({("KAF101", "critical"), ("KAF103", "critical"), ("KAF104", "critical")}),
     ),
 ]  # fmt: skip
