@@ -153,7 +153,7 @@ LINKS: tuple[Link, ...] = (
     Link("KAF104", ("KAF102",), ("partition",)),
     Link("KAF105", ("KAF107", "KAF108", "KAF109", "KAF114", "KAF121"), _PLACE, lasts=True),
     Link("KAF118", ("KAF107", "KAF108", "KAF109", "KAF114", "KAF121", "KAF122", "KAF315"), _PLACE, lasts=True),
-    Link("KAF113", ("KAF114", "KAF120", "KAF121"), ("partition",), lasts=True),
+    Link("KAF113", ("KAF103", "KAF114", "KAF120", "KAF121"), ("partition",), lasts=True),
     Link("KAF122", ("KAF107", "KAF108", "KAF109", "KAF114", "KAF121"), ("client", "group"), lasts=True),
     Link("KAF124", ("KAF102", "KAF108", "KAF114", "KAF121"), _PLACE, lasts=True),
     Link("KAF120", ("KAF107", "KAF108", "KAF109", "KAF114", "KAF121"), ("partition",), lasts=True),

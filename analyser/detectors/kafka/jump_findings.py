@@ -71,7 +71,7 @@ _CAUSES: dict[Cause, str] = {
     "records expired": "retention removed the records at the group's offset before it read them (OFFSET_OUT_OF_RANGE)",
     "log cut": "the log no longer reaches the group's offset (OFFSET_OUT_OF_RANGE): it was cut or made anew",
     "offset gone": "the offset that the group had stored was gone when it was asked for (OffsetFetch answers -1): "
-    "expired while the group was empty, or deleted unseen",
+    "expired while the group was empty, deleted unseen, or overwritten with -1",
     "partitions added": "{who} added partitions to the topic at {when}, and they were written to before they were read",
     "never stored": "the group had read the partition but never stored an offset of it (OffsetFetch answers -1)",
     "asked beyond": "the reader asked for offset {refused} by itself, where neither the stored offset nor its last "

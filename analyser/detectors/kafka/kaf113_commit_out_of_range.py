@@ -1,19 +1,23 @@
 """KAF113 commit-out-of-range: a group stored an offset that the log does not have.
 
 Finds
-    Accepted commits of an offset above the end of the partition's log.
+    Accepted commits of an offset above the end of the partition's log, or below 0.
 
 Why it matters
     A broker stores any offset. After the next rebalance or restart the group fetches there, is told
     OFFSET_OUT_OF_RANGE, and auto.offset.reset decides: everything again (earliest), or nothing of what was written
-    meanwhile (latest). Once the log has grown past it, all records before it are skipped without an error.
+    meanwhile (latest). Once the log has grown past it, all records before it are skipped without an error. An offset
+    below 0 takes away the one that was stored: OffsetFetch answers -1 from then on, as if nothing had been committed,
+    and auto.offset.reset decides as well.
 
 How it decides
     A commit counts when the log's end was known before it (see `log_end_offset`) and is below the committed offset, and
     a Fetch that was sent after the commit was answered tells a high watermark that is still below it. The end of a
     log only moves up, so it was below at the time of the commit. Commits within `gap_s` seconds after something of
     their client was lost do not count: the answer that told a higher end may be missing, and a follower's end, which
-    other readers are told, is behind. A finding for each group of a partition.
+    other readers are told, is behind. A commit below 0 needs none of that. A finding for each group of a partition
+    and each of both kinds; below 0 it is a warning when the same committer stores an offset again with the next commit,
+    and info when none was stored before in the capture: then nothing may be lost.
 
 False alarms
     After an unclean election the log is shorter than it was: commits of before are not looked at, since the end was
@@ -52,7 +56,8 @@ from analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
-from analyser.times import NS_PER_S
+from analyser.severity import Severity
+from analyser.times import NS_PER_S, moment_text
 from analyser.words import count
 
 FETCHES = "kafka_fetch_partitions"
@@ -69,14 +74,18 @@ class _Above(NamedTuple):
 def detect(frames: Frames, *, above: int = 1, gap_s: float = 10.0) -> Iterator[Finding]:
     """One finding per group with commits that are `above` the end of the log, or more."""
     groups: dict[str | None, list[_Above]] = {}
-    commits = commit_columns(frames[COMMITS]).accepted()
+    stored = commit_columns(frames[COMMITS])
+    stored = stored.take(stored.numbers["error_code"] == 0)
+    commits = stored.accepted()
     lost = commits.numbers["client_gap_ts"]
     is_whole = (lost == UNKNOWN) | (commits.ts - lost > gap_s * NS_PER_S)
     for one in _above(commits.take(is_whole), frames[FETCHES], above):
         groups.setdefault(one.commit.group_id, []).append(one)
-    if groups:
+    taken_away = [of_group for of_group in stored.groups() if (of_group.offset < 0).any()]
+    if groups or taken_away:
         cluster = first_value(frames[COMMITS], "cluster_id")
         yield from (_finding(cluster, found) for found in groups.values())
+        yield from (_taken_away(cluster, of_group) for of_group in taken_away)
 
 
 def _above(commits: CommitColumns, fetches: Frame, above: int) -> Iterator[_Above]:
@@ -128,6 +137,45 @@ def _finding(cluster: str | None, found: Sequence[_Above]) -> Finding:
     )
 
 
+def _taken_away(cluster: str | None, stored: CommitColumns) -> Finding:
+    rows, who = np.flatnonzero(stored.offset < 0), stored.committers()
+    commits = [*stored.commits(rows)]
+    last, before, after = commits[-1], stored.offset[: rows[0]], rows + 1
+    is_followed = bool(after[-1] < len(stored))
+    is_made_good = is_followed and bool(((stored.offset[after] >= 0) & (who[after] == who[rows])).all())
+    severity: Severity = "info" if not len(before) else "warning" if is_made_good else "critical"
+    lost = (
+        f"the offset {before[-1]} that was stored is gone" if len(before) else "what was stored, if anything, is gone"
+    )
+    now = "An offset was stored again later." if is_followed else "Nothing has been stored since."
+    key = partition_key(cluster, last)
+    return DETECTOR.finding(
+        severity=severity,
+        subject={**key, "kind": "below 0"},
+        sentence=(
+            f"{group_text(last)}: {committer_text(last)} stored offset {last.committed_offset} for "
+            f"{partition_text(last)} at {moment_text(last.ts)}; {count(len(commits), 'commit')} of this kind. The "
+            f"broker took it: {lost}, and whoever starts then begins where auto.offset.reset says. {now}"
+        ),
+        next_step=(
+            f"Look at the code behind {committer_text(last)}: it commits a position that it does not have yet (-1, or "
+            "another number with a meaning of its own in its library), mostly for a partition of which it has read "
+            "nothing. Set the group to what was handled before members start: kafka-consumer-groups --reset-offsets "
+            "--to-offset."
+        ),
+        proof=commit_proof(commits),
+        numbers={
+            **key,
+            "commits": len(commits),
+            "committed_offset": last.committed_offset,
+            "client_id": last.client_id,
+            "address": last.client_address,
+            "member": last.member_id,
+            "committers": [committer_numbers(own) for own in by_identity(commits).values()],
+        },
+    )
+
+
 DETECTOR = Detector(
     code="KAF113",
     name="commit-out-of-range",
@@ -138,5 +186,5 @@ DETECTOR = Detector(
     detect=detect,
     suspects=f"""
         SELECT DISTINCT cluster_id, topic, partition FROM r_{COMMITS}
-        WHERE error_code = 0 AND committed_offset > log_end_offset""",
+        WHERE error_code = 0 AND (committed_offset > log_end_offset OR committed_offset < 0)""",
 )

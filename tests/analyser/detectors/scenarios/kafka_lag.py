@@ -50,6 +50,13 @@ KAFKA_LAG_FIRES: list[Scenario] = [
     fires("KAF113", "critical", "stored far beyond the end of the log",
           kafka_fetch_partitions=[fetch(n, 100, high_watermark=100) for n in (1, 5)],
           kafka_offset_commits=[commit(3, 5100, log_end_offset=100)]),
+    fires("KAF113", "critical", "-1 takes the stored offset away",
+          kafka_offset_commits=[commit(1, 100), commit(2, 110), commit(3, -1)]),
+    fires("KAF113", "critical", "another member stores one again",
+          kafka_offset_commits=[commit(1, 100), commit(3, -1), commit(8, 110, "m2", generation=6)]),
+    fires("KAF113", "warning", "-1 stands until the next commit of its committer",
+          kafka_offset_commits=[commit(1, 100), commit(3, -1), commit(4, 110), commit(6, -1), commit(7, 120)]),
+    fires("KAF113", "info", "-1 where nothing was stored", kafka_offset_commits=[commit(1, -1), commit(3, -1)]),
 ]  # fmt: skip
 KAFKA_LAG_NEAR_MISSES: list[Scenario] = [
     silent("KAF107", "a group that is stopped in order", **stops(group_event(10.5, "leave", "m1"), reads=10)),
@@ -73,6 +80,7 @@ KAFKA_LAG_NEAR_MISSES: list[Scenario] = [
                read(5, 140, high_watermark=140),
            ],
            kafka_offset_commits=[commit(3, 140, log_end_offset=100)]),
+    silent("KAF113", "-1 is refused", kafka_offset_commits=[commit(1, 100), commit(3, -1, error_code=27)]),
     silent("KAF113", "nothing was told after it", kafka_fetch_partitions=[fetch(1, 100, high_watermark=100)],
            kafka_offset_commits=[commit(3, 5100, log_end_offset=100)]),
 ]  # fmt: skip
