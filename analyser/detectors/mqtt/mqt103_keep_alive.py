@@ -44,6 +44,7 @@ from analyser.words import sentence_start
 WAITED = " It was waiting for the answer to a PINGREQ."
 UNSEEN = " Nothing of the server came either, nor did it close the connection: the capture may lack the rest."
 _LATE_MS = 500.0
+_MISSING = " Bytes of the connection are missing from the capture: it may have sent a packet there."
 
 
 def detect(
@@ -81,6 +82,7 @@ def detect(
                 f"{sentence_start(client_text(row))} sent nothing to "
                 f"{server_text(row)} for {ms_text(silence_ms)}, although it promised a packet every "
                 f"{keep_alive_s} s.{_outcome(row, is_last)}{UNSEEN if out_of_sight else ''}"
+                f"{_MISSING if row['gap_bytes'] else ''}"
                 f"{WAITED if waits else _late_answer(waited_ms)}"
             ),
             next_step=(

@@ -67,12 +67,7 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0, gave_up_s: float = 2.0)
             subject={"flow": row["flow_id"]},
             sentence=_sentence(row, len(lost), len(proof), arrived, dead_path)
             + f" The longest wait was {ms_text(worst_ms)}; more than {ms_text(limit_ms)} is too long.",
-            next_step=(
-                "Look at the way between the two: a link that is down, a firewall or NAT that forgot the connection, a "
-                "host that is gone. The server's process had nothing to answer."
-                if dead_path
-                else "Look at the server's load at that time, and at the way from the server to the client."
-            ),
+            next_step=_next_step(dead_path=dead_path, inconclusive=inconclusive),
             proof=proof_of(proof, ("request_file", "request_packet", "request_message_id")),
             numbers={
                 "flow_id": row["flow_id"],
@@ -98,8 +93,22 @@ def _sentence(row: Row, lost: int, pings: int, arrived: list[bool | None], dead_
         return f"{never}: its TCP did not confirm them, so the path was dead or the host gone."
     if not lost:
         return f"{sentence_start(server)} answered late {asked} of {client}."
+    if row["gap_bytes"]:
+        missing = "in this capture, from which bytes of the connection are missing"
+        return f"{sentence_start(asked)} of {client} {'has' if pings == 1 else 'have'} no answer of {server} {missing}."
     side = " Its TCP confirmed them: they arrived, and the process did not answer." if all(arrived) else ""
     return f"{sentence_start(server)} did not answer {asked} of {client}.{side}"
+
+
+def _next_step(*, dead_path: bool, inconclusive: bool) -> str:
+    if dead_path:
+        return (
+            "Look at the way between the two: a link that is down, a firewall or NAT that forgot the connection, a "
+            "host that is gone. The server's process had nothing to answer."
+        )
+    if inconclusive:
+        return "Capture again where nothing is lost, before you look for a server that does not answer."
+    return "Look at the server's load at that time, and at the way from the server to the client."
 
 
 DETECTOR = Detector(
