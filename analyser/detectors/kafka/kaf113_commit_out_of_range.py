@@ -28,7 +28,8 @@ What it cannot tell
     Before anybody was told the log's end in the capture it is not known.
 
 References
-    Kafka's OffsetCommit: the coordinator does not know the log; KIP-320 on truncation.
+    Kafka's OffsetCommit: the coordinator does not know the log, and does not look whether an offset is below 0, which
+    only the Java client does (KAFKA-4081); KIP-320 on truncation.
 """
 
 from __future__ import annotations
