@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from analyser.context.as_of import Integers, Timeline, taken
-from analyser.context.columns import UNKNOWN, Booleans
+from analyser.context.columns import UNKNOWN
 from analyser.context.log_ends import KEPT_S, SECOND_NS
+from analyser.context.stretches import changes, highest_so_far
 
 
 class KnownLogEnds:
@@ -23,12 +24,12 @@ class KnownLogEnds:
         logs, at_ns, ends = logs[order], at_ns[order], ends[order]
         seconds = at_ns // SECOND_NS
         # An answer that repeats an end of its second, or tells a lower one, changes nothing: most are left out here.
-        told = _changes(logs) | _changes(seconds) | _changes(ends)
+        told = changes(logs) | changes(seconds) | changes(ends)
         logs, at_ns, ends, seconds = logs[told], at_ns[told], ends[told], seconds[told]
-        begins = _changes(logs) | _changes(seconds)
+        begins = changes(logs) | changes(seconds)
         first = np.flatnonzero(begins)
-        highest = _highest_so_far(ends, begins)
-        tells = begins | _changes(highest)
+        highest = highest_so_far(ends, begins)
+        tells = begins | changes(highest)
         last = np.append(first[1:], len(logs))[: len(first)] - 1
         kept = _kept_before(logs[first], seconds[first], highest[last])
         self._ends = np.maximum(highest, np.repeat(kept, last - first + 1))[tells]
@@ -37,24 +38,6 @@ class KnownLogEnds:
     def latest(self, logs: Integers, at_ns: Integers) -> Integers:
         """The ends of these logs that were known at these times; UNKNOWN without one."""
         return taken(self._ends, self._line.latest(logs, at_ns), UNKNOWN)
-
-
-def _changes(values: Integers) -> Booleans:
-    """Is a value another one than that before it?"""
-    changes = np.ones(len(values), np.bool_)
-    np.not_equal(values[1:], values[:-1], out=changes[1:])
-    return changes
-
-
-def _highest_so_far(values: Integers, begins: Booleans) -> Integers:
-    """The highest value from the last begin on.
-
-    Values become ranks, of which each stretch has a range above that of the one before.
-    """
-    different, ranks = np.unique(values, return_inverse=True)
-    base = np.cumsum(begins) * max(len(different), 1)
-    found: Integers = different[np.maximum.accumulate(base + ranks) - base]
-    return found
 
 
 def _kept_before(logs: Integers, seconds: Integers, highest: Integers) -> Integers:

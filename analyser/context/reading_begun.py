@@ -13,6 +13,7 @@ import numpy as np
 from analyser.context.as_of import Integers
 from analyser.context.columns import UNKNOWN, Booleans, codes
 from analyser.context.reading_rows import Fetches
+from analyser.context.stretches import changes, highest_so_far
 
 # Kafka's OFFSET_OUT_OF_RANGE.
 _OUT_OF_RANGE = 1
@@ -74,8 +75,8 @@ class Runs:
         reader = fetches.reader[places]
         at_ns, offsets, positions = (fetches.numbers(name)[rows] for name in ("at_ns", "fetch_offset", "position"))
         flows, ids = (codes(fetches.columns[name])[rows] for name in ("flow_id", "topic_id"))
-        first = _differs(reader)
-        other_flow, other_id = _differs(flows) & ~first, _differs(ids) & ~first
+        first = changes(reader)
+        other_flow, other_id = changes(flows) & ~first, changes(ids) & ~first
         fetched_before, position_before = _before(offsets, first), _before(positions, first)
         elsewhere = (offsets != position_before) & (position_before != UNKNOWN)
         back = (offsets < fetched_before) & (position_before == UNKNOWN)
@@ -118,13 +119,6 @@ class Runs:
         return np.where(np.logical_or.reduceat(known, self._starts), sums, UNKNOWN)
 
 
-def _differs(numbers: Integers) -> Booleans:
-    """Is a number another one than that before it? The first one is."""
-    found = np.ones(len(numbers), bool)
-    found[1:] = numbers[1:] != numbers[:-1]
-    return found
-
-
 def _before(numbers: Integers, first: Booleans) -> Integers:
     """The number before each in its stretch; UNKNOWN for the first one."""
     found = np.full(len(numbers), UNKNOWN)
@@ -143,10 +137,7 @@ def _group_positions(fetches: Fetches, accepted: Booleans, positions: Integers) 
     order = number[in_group]
     if not len(order):
         return positions
-    parts = fetches.readers.part.numbers[fetches.reader[in_group]]
-    # Partitions follow each other, so that one running maximum of both numbers is that of each.
-    known, ranks = np.unique(positions[order], return_inverse=True)
-    highest_yet = np.maximum.accumulate(parts * len(known) + ranks)
+    begins = changes(fetches.readers.part.numbers[fetches.reader[in_group]])
     found = np.full(len(positions), UNKNOWN)
-    found[order] = _before(known[highest_yet % len(known)], _differs(parts))
+    found[order] = _before(highest_so_far(positions[order], begins), begins)
     return found

@@ -17,6 +17,7 @@ from analyser.context.keys import Key
 from analyser.context.known_rows import known_rows
 from analyser.context.reading_begun import Begun
 from analyser.context.reading_rows import Fetches
+from analyser.context.stretches import changes
 
 UNSEEN_SCHEMA = pa.schema([("address", pa.string()), ("at_ns", pa.int64())])
 _FLOWS = """
@@ -32,8 +33,7 @@ class Places:
         self._fetches = fetches
         self._rows = fetches.rows[begun.place]
         at_ns = fetches.numbers("at_ns")[fetches.rows]
-        other = np.ones(len(at_ns), bool)
-        other[1:] = (at_ns[1:] != at_ns[:-1]) | (fetches.reader[1:] != fetches.reader[:-1])
+        other = changes(at_ns) | changes(fetches.reader)
         starts = np.flatnonzero(other)
         ends = np.append(starts[1:], len(at_ns))[: len(starts)]
         at = np.cumsum(other)[begun.place] - 1

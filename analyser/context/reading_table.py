@@ -59,6 +59,10 @@ def unseen_of(con: duckdb.DuckDBPyConnection) -> pa.Table:
 def _columns(
     con: duckdb.DuckDBPyConnection, unseen_connections: pa.Table | None
 ) -> tuple[dict[str, _Column], int] | None:
+    """What makes each column of the table, and how many runs there are; None where nobody reads.
+
+    unseen_connections: see `run_pieces`.
+    """
     fetches = Fetches(con)
     if not fetches.readers.count:
         return None
