@@ -39,7 +39,7 @@ from analyser.context.topics import has_rows, views
 from analyser.registry.coded import TooManyBytes
 from analyser.registry.queries import keep, null_columns
 
-# Arrays for so many rows of commits and fetches take some 100 MiB.
+# Arrays for so many rows of commits and fetches take some 150 MiB.
 STEP_ROWS = 1 << 20
 # A share whose texts take too much memory is made in so many parts, and these in parts, but not in more than so many.
 PARTS, MOST_PARTS = 8, 1 << 12
