@@ -1,6 +1,6 @@
 """Captures in, tables and findings out.
 
-import analyser
+from wirewitness import analyser
 with analyser.read("incident.pcapng") as analysis:
     analysis.findings()
     analysis.table("exchanges")
@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analyser.capture.errors import CaptureError
-from analyser.options import Progress, ProgressCallback, ReadOptions
-from analyser.reading.helpers import Helpers
+from wirewitness.analyser.capture.errors import CaptureError
+from wirewitness.analyser.options import Progress, ProgressCallback, ReadOptions
+from wirewitness.analyser.reading.helpers import Helpers
 
 if TYPE_CHECKING:
-    from analyser.tables.analysis import Analysis
+    from wirewitness.analyser.tables.analysis import Analysis
 
 __all__ = ["CaptureError", "Progress", "ProgressCallback", "ReadOptions", "read"]
 
@@ -40,6 +40,6 @@ def read(
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     options = options or ReadOptions()
     with Helpers(options.processes - 1) as helpers:
-        from analyser.inputs import read_captures
+        from wirewitness.analyser.inputs import read_captures
 
         return read_captures(given, options, tables, progress, helpers)

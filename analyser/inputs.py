@@ -7,23 +7,23 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analyser.archive.dataset.place import one_dataset
-from analyser.capture import CaptureError, Source, in_time_order, open_captures
-from analyser.options import ProgressCallback, ReadOptions
-from analyser.reading.address_names import named_addresses
-from analyser.reading.decode import decode_captures
-from analyser.reading.decoded import Decoded, UnreadInput
-from analyser.reading.helpers import Helpers
-from analyser.registry.tables import DATASET_TABLES, TABLES
-from analyser.storage.address import address_of
-from analyser.tables.analysis import Analysis
-from analyser.tables.capture_tables import CaptureTables
-from analyser.tables.needed import needed_tables, tables_to_decode
-from dissectors.core.protocol import Dissector
-from dissectors.registry import dissectors
+from wirewitness.analyser.archive.dataset.place import one_dataset
+from wirewitness.analyser.capture import CaptureError, Source, in_time_order, open_captures
+from wirewitness.analyser.options import ProgressCallback, ReadOptions
+from wirewitness.analyser.reading.address_names import named_addresses
+from wirewitness.analyser.reading.decode import decode_captures
+from wirewitness.analyser.reading.decoded import Decoded, UnreadInput
+from wirewitness.analyser.reading.helpers import Helpers
+from wirewitness.analyser.registry.tables import DATASET_TABLES, TABLES
+from wirewitness.analyser.storage.address import address_of
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.analyser.tables.capture_tables import CaptureTables
+from wirewitness.analyser.tables.needed import needed_tables, tables_to_decode
+from wirewitness.dissectors.core.protocol import Dissector
+from wirewitness.dissectors.registry import dissectors
 
 if TYPE_CHECKING:
-    from analyser.owners.named import AddressNames
+    from wirewitness.analyser.owners.named import AddressNames
 
 
 def read_captures(
@@ -37,8 +37,8 @@ def read_captures(
     names = named_addresses(options)
     dataset = one_dataset(paths)
     if dataset is not None:
-        from analyser.archive.dataset.dataset import Dataset
-        from analyser.archive.dataset.reading import DatasetTables
+        from wirewitness.analyser.archive.dataset.dataset import Dataset
+        from wirewitness.analyser.archive.dataset.reading import DatasetTables
 
         return Analysis(DatasetTables(Dataset.open(dataset), tables, options, names), options)
     of_datasets = sorted({*(tables or ())} & {*DATASET_TABLES})

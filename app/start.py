@@ -59,7 +59,7 @@ def _run() -> None:
     os.environ.setdefault(_ALGEBRA_THREADS, "1")
     with suppress(AttributeError):  # other C libraries than glibc have no such setting
         ctypes.CDLL(None).mallopt(_MOST_ARENAS, 1)
-    from app.cli.main import main as run
+    from wirewitness.app.cli.main import main as run
 
     try:
         run()

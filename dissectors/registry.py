@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dissectors.carriers.tls.carrier import TLS
-from dissectors.carriers.websocket import WEBSOCKET
-from dissectors.core.carrier import Carrier
-from dissectors.core.protocol import Dissector
-from dissectors.example.dissector import EXAMPLE
-from dissectors.kafka.dissector import KAFKA
-from dissectors.mongo.dissector import MONGO
-from dissectors.mqtt.dissector import MQTT
+from wirewitness.dissectors.carriers.tls.carrier import TLS
+from wirewitness.dissectors.carriers.websocket import WEBSOCKET
+from wirewitness.dissectors.core.carrier import Carrier
+from wirewitness.dissectors.core.protocol import Dissector
+from wirewitness.dissectors.example.dissector import EXAMPLE
+from wirewitness.dissectors.kafka.dissector import KAFKA
+from wirewitness.dissectors.mongo.dissector import MONGO
+from wirewitness.dissectors.mqtt.dissector import MQTT
 
 if TYPE_CHECKING:
-    from dissectors.core.logged import LogReader
-    from dissectors.core.stored import SegmentReader
+    from wirewitness.dissectors.core.logged import LogReader
+    from wirewitness.dissectors.core.stored import SegmentReader
 
 PROTOCOLS: dict[str, Dissector] = {dissector.name: dissector for dissector in (KAFKA, MQTT, MONGO)}
 # Off unless somebody switches them on.
@@ -32,7 +32,7 @@ def log_reader(protocols: Iterable[str]) -> tuple[str, LogReader] | None:
     """The protocol among these whose servers log what they were asked, and what reads it; None where none is there."""
     if KAFKA.name not in protocols:
         return None
-    from dissectors.kafka.request_log import READER
+    from wirewitness.dissectors.kafka.request_log import READER
 
     return KAFKA.name, READER
 
@@ -45,7 +45,7 @@ def segment_reader(protocols: Iterable[str]) -> SegmentReader | None:
     """What reads log segments, of the protocol among these whose servers write them; None where none is there."""
     if SEGMENTS_OF not in protocols:
         return None
-    from dissectors.kafka.segment import READER
+    from wirewitness.dissectors.kafka.segment import READER
 
     return READER
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from analyser.faults import FAULTS, RAISE
 from tests.support.long_files import mark_long
 from tests.support.printed import pytest_terminal_summary  # noqa: F401 - a hook, which pytest finds here
 from tests.support.share import keep_share
+from wirewitness.analyser.faults import FAULTS, RAISE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +34,8 @@ settings.register_profile("wirewitness", deadline=None, derandomize=os.environ.g
 settings.load_profile("wirewitness")
 
 ROOT = Path(__file__).resolve().parent.parent
+# PYTHONPATH of programs that tests start: the package, and the tests themselves.
+IMPORT_PATH = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
 SAMPLES = ROOT / "sample_pcaps"
 SHARED_CAPTURES = ROOT.parent / "shared" / "captures"
 
@@ -98,8 +100,8 @@ def tshark() -> str:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark session of two cores for all tests that need one; opening it takes seconds."""
-    from analyser.archive.spark.java import find_java
-    from analyser.archive.spark.session import SessionSettings, open_session
+    from wirewitness.analyser.archive.spark.java import find_java
+    from wirewitness.analyser.archive.spark.session import SessionSettings, open_session
 
     with open_session(SessionSettings(master="local[2]", app_name="wirewitness tests"), find_java()) as session:
         yield session

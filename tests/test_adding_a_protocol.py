@@ -91,22 +91,22 @@ print(json.dumps({
 DASHBOARD = """
 import json, sys
 from streamlit.testing.v1 import AppTest
-from app.dashboard.jobs import key_of
-from app.dashboard.offers import given_offer
-from app.dashboard.offered import GIVEN
-from app.dashboard.worker import keep_tables
+from wirewitness.app.dashboard.jobs import key_of
+from wirewitness.app.dashboard.offers import given_offer
+from wirewitness.app.dashboard.offered import GIVEN
+from wirewitness.app.dashboard.worker import keep_tables
 from tests.support.tally_capture import write_capture
 
 offer = given_offer([str(write_capture(__import__("pathlib").Path("page.pcap").absolute()))], {})
 keep_tables(list(offer.paths), {}, key_of(offer.paths, {}))
 sys.argv[1:] = [GIVEN + json.dumps({"paths": list(offer.paths), "options": {}})]
 app = AppTest.from_file("app/dashboard/streamlit_app.py", default_timeout=60)
-app.query_params["capture"] = offer.id
-app.run()
-(link,) = [one.proto for one in app.sidebar.get("page_link") if one.proto.page == "tally-calls"]
-app._page_hash = link.page_script_hash
-app.run()
-assert not app.exception, [error.message for error in app.exception]
+wirewitness.app.query_params["capture"] = offer.id
+wirewitness.app.run()
+(link,) = [one.proto for one in wirewitness.app.sidebar.get("page_link") if one.proto.page == "tally-calls"]
+wirewitness.app._page_hash = link.page_script_hash
+wirewitness.app.run()
+assert not wirewitness.app.exception, [error.message for error in wirewitness.app.exception]
 cells = [row["cells"] for one in app.get("bidi_component") for row in json.loads(one.proto.json)["rows"]]
 print(json.dumps([link.label, [one.body for one in app.get("html")], cells]))
 """

@@ -9,12 +9,12 @@ from textwrap import indent
 
 import pytest
 
-from analyser.crosscheck.limits import LIMITS
-from dissectors.core.limits import CaptureLimits, Limits
 from tests.analyser.reading.test_limits import REACHED, SILENT
 from tests.app.program import run
 from tests.conftest import ROOT
 from tests.support.example_capture import write_capture
+from wirewitness.analyser.crosscheck.limits import LIMITS
+from wirewitness.dissectors.core.limits import CaptureLimits, Limits
 
 PAGE = (ROOT / "docs" / "adding-a-protocol.md").read_text()
 # Files that are only on the page are the business of test_adding_a_protocol.py.

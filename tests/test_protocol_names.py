@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from analyser.crosscheck.protocols import COMPARED
-from analyser.detectors import DETECTORS
-from dissectors.registry import OPTIONAL, PROTOCOLS
 from tests.conftest import ROOT
+from wirewitness.analyser.crosscheck.protocols import COMPARED
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.dissectors.registry import OPTIONAL, PROTOCOLS
 
 NAMES = {name: {name, dissector.title.lower(), dissector.letters.lower()} for name, dissector in PROTOCOLS.items()}
 

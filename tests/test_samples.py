@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-import analyser
 from tests.conftest import SAMPLES
 from tests.support.burrow import verdicts_over_time
 from tests.support.expected import expected_codes
 from tests.support.shares import share, smallest
+from wirewitness import analyser
 
 MANIFEST: dict[str, dict[str, Any]] = {
     entry["file"]: entry for entry in tomllib.loads((SAMPLES / "MANIFEST.toml").read_text())["sample"]

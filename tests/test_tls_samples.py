@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import analyser
 from tests.conftest import SAMPLES
+from wirewitness import analyser
 
 FOLDER = SAMPLES / "tls"
 ENTRIES: list[dict[str, Any]] = tomllib.loads((FOLDER / "MANIFEST.toml").read_text())["sample"]

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.home import WORK
-from analyser.archive.dataset.kept import check_files
-from analyser.archive.dataset.place import ANEW, DatasetError
-from analyser.archive.dataset.store_home import BEGUN
-from analyser.archive.decode.decode_stage import STATE_FILE, Left, share_name, told_file
-from analyser.context.named_by import NAMED_BY
-from analyser.storage.handing import copy_folder, files_below, move_files, those_there
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.home import WORK
+from wirewitness.analyser.archive.dataset.kept import check_files
+from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
+from wirewitness.analyser.archive.dataset.store_home import BEGUN
+from wirewitness.analyser.archive.decode.decode_stage import STATE_FILE, Left, share_name, told_file
+from wirewitness.analyser.context.named_by import NAMED_BY
+from wirewitness.analyser.storage.handing import copy_folder, files_below, move_files, those_there
 
 
 def check_state(change: Change) -> None:

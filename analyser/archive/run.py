@@ -12,35 +12,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from analyser.archive.dataset.compact import compact
-from analyser.archive.dataset.dataset import Change, InputFile, write_parts
-from analyser.archive.dataset.kept import going_on_from
-from analyser.archive.decode.decode_run import Decoded, DecodeRun, decode_files, files_read
-from analyser.archive.derive.aggregates import run_aggregates
-from analyser.archive.derive.context import run_context
-from analyser.archive.derive.hour_summaries import stamp_again
-from analyser.archive.derive.tasks import each_of
-from analyser.archive.finish.common import put_together, write_common
-from analyser.archive.finish.finish_run import FinishRun, finish_tables
-from analyser.archive.finish.owners_kept import OWNERS_FILE, keep_owners
-from analyser.archive.intake.options import SHARES, ArchiveOptions, options_as_before, settings_of
-from analyser.archive.intake.plan import Plan, plan_files
-from analyser.archive.kept_state import check_state, keep_state, keep_state_as_it_is
-from analyser.archive.spark.workers import OnSpark
-from analyser.capture import CaptureError, CaptureStats
-from analyser.reading.facts import capture_remarks, captures_table
-from analyser.registry.tables import TABLES
-from analyser.rows.fields import row_fields
-from analyser.storage.folders import FolderPath, StorePath, folder_at
-from analyser.storage.handing import is_there
-from analyser.tables.joined import NEEDED
-from analyser.tables.needed import needed_tables
-from dissectors.registry import dissectors
+from wirewitness.analyser.archive.dataset.compact import compact
+from wirewitness.analyser.archive.dataset.dataset import Change, InputFile, write_parts
+from wirewitness.analyser.archive.dataset.kept import going_on_from
+from wirewitness.analyser.archive.decode.decode_run import Decoded, DecodeRun, decode_files, files_read
+from wirewitness.analyser.archive.derive.aggregates import run_aggregates
+from wirewitness.analyser.archive.derive.context import run_context
+from wirewitness.analyser.archive.derive.hour_summaries import stamp_again
+from wirewitness.analyser.archive.derive.tasks import each_of
+from wirewitness.analyser.archive.finish.common import put_together, write_common
+from wirewitness.analyser.archive.finish.finish_run import FinishRun, finish_tables
+from wirewitness.analyser.archive.finish.owners_kept import OWNERS_FILE, keep_owners
+from wirewitness.analyser.archive.intake.options import SHARES, ArchiveOptions, options_as_before, settings_of
+from wirewitness.analyser.archive.intake.plan import Plan, plan_files
+from wirewitness.analyser.archive.kept_state import check_state, keep_state, keep_state_as_it_is
+from wirewitness.analyser.archive.spark.workers import OnSpark
+from wirewitness.analyser.capture import CaptureError, CaptureStats
+from wirewitness.analyser.reading.facts import capture_remarks, captures_table
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.analyser.storage.folders import FolderPath, StorePath, folder_at
+from wirewitness.analyser.storage.handing import is_there
+from wirewitness.analyser.tables.joined import NEEDED
+from wirewitness.analyser.tables.needed import needed_tables
+from wirewitness.dissectors.registry import dissectors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from analyser.detectors.running import Failure
+    from wirewitness.analyser.detectors.running import Failure
 
 __all__ = ["SHARES", "ArchiveOptions", "Summary", "archive", "compact_dataset"]
 
@@ -77,7 +77,7 @@ def archive(
     progress: told what begins, in a few words. Raises DatasetError, DatasetBusy, and CaptureError when there is nothing
     to make a dataset of.
     """
-    from analyser.archive.decode.source import register
+    from wirewitness.analyser.archive.decode.source import register
 
     options = options or ArchiveOptions()
     with Change.begin(_place(dataset), rebuild=options.rebuild) as change:
@@ -186,13 +186,13 @@ class _Run:
 
     def _findings(self) -> tuple[Mapping[str, int], list[Failure]]:
         """Findings of the whole dataset by severity; what could not be looked at."""
-        from analyser.archive.derive.detectors import detect
+        from wirewitness.analyser.archive.derive.detectors import detect
 
         change = self._change
         found = detect(change, self._workers)
         findings = found.findings
         if is_there(change.state / OWNERS_FILE):
-            from analyser.archive.derive.owners import STAGE, named
+            from wirewitness.analyser.archive.derive.owners import STAGE, named
 
             (findings,) = each_of(change, self._workers, STAGE, named, [findings])
         name = f"{change.run}-findings"

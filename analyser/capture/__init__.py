@@ -5,16 +5,24 @@ for each block of bytes, with dense ids for endpoint pairs; CaptureStats say wha
 log of Kafka: its lines (`RequestLog`); of a log segment: its batches (`LogSegment`).
 """
 
-from analyser.capture.blocks import BlockBuffer
-from analyser.capture.endpoints import Endpoints, EndpointTable
-from analyser.capture.errors import CaptureError
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.log_segment import LogSegment
-from analyser.capture.model import CaptureStats, Comment, Interface, PacketBatch, Remark, Secret, TimeBackwards
-from analyser.capture.opening import in_time_order, open_captures
-from analyser.capture.reader import read_batches
-from analyser.capture.request_log import RequestLog
-from analyser.capture.sources import Source
+from wirewitness.analyser.capture.blocks import BlockBuffer
+from wirewitness.analyser.capture.endpoints import Endpoints, EndpointTable
+from wirewitness.analyser.capture.errors import CaptureError
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.log_segment import LogSegment
+from wirewitness.analyser.capture.model import (
+    CaptureStats,
+    Comment,
+    Interface,
+    PacketBatch,
+    Remark,
+    Secret,
+    TimeBackwards,
+)
+from wirewitness.analyser.capture.opening import in_time_order, open_captures
+from wirewitness.analyser.capture.reader import read_batches
+from wirewitness.analyser.capture.request_log import RequestLog
+from wirewitness.analyser.capture.sources import Source
 
 __all__ = [
     "BlockBuffer",

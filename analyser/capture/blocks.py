@@ -11,8 +11,8 @@ import stat
 import time
 from typing import Any, BinaryIO, cast
 
-from analyser.capture.growing import IDLE_S, Growing, Waiting
-from analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.growing import IDLE_S, Growing, Waiting
+from wirewitness.analyser.capture.limits import CaptureLimits
 
 LEAD = 4  # bytes before `start` that stay readable: pcapng repeats the length of a block behind it
 SLACK = 256  # bytes behind `end` that fixed-width header gathers may touch; their content means nothing

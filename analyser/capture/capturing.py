@@ -18,13 +18,21 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from analyser.capture.naming import Naming
-from analyser.capture.outlet import CAPTURE, LINE, PACKETS, STATE, Outlet
-from analyser.capture.pcapng_write import packet_blocks, section, statistics
-from analyser.capture.privileges import CAP_DAC_OVERRIDE, CAP_NET_RAW, NOBODY, Fence, confine, invoking_user, may
-from analyser.capture.ring import NoInterfaceError, Ring, interface_facts
-from analyser.capture.ring_files import RingFiles, WritingStoppedError
-from analyser.capture.syn_watch import SynWatch
+from wirewitness.analyser.capture.naming import Naming
+from wirewitness.analyser.capture.outlet import CAPTURE, LINE, PACKETS, STATE, Outlet
+from wirewitness.analyser.capture.pcapng_write import packet_blocks, section, statistics
+from wirewitness.analyser.capture.privileges import (
+    CAP_DAC_OVERRIDE,
+    CAP_NET_RAW,
+    NOBODY,
+    Fence,
+    confine,
+    invoking_user,
+    may,
+)
+from wirewitness.analyser.capture.ring import NoInterfaceError, Ring, interface_facts
+from wirewitness.analyser.capture.ring_files import RingFiles, WritingStoppedError
+from wirewitness.analyser.capture.syn_watch import SynWatch
 
 STATE_EVERY_S = 0.25
 RETRY_EVERY_S = 0.25

@@ -6,8 +6,8 @@ remark is made of steps that mean that somebody set the clock.
 
 import numpy as np
 
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.model import CaptureStats, Ints, Records, Remark, add_remark
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.model import CaptureStats, Ints, Records, Remark, add_remark
 
 SECOND_NS = 1_000_000_000
 

@@ -5,8 +5,8 @@ import io
 import zlib
 from typing import Any, BinaryIO, cast
 
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.model import CaptureStats
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.model import CaptureStats
 
 COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 MAX_ZSTD_WINDOW_BYTES = 1 << 27

@@ -10,13 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyser.capture import shims, tunnels
-from analyser.capture.blocks import SLACK
-from analyser.capture.fragments import Fragment, Fragments, Whole
-from analyser.capture.layer import ETHERNET, IN_IP, IN_UDP, IPV4, IPV6, Encapsulations, Layer, Verdict
-from analyser.capture.link import PPPOE, decode_links
-from analyser.capture.model import Bytes, Ints, Records
-from analyser.capture.network import EXTENSIONS, TCP, Packets, decode_networks, merge_packets, skip_extensions
+from wirewitness.analyser.capture import shims, tunnels
+from wirewitness.analyser.capture.blocks import SLACK
+from wirewitness.analyser.capture.fragments import Fragment, Fragments, Whole
+from wirewitness.analyser.capture.layer import ETHERNET, IN_IP, IN_UDP, IPV4, IPV6, Encapsulations, Layer, Verdict
+from wirewitness.analyser.capture.link import PPPOE, decode_links
+from wirewitness.analyser.capture.model import Bytes, Ints, Records
+from wirewitness.analyser.capture.network import (
+    EXTENSIONS,
+    TCP,
+    Packets,
+    decode_networks,
+    merge_packets,
+    skip_extensions,
+)
 
 MAX_HEADERS = 16  # tags, labels and tunnel headers in front of one IP header
 MAX_IP_HEADERS = 8

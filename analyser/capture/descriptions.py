@@ -6,9 +6,9 @@ Source: draft-ietf-opsawg-pcapng. Everything is kept up to a limit; what is cut 
 import struct
 from ipaddress import IPv4Address, IPv6Address
 
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.model import CaptureStats, Comment, Interface, Secret
-from analyser.capture.pcapng_options import read_options, text_option
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.model import CaptureStats, Comment, Interface, Secret
+from wirewitness.analyser.capture.pcapng_options import read_options, text_option
 
 COMMENT = 1
 SHB_HARDWARE, SHB_OS, SHB_APPLICATION, ISB_IFDROP, ISB_OSDROP = 2, 3, 4, 5, 7

@@ -6,8 +6,8 @@ timestamps are looked into, since nearly every segment has those.
 
 import numpy as np
 
-from analyser.capture.gather import gather
-from analyser.capture.model import Bytes, Ids, Ints
+from wirewitness.analyser.capture.gather import gather
+from wirewitness.analyser.capture.model import Bytes, Ids, Ints
 
 SYN, ACK = 2, 16
 TCP_HEADER_BYTES = 20

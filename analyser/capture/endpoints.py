@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyser.capture.model import Flags, Ids, Ints, Words
+from wirewitness.analyser.capture.model import Flags, Ids, Ints, Words
 
 FIRST_SLOT_BITS, FIRST_KEYS = 12, 1024
 KEY_WORDS = 5

@@ -7,8 +7,8 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.model import CaptureStats, Remark, add_remark
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.model import CaptureStats, Remark, add_remark
 
 MAX_PAYLOAD_BYTES = 65_535
 PIECE_COST_BYTES = 256  # of the objects around a piece

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from analyser.capture.model import Ints, Rows
+from wirewitness.analyser.capture.model import Ints, Rows
 
 
 def gather(data: bytearray, offsets: Ints, layout: "np.dtype[np.void]") -> Rows:

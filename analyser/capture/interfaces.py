@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analyser.capture.link import NO_INTERFACE
-from analyser.capture.model import Flags, Ids, Interface, Ints, Words
-from analyser.capture.pcapng_options import read_options, text_option
+from wirewitness.analyser.capture.link import NO_INTERFACE
+from wirewitness.analyser.capture.model import Flags, Ids, Interface, Ints, Words
+from wirewitness.analyser.capture.pcapng_options import read_options, text_option
 
 IF_NAME, IF_DESCRIPTION, IF_TSRESOL, IF_TSOFFSET = 2, 3, 9, 14
 DEFAULT_TSRESOL = 6

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from analyser.capture.model import Bytes, Flags, Ids, Ints
+from wirewitness.analyser.capture.model import Bytes, Flags, Ids, Ints
 
 
 class Verdict(IntEnum):

@@ -1,5 +1,5 @@
 """Limits of the capture layer: a part of the one `Limits` value. In: nothing. Out: the names used in this folder."""
 
-from dissectors.core.limits import MIB, CaptureLimits
+from wirewitness.dissectors.core.limits import MIB, CaptureLimits
 
 __all__ = ["MIB", "CaptureLimits"]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from analyser.capture.gather import gather
-from analyser.capture.layer import IPV4, IPV6, NOTHING, Layer, Verdict
-from analyser.capture.model import Ints, Records
+from wirewitness.analyser.capture.gather import gather
+from wirewitness.analyser.capture.layer import IPV4, IPV6, NOTHING, Layer, Verdict
+from wirewitness.analyser.capture.model import Ints, Records
 
 NO_INTERFACE, NO_PACKET = -1, -2  # instead of a link type: unknown interface, a numbered block without a packet
 MAX_OFFLOAD_BYTES = 1 << 20  # BIG TCP hands 512 KiB to the network card at most

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from analyser.owners.owner import Owner
-from analyser.owners.seen import OwnersSeen
+from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.owners.seen import OwnersSeen
 
 Ints = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]

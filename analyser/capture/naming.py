@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analyser.capture.endpoints import EndpointTable
-from analyser.capture.fragments import Fragments
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.model import CaptureStats, PacketBatch, Records
-from analyser.capture.owner_messages import Question
-from analyser.capture.owner_options import owner_options
-from analyser.capture.owner_program import OwnerProgram, end_of
-from analyser.capture.pcapng_write import packet_blocks, with_options
-from analyser.capture.ring import LinkPackets
-from analyser.capture.segments import decode_records
-from analyser.capture.syn_watch import Begun
-from analyser.faults import caught, sentence
-from analyser.owners.kernel.lookup import Answer, LocalOwner
-from analyser.owners.kernel.sock_diag import End
+from wirewitness.analyser.capture.endpoints import EndpointTable
+from wirewitness.analyser.capture.fragments import Fragments
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.model import CaptureStats, PacketBatch, Records
+from wirewitness.analyser.capture.owner_messages import Question
+from wirewitness.analyser.capture.owner_options import owner_options
+from wirewitness.analyser.capture.owner_program import OwnerProgram, end_of
+from wirewitness.analyser.capture.pcapng_write import packet_blocks, with_options
+from wirewitness.analyser.capture.ring import LinkPackets
+from wirewitness.analyser.capture.segments import decode_records
+from wirewitness.analyser.capture.syn_watch import Begun
+from wirewitness.analyser.faults import caught, sentence
+from wirewitness.analyser.owners.kernel.lookup import Answer, LocalOwner
+from wirewitness.analyser.owners.kernel.sock_diag import End
 
 HOLD_S = 0.1
 MOST_HELD_BYTES = 16 << 20

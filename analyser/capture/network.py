@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyser.capture.gather import gather
-from analyser.capture.layer import IPV4, IPV6, Layer, Verdict
-from analyser.capture.model import Bytes, Flags, Ids, Ints, Words
+from wirewitness.analyser.capture.gather import gather
+from wirewitness.analyser.capture.layer import IPV4, IPV6, Layer, Verdict
+from wirewitness.analyser.capture.model import Bytes, Flags, Ids, Ints, Words
 
 TCP = 6
 HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, DESTINATION = 0, 43, 44, 51, 60

@@ -8,19 +8,19 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from analyser.capture.blocks import BlockBuffer
-from analyser.capture.errors import CaptureError
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.log_segment import is_log_segment
-from analyser.capture.model import CaptureStats, Remark
-from analyser.capture.reader import is_text, open_blocks, read_records
-from analyser.capture.request_log import RequestLog, is_request_log
-from analyser.capture.sources import STANDARD_INPUT, Source, explain, standard_input
-from analyser.capture.trees import Tree, files_below, objects_in
-from analyser.faults import caught
-from analyser.storage.address import Address, address_of, local_path
-from analyser.storage.files import FilePath
-from analyser.storage.objects import object_at
+from wirewitness.analyser.capture.blocks import BlockBuffer
+from wirewitness.analyser.capture.errors import CaptureError
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.log_segment import is_log_segment
+from wirewitness.analyser.capture.model import CaptureStats, Remark
+from wirewitness.analyser.capture.reader import is_text, open_blocks, read_records
+from wirewitness.analyser.capture.request_log import RequestLog, is_request_log
+from wirewitness.analyser.capture.sources import STANDARD_INPUT, Source, explain, standard_input
+from wirewitness.analyser.capture.trees import Tree, files_below, objects_in
+from wirewitness.analyser.faults import caught
+from wirewitness.analyser.storage.address import Address, address_of, local_path
+from wirewitness.analyser.storage.files import FilePath
+from wirewitness.analyser.storage.objects import object_at
 
 PROBE_LIMITS = CaptureLimits(block_bytes=1 << 16)
 _AT_A_TIME = 16

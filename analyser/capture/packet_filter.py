@@ -10,7 +10,7 @@ import struct
 import subprocess
 from collections.abc import Sequence
 
-from analyser.capture.ring import FilterProgram
+from wirewitness.analyser.capture.ring import FilterProgram
 
 _SNAPLEN = 262_144
 _TIMEOUT_S = 20

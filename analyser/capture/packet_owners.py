@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analyser.capture.endpoints import EndpointTable
-from analyser.capture.model import NOBODY, Ids, Ints, PacketBatch, PacketOwners
-from analyser.owners.owner import Owner
-from analyser.owners.seen import End, OwnersSeen
+from wirewitness.analyser.capture.endpoints import EndpointTable
+from wirewitness.analyser.capture.model import NOBODY, Ids, Ints, PacketBatch, PacketOwners
+from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.owners.seen import End, OwnersSeen
 
 
 def note_owners(

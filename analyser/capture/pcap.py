@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analyser.capture.blocks import BlockBuffer
-from analyser.capture.gather import gather
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.model import CaptureStats, Interface, Ints, Records, Remark, add_remark
-from analyser.capture.pcap_headers import OLD_MAGIC, ORDINARY, PATCHED_MAGIC, Common, Variant, header_bytes
+from wirewitness.analyser.capture.blocks import BlockBuffer
+from wirewitness.analyser.capture.gather import gather
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.model import CaptureStats, Interface, Ints, Records, Remark, add_remark
+from wirewitness.analyser.capture.pcap_headers import OLD_MAGIC, ORDINARY, PATCHED_MAGIC, Common, Variant, header_bytes
 
 FILE_HEADER_BYTES = 24
 # magic: byte order, nanoseconds in one fraction unit, what record headers can be, bytes behind the file header

@@ -7,8 +7,8 @@ import struct
 
 import numpy as np
 
-from analyser.capture.blocks import BlockBuffer
-from analyser.capture.descriptions import (
+from wirewitness.analyser.capture.blocks import BlockBuffer
+from wirewitness.analyser.capture.descriptions import (
     add_comment,
     read_comments,
     read_names,
@@ -16,13 +16,13 @@ from analyser.capture.descriptions import (
     read_section,
     read_statistics,
 )
-from analyser.capture.gather import gather
-from analyser.capture.interfaces import InterfaceTable, decode_interface
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.model import CaptureStats, Flags, Ints, Records, Remark, add_remark
-from analyser.capture.pcapng_owners import DARWIN_BLOCK, PcapngOwners
-from analyser.capture.pcapng_packet_options import packet_options
-from analyser.capture.pcapng_packets import PACKET_BLOCKS, Epoch, decode_packets
+from wirewitness.analyser.capture.gather import gather
+from wirewitness.analyser.capture.interfaces import InterfaceTable, decode_interface
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.model import CaptureStats, Flags, Ints, Records, Remark, add_remark
+from wirewitness.analyser.capture.pcapng_owners import DARWIN_BLOCK, PcapngOwners
+from wirewitness.analyser.capture.pcapng_packet_options import packet_options
+from wirewitness.analyser.capture.pcapng_packets import PACKET_BLOCKS, Epoch, decode_packets
 
 SECTION, INTERFACE, NAMES, STATISTICS, SECRETS = 0x0A0D0D0A, 1, 4, 5, 10
 SECTION_BYTES = b"\x0a\x0d\x0d\x0a"

@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from analyser.capture.model import NOBODY, Flags, Ids, Ints, PacketOwners
-from analyser.capture.pcapng_options import read_options, text_option
-from analyser.capture.pcapng_packet_options import (
+from wirewitness.analyser.capture.model import NOBODY, Flags, Ids, Ints, PacketOwners
+from wirewitness.analyser.capture.pcapng_options import read_options, text_option
+from wirewitness.analyser.capture.pcapng_packet_options import (
     COMMENT,
     DARWIN_EFFECTIVE,
     DARWIN_PROCESS,
@@ -29,9 +29,9 @@ from analyser.capture.pcapng_packet_options import (
     PROCESS,
     Options,
 )
-from analyser.owners.comments import MAX_READ_BYTES, Said, said, together
-from analyser.owners.owner import Owner, owner
-from analyser.owners.seen import OwnersSeen
+from wirewitness.analyser.owners.comments import MAX_READ_BYTES, Said, said, together
+from wirewitness.analyser.owners.owner import Owner, owner
+from wirewitness.analyser.owners.seen import OwnersSeen
 
 DARWIN_BLOCK = 0x80000001
 _DARWIN_NAME = 2

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyser.capture.gather import gather
-from analyser.capture.model import Flags, Ids, Ints
+from wirewitness.analyser.capture.gather import gather
+from wirewitness.analyser.capture.model import Flags, Ids, Ints
 
 COMMENT, FLAGS, PROCESS, DARWIN_PROCESS, DARWIN_EFFECTIVE = 1, 2, 8, 0x8001, 0x8003
 END = 0

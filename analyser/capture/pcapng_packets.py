@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyser.capture.gather import gather
-from analyser.capture.interfaces import InterfaceTable
-from analyser.capture.link import NO_INTERFACE, NO_PACKET
-from analyser.capture.model import Flags, Ids, Ints, Rows, Words
-from analyser.capture.pcapng_packet_options import OptionPlaces
+from wirewitness.analyser.capture.gather import gather
+from wirewitness.analyser.capture.interfaces import InterfaceTable
+from wirewitness.analyser.capture.link import NO_INTERFACE, NO_PACKET
+from wirewitness.analyser.capture.model import Flags, Ids, Ints, Rows, Words
+from wirewitness.analyser.capture.pcapng_packet_options import OptionPlaces
 
 OLD_PACKET, SIMPLE_PACKET, PACKET = 2, 3, 6
 NUMBERED_BLOCKS = (9, 0xBAD, 0x40000BAD, 0x204, 0x216, 0x221)

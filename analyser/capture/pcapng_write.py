@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analyser.capture.descriptions import ISB_IFDROP, ISB_OSDROP, SHB_APPLICATION
-from analyser.capture.model import Ints
-from analyser.capture.pcapng import INTERFACE, SECTION, STATISTICS
-from analyser.capture.pcapng_packets import HEADER_BYTES, PACKET, TRAILER_BYTES
-from analyser.capture.ring import LinkPackets
+from wirewitness.analyser.capture.descriptions import ISB_IFDROP, ISB_OSDROP, SHB_APPLICATION
+from wirewitness.analyser.capture.model import Ints
+from wirewitness.analyser.capture.pcapng import INTERFACE, SECTION, STATISTICS
+from wirewitness.analyser.capture.pcapng_packets import HEADER_BYTES, PACKET, TRAILER_BYTES
+from wirewitness.analyser.capture.ring import LinkPackets
 
 SNAPLEN = 0  # no limit
 _MAGIC = 0x1A2B3C4D

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyser.capture.gather import gather
-from analyser.capture.link import LINK_LAYERS
-from analyser.capture.model import NOBODY, Flags, Ids, Ints, PacketOwners, Records, Rows
-from analyser.owners.owner import Owner, owner
+from wirewitness.analyser.capture.gather import gather
+from wirewitness.analyser.capture.link import LINK_LAYERS
+from wirewitness.analyser.capture.model import NOBODY, Flags, Ids, Ints, PacketOwners, Records, Rows
+from wirewitness.analyser.owners.owner import Owner, owner
 
 # LINKTYPE_PKTAP, and DLT_USER2, which PKTAP is in files of older Macs: there a header must look like one.
 PKTAP, OLD_PKTAP = 258, 149

@@ -10,14 +10,14 @@ from bisect import bisect_right
 from dataclasses import replace
 from typing import BinaryIO, NamedTuple, cast
 
-from analyser.capture.blocks import BlockBuffer, Rejoined
-from analyser.capture.errors import CaptureError
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.model import CaptureStats
-from analyser.capture.pcapng import BYTE_ORDERS, SECTION
-from analyser.capture.pcapng_packets import PACKET_BLOCKS
-from analyser.capture.reader import open_blocks, open_walker
-from analyser.capture.sources import Source
+from wirewitness.analyser.capture.blocks import BlockBuffer, Rejoined
+from wirewitness.analyser.capture.errors import CaptureError
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.model import CaptureStats
+from wirewitness.analyser.capture.pcapng import BYTE_ORDERS, SECTION
+from wirewitness.analyser.capture.pcapng_packets import PACKET_BLOCKS
+from wirewitness.analyser.capture.reader import open_blocks, open_walker
+from wirewitness.analyser.capture.sources import Source
 
 # A place for every so many bytes: what is read in vain before the packet that is wanted.
 PLACE_LIMITS = CaptureLimits(block_bytes=1 << 18)

@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from wirewitness.analyser.package import PACKAGE_FOLDER
+
 CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETGID, CAP_SETUID, CAP_NET_RAW = 0, 1, 2, 6, 7, 13
 CAP_SYS_PTRACE = 19
 NOBODY = "nobody"
@@ -93,7 +95,7 @@ def may(user: User, paths: Sequence[Path], mode: int) -> bool:
 
 def program_folders() -> list[Path]:
     """Where the code of this program lies, which is read while it runs; packages may be links to elsewhere."""
-    own = str(Path(__file__).parents[2])
+    own = str(PACKAGE_FOLDER)
     named = {own, sys.prefix, sys.base_prefix, sys.exec_prefix, *(path or "." for path in sys.path)}
     packages = [module for name, module in [*sys.modules.items()] if "." not in name]
     files = (getattr(module, "__file__", None) for module in packages)

@@ -3,25 +3,25 @@
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple, cast
 
-from analyser.capture.blocks import BlockBuffer
-from analyser.capture.clock import Clock
-from analyser.capture.compression import COMPRESSIONS, Counted, Unpacked, decompressed
-from analyser.capture.endpoints import EndpointTable
-from analyser.capture.errors import CaptureError
-from analyser.capture.foreign import HEAD_BYTES, describe_bytes
-from analyser.capture.fragments import Fragments
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.link import LINK_LAYERS
-from analyser.capture.link_names import link_name
-from analyser.capture.log_segment import FORMAT as LOG_SEGMENT
-from analyser.capture.log_segment import is_log_segment
-from analyser.capture.model import CaptureStats, PacketBatch, Records, Remark, add_remark
-from analyser.capture.pcap import FILE_HEADER_BYTES, MAGICS, PcapWalker
-from analyser.capture.pcapng import SECTION_BYTES, PcapngWalker
-from analyser.capture.request_log import FORMAT as REQUEST_LOG
-from analyser.capture.request_log import is_request_log
-from analyser.capture.segments import decode_records
-from analyser.capture.sources import Source, explain
+from wirewitness.analyser.capture.blocks import BlockBuffer
+from wirewitness.analyser.capture.clock import Clock
+from wirewitness.analyser.capture.compression import COMPRESSIONS, Counted, Unpacked, decompressed
+from wirewitness.analyser.capture.endpoints import EndpointTable
+from wirewitness.analyser.capture.errors import CaptureError
+from wirewitness.analyser.capture.foreign import HEAD_BYTES, describe_bytes
+from wirewitness.analyser.capture.fragments import Fragments
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.link import LINK_LAYERS
+from wirewitness.analyser.capture.link_names import link_name
+from wirewitness.analyser.capture.log_segment import FORMAT as LOG_SEGMENT
+from wirewitness.analyser.capture.log_segment import is_log_segment
+from wirewitness.analyser.capture.model import CaptureStats, PacketBatch, Records, Remark, add_remark
+from wirewitness.analyser.capture.pcap import FILE_HEADER_BYTES, MAGICS, PcapWalker
+from wirewitness.analyser.capture.pcapng import SECTION_BYTES, PcapngWalker
+from wirewitness.analyser.capture.request_log import FORMAT as REQUEST_LOG
+from wirewitness.analyser.capture.request_log import is_request_log
+from wirewitness.analyser.capture.segments import decode_records
+from wirewitness.analyser.capture.sources import Source, explain
 
 DEFAULT_LIMITS = CaptureLimits()
 # Reasons for undecoded packets that can hide TCP bytes of a whole capture; the others are counted without a remark

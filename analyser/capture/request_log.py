@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from analyser.capture.blocks import BlockBuffer
-from analyser.capture.foreign import HEAD_BYTES
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.log_times import LineTimes
-from analyser.capture.model import CaptureStats, Remark, add_remark
+from wirewitness.analyser.capture.blocks import BlockBuffer
+from wirewitness.analyser.capture.foreign import HEAD_BYTES
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.log_times import LineTimes
+from wirewitness.analyser.capture.model import CaptureStats, Remark, add_remark
 
 FORMAT = "Kafka request log"
 _MARK = b"Completed request:"

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyser.capture.gather import gather
-from analyser.capture.model import Ids, Ints, Rows
+from wirewitness.analyser.capture.gather import gather
+from wirewitness.analyser.capture.model import Ids, Ints, Rows
 
 BLOCK_BYTES = 1 << 20
 # A block that is not full is handed over after this time; it is the least delay from packet to finding.

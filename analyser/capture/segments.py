@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from analyser.capture.descent import Descent, descend
-from analyser.capture.dsack import duplicate_sacks
-from analyser.capture.endpoints import Addresses, EndpointTable
-from analyser.capture.fragments import Fragments
-from analyser.capture.gather import gather
-from analyser.capture.layer import Verdict
-from analyser.capture.model import Bytes, CaptureStats, Ints, PacketBatch, Records, Rows, Words
-from analyser.capture.network import Packets
-from analyser.capture.packet_owners import note_owners
-from analyser.capture.pktap import is_pktap, unwrapped
-from analyser.capture.syn_options import syn_options
+from wirewitness.analyser.capture.descent import Descent, descend
+from wirewitness.analyser.capture.dsack import duplicate_sacks
+from wirewitness.analyser.capture.endpoints import Addresses, EndpointTable
+from wirewitness.analyser.capture.fragments import Fragments
+from wirewitness.analyser.capture.gather import gather
+from wirewitness.analyser.capture.layer import Verdict
+from wirewitness.analyser.capture.model import Bytes, CaptureStats, Ints, PacketBatch, Records, Rows, Words
+from wirewitness.analyser.capture.network import Packets
+from wirewitness.analyser.capture.packet_owners import note_owners
+from wirewitness.analyser.capture.pktap import is_pktap, unwrapped
+from wirewitness.analyser.capture.syn_options import syn_options
 
 TCP_HEADER_BYTES = 20
 TCP_HEADER = np.dtype(

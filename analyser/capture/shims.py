@@ -5,10 +5,10 @@ Sources: IEEE 802.1Q; RFC 3032, 4385, 4448 (MPLS and Ethernet over it); RFC 2516
 
 import numpy as np
 
-from analyser.capture.gather import gather
-from analyser.capture.layer import ETHERNET, IPV4, IPV6, NOTHING, Encapsulations, Layer, Verdict
-from analyser.capture.link import LONG, MPLS, PPPOE, read_ppp, read_shorts
-from analyser.capture.model import Ints
+from wirewitness.analyser.capture.gather import gather
+from wirewitness.analyser.capture.layer import ETHERNET, IPV4, IPV6, NOTHING, Encapsulations, Layer, Verdict
+from wirewitness.analyser.capture.link import LONG, MPLS, PPPOE, read_ppp, read_shorts
+from wirewitness.analyser.capture.model import Ints
 
 VLAN_TAGS = (0x8100, 0x88A8, 0x9100, 0x9200)
 MPLS_LABELS = (MPLS, 0x8848)

@@ -7,7 +7,7 @@ everywhere else these options mean nothing (RFC 9293, 3.2 and RFC 7323, 2.2).
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture.model import Bytes, Ids, Ints
+from wirewitness.analyser.capture.model import Bytes, Ids, Ints
 
 SYN = 2
 TCP_HEADER_BYTES = 20

@@ -6,10 +6,20 @@ draft-foschiano-erspan (ERSPAN I, II and III).
 
 import numpy as np
 
-from analyser.capture.gather import gather
-from analyser.capture.layer import ETHERNET, IN_IP, IN_UDP, IPV4, IPV6, NOTHING, Encapsulations, Layer, Verdict
-from analyser.capture.link import read_shorts
-from analyser.capture.model import Ints, Rows
+from wirewitness.analyser.capture.gather import gather
+from wirewitness.analyser.capture.layer import (
+    ETHERNET,
+    IN_IP,
+    IN_UDP,
+    IPV4,
+    IPV6,
+    NOTHING,
+    Encapsulations,
+    Layer,
+    Verdict,
+)
+from wirewitness.analyser.capture.link import read_shorts
+from wirewitness.analyser.capture.model import Ints, Rows
 
 IPV4_IN_IP, UDP, IPV6_IN_IP, GRE = 4, 17, 41, 47
 TUNNEL_PROTOCOLS = (IPV4_IN_IP, UDP, IPV6_IN_IP, GRE)

@@ -12,12 +12,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.context.as_of import NOWHERE
-from analyser.context.columns import integers, taken_rows
-from analyser.registry.coded import BATCH_ROWS, coded_table
-from analyser.registry.parquet import temporary_options, temporary_reader
-from analyser.registry.queries import literal
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.context.as_of import NOWHERE
+from wirewitness.analyser.context.columns import integers, taken_rows
+from wirewitness.analyser.registry.coded import BATCH_ROWS, coded_table
+from wirewitness.analyser.registry.parquet import temporary_options, temporary_reader
+from wirewitness.analyser.registry.queries import literal
 
 
 @contextmanager

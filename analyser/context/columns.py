@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.context.as_of import NOWHERE, Integers
-from analyser.registry.coded import BATCH_ROWS, coded_columns
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.context.as_of import NOWHERE, Integers
+from wirewitness.analyser.registry.coded import BATCH_ROWS, coded_columns
 
 Booleans = npt.NDArray[np.bool_]
 

@@ -9,16 +9,16 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.context.as_of import Integers, Timeline, taken
-from analyser.context.columns import UNKNOWN, columns_of, integers, number_column, time_column
-from analyser.context.commit_owners import Owners
-from analyser.context.commit_rows import Commits, in_lives
-from analyser.context.commit_views import END_VIEWS
-from analyser.context.keys import Key
-from analyser.context.known_log_ends import KnownLogEnds
-from analyser.context.known_rows import known_rows
-from analyser.context.log_ends import LOG_ENDS
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.context.as_of import Integers, Timeline, taken
+from wirewitness.analyser.context.columns import UNKNOWN, columns_of, integers, number_column, time_column
+from wirewitness.analyser.context.commit_owners import Owners
+from wirewitness.analyser.context.commit_rows import Commits, in_lives
+from wirewitness.analyser.context.commit_views import END_VIEWS
+from wirewitness.analyser.context.keys import Key
+from wirewitness.analyser.context.known_log_ends import KnownLogEnds
+from wirewitness.analyser.context.known_rows import known_rows
+from wirewitness.analyser.context.log_ends import LOG_ENDS
 
 CONTEXT = ("owner_member_id", "ownership_confidence", "log_end_offset", "client_gap_ts")
 _CONFIDENCES = ("high", "low")

@@ -12,12 +12,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.context.as_of import NOWHERE, Integers, Timeline, taken
-from analyser.context.columns import UNKNOWN, Booleans, integers
-from analyser.context.commit_rows import Commits
-from analyser.context.keys import Key
-from analyser.context.known_rows import known_rows
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.context.as_of import NOWHERE, Integers, Timeline, taken
+from wirewitness.analyser.context.columns import UNKNOWN, Booleans, integers
+from wirewitness.analyser.context.commit_rows import Commits
+from wirewitness.analyser.context.keys import Key
+from wirewitness.analyser.context.known_rows import known_rows
 
 # A member that fetched a partition this long before a commit counts as reading it then: an idle Fetch waits at the
 # broker for half a second (fetch.max.wait.ms), and processing takes its time. The committer itself counts as reading if

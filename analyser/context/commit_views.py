@@ -6,9 +6,9 @@ table before that stage, `some_<table>` has those of its rows that are looked at
 
 from __future__ import annotations
 
-from analyser.context.log_ends import END_TABLES, TOPIC_LIVES
-from analyser.context.losses import is_lost
-from analyser.context.ownership import OWNERSHIP_SQL
+from wirewitness.analyser.context.log_ends import END_TABLES, TOPIC_LIVES
+from wirewitness.analyser.context.losses import is_lost
+from wirewitness.analyser.context.ownership import OWNERSHIP_SQL
 
 COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
 

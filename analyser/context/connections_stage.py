@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import duckdb
 
-from analyser.context.stage import CONNECTIONS, NOTHING, Held
-from analyser.context.steps import steps_made
-from analyser.context.topics import views
-from analyser.registry.kafka_connections import OF_FLOWS
-from analyser.registry.queries import keep, name_list, null_columns
-from analyser.registry.tables import TABLES
+from wirewitness.analyser.context.stage import CONNECTIONS, NOTHING, Held
+from wirewitness.analyser.context.steps import steps_made
+from wirewitness.analyser.context.topics import views
+from wirewitness.analyser.registry.kafka_connections import OF_FLOWS
+from wirewitness.analyser.registry.queries import keep, name_list, null_columns
+from wirewitness.analyser.registry.tables import TABLES
 
 TABLE = "kafka_connections"
 # Why applications connect at all: they write, read, commit, or are members of a group.

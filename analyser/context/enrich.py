@@ -18,10 +18,10 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from analyser.context.added import in_order, numbered, with_columns
-from analyser.context.columns import columns_of
-from analyser.context.commit_context import CONTEXT, commits_context
-from analyser.context.commit_views import (
+from wirewitness.analyser.context.added import in_order, numbered, with_columns
+from wirewitness.analyser.context.columns import columns_of
+from wirewitness.analyser.context.commit_context import CONTEXT, commits_context
+from wirewitness.analyser.context.commit_views import (
     COMMITS,
     FETCHES,
     FETCHES_SQL,
@@ -32,12 +32,12 @@ from analyser.context.commit_views import (
     ONCE,
     READS,
 )
-from analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
-from analyser.context.stage import NOTHING, PARTITION, Held
-from analyser.context.steps import steps_made
-from analyser.context.topics import has_rows, views
-from analyser.registry.coded import TooManyBytes
-from analyser.registry.queries import keep, null_columns
+from wirewitness.analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
+from wirewitness.analyser.context.stage import NOTHING, PARTITION, Held
+from wirewitness.analyser.context.steps import steps_made
+from wirewitness.analyser.context.topics import has_rows, views
+from wirewitness.analyser.registry.coded import TooManyBytes
+from wirewitness.analyser.registry.queries import keep, null_columns
 
 # Arrays for so many rows of commits and fetches take some 150 MiB.
 STEP_ROWS = 1 << 20

@@ -19,7 +19,7 @@ setting of the broker (group.initial.rebalance.delay.ms), for nobody.
 
 from __future__ import annotations
 
-from analyser.context.group_members import KEY, MEMBER, MISSED_NS, time_sql
+from wirewitness.analyser.context.group_members import KEY, MEMBER, MISSED_NS, time_sql
 
 # Answers that follow the last request by more than this did not wait for it.
 _AT_ONCE_NS = 250_000_000

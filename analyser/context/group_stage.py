@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import duckdb
 
-from analyser.context.group_members import MEMBER_ROWS, MEMBER_STEPS
-from analyser.context.group_rebalances import REBALANCE_ROWS, REBALANCE_STEPS
-from analyser.context.silent_side import SIDE_STEPS
-from analyser.context.stage import GROUPS, NOTHING, Held
-from analyser.context.steps import steps_made
-from analyser.context.topics import views
-from analyser.registry.queries import name_list
-from analyser.registry.tables import TABLES
+from wirewitness.analyser.context.group_members import MEMBER_ROWS, MEMBER_STEPS
+from wirewitness.analyser.context.group_rebalances import REBALANCE_ROWS, REBALANCE_STEPS
+from wirewitness.analyser.context.silent_side import SIDE_STEPS
+from wirewitness.analyser.context.stage import GROUPS, NOTHING, Held
+from wirewitness.analyser.context.steps import steps_made
+from wirewitness.analyser.context.topics import views
+from wirewitness.analyser.registry.queries import name_list
+from wirewitness.analyser.registry.tables import TABLES
 
 _STEPS = {**MEMBER_STEPS, **SIDE_STEPS, **REBALANCE_STEPS}
 _ROWS = {"kafka_members": MEMBER_ROWS, "kafka_rebalances": REBALANCE_ROWS}

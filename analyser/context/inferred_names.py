@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from analyser.context.log_ends import STORED
+from wirewitness.analyser.context.log_ends import STORED
 
 if TYPE_CHECKING:
     import duckdb

@@ -16,7 +16,7 @@ An unknown cluster is a cluster of its own (''), never a wildcard, and so are an
 
 from __future__ import annotations
 
-from analyser.context.log_ends import (
+from wirewitness.analyser.context.log_ends import (
     DELETED_TOPICS,
     END_TABLES,
     LOG_ENDS,
@@ -25,7 +25,7 @@ from analyser.context.log_ends import (
     ends_of_bins,
     with_life,
 )
-from analyser.context.stored_offsets import (
+from wirewitness.analyser.context.stored_offsets import (
     COMMITS,
     DELETED_GROUPS,
     DELETED_OFFSETS,

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.context.as_of import NOWHERE, Integers, taken
-from analyser.context.columns import codes
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.context.as_of import NOWHERE, Integers, taken
+from wirewitness.analyser.context.columns import codes
 
 Columns = Mapping[str, pa.Array]
 

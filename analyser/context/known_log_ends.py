@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyser.context.as_of import Integers, Timeline, taken
-from analyser.context.columns import UNKNOWN
-from analyser.context.log_ends import KEPT_S, SECOND_NS
-from analyser.context.stretches import changes, highest_so_far
+from wirewitness.analyser.context.as_of import Integers, Timeline, taken
+from wirewitness.analyser.context.columns import UNKNOWN
+from wirewitness.analyser.context.log_ends import KEPT_S, SECOND_NS
+from wirewitness.analyser.context.stretches import changes, highest_so_far
 
 
 class KnownLogEnds:

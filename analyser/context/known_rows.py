@@ -8,8 +8,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser.context.keys import Key
-from analyser.registry.coded import BATCH_ROWS, Coder, coded_columns
+from wirewitness.analyser.context.keys import Key
+from wirewitness.analyser.registry.coded import BATCH_ROWS, Coder, coded_columns
 
 
 def known_rows(

@@ -11,7 +11,7 @@ Between two answers nobody knows when it passed; the later one counts, so the ti
 
 from __future__ import annotations
 
-from analyser.context.log_ends import KEPT_S, PARTITION, SECOND
+from wirewitness.analyser.context.log_ends import KEPT_S, PARTITION, SECOND
 
 # From each second on the log end was never lower than `least`. `first_least`: the lowest that the first second told.
 _RISES = f"""

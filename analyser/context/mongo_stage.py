@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import duckdb
 
-from analyser.context.stage import NOTHING, Held
-from analyser.context.topics import views
-from analyser.registry.tables import TABLES
+from wirewitness.analyser.context.stage import NOTHING, Held
+from wirewitness.analyser.context.topics import views
+from wirewitness.analyser.registry.tables import TABLES
 
 # What happened to cursors: open, get, kill. An id that is opened again (a restarted server) is another cursor.
 _EVENTS = """

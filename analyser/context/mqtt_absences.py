@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from analyser.context.mqtt_memory import MESSAGE_BYTES
+from wirewitness.analyser.context.mqtt_memory import MESSAGE_BYTES
 
 MAX_RECENT = 50_000
 MAX_LOOKED_AT = 20_000

@@ -22,14 +22,14 @@ from operator import itemgetter
 import numpy as np
 import numpy.typing as npt
 
-from analyser.context.mqtt_absences import MAX_LOOKED_AT, MOST_TOPICS, Absence, Recent
-from analyser.context.mqtt_filters import Filters
-from analyser.context.mqtt_memory import AWAY_BYTES, Memory
-from analyser.context.mqtt_sessions import NO_SUBSCRIPTION, Away, OpenFlow, Subscription
-from analyser.context.mqtt_told import Counts, Integers, Message, Told
-from analyser.context.mqtt_topics import FilterTrie
-from analyser.context.mqtt_unheard import Unheard
-from analyser.context.mqtt_waiting import Target, Waiting, Waits
+from wirewitness.analyser.context.mqtt_absences import MAX_LOOKED_AT, MOST_TOPICS, Absence, Recent
+from wirewitness.analyser.context.mqtt_filters import Filters
+from wirewitness.analyser.context.mqtt_memory import AWAY_BYTES, Memory
+from wirewitness.analyser.context.mqtt_sessions import NO_SUBSCRIPTION, Away, OpenFlow, Subscription
+from wirewitness.analyser.context.mqtt_told import Counts, Integers, Message, Told
+from wirewitness.analyser.context.mqtt_topics import FilterTrie
+from wirewitness.analyser.context.mqtt_unheard import Unheard
+from wirewitness.analyser.context.mqtt_waiting import Target, Waiting, Waits
 
 Booleans = npt.NDArray[np.bool_]
 

@@ -5,8 +5,8 @@ In: what was granted and given up. Out: the subscriptions that match a topic, th
 
 from __future__ import annotations
 
-from analyser.context.mqtt_memory import Memory, filter_bytes
-from analyser.context.mqtt_topics import FilterTrie
+from wirewitness.analyser.context.mqtt_memory import Memory, filter_bytes
+from wirewitness.analyser.context.mqtt_topics import FilterTrie
 
 _REMEMBERED_TOPICS = 1000
 _REMEMBERED_MATCHES = 100  # of one topic; more are looked for each time, so memory stays small

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import Protocol
 
-from dissectors.core.budget import Budget
+from wirewitness.dissectors.core.budget import Budget
 
 MOST_BYTES = 512 << 20
 # Steps of work (`mqtt_deliveries.py`) that all servers may do beyond those that each message allows.

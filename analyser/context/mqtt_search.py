@@ -12,9 +12,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser.collector import collector_paused
-from analyser.context.mqtt_deliveries import Server
-from analyser.context.mqtt_events import (
+from wirewitness.analyser.collector import collector_paused
+from wirewitness.analyser.context.mqtt_deliveries import Server
+from wirewitness.analyser.context.mqtt_events import (
     BATCH_ROWS,
     CONNECTED,
     DELIVERED,
@@ -26,9 +26,9 @@ from analyser.context.mqtt_events import (
     Event,
     events_of_servers,
 )
-from analyser.context.mqtt_memory import Memory
-from analyser.context.mqtt_told import Integers, Message
-from analyser.context.mqtt_unheard import MESSAGE_COLUMNS, Unheard
+from wirewitness.analyser.context.mqtt_memory import Memory
+from wirewitness.analyser.context.mqtt_told import Integers, Message
+from wirewitness.analyser.context.mqtt_unheard import MESSAGE_COLUMNS, Unheard
 
 # Rows of one server that wait to be handed over: there may be many servers.
 _SERVER_ROWS = 1_024

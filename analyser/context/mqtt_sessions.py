@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from analyser.context.mqtt_topics import FilterTrie
+from wirewitness.analyser.context.mqtt_topics import FilterTrie
 
 _REMEMBERED_TOPICS = 1000
 

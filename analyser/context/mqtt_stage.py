@@ -15,17 +15,17 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from analyser.context.added import answered, numbered, with_columns
-from analyser.context.kept_pieces import kept_pieces
-from analyser.context.mqtt_delivery_sql import ABSENCES, DELIVERIES, STEPS
-from analyser.context.mqtt_events import NUMBERS
-from analyser.context.mqtt_search import FOUND, search
-from analyser.context.stage import NOTHING, Held
-from analyser.context.steps import steps_made
-from analyser.context.topics import has_rows, views
-from analyser.registry.coded import BATCH_ROWS, coded_table
-from analyser.registry.queries import keep, keep_more, null_columns
-from analyser.registry.tables import arrow_schema
+from wirewitness.analyser.context.added import answered, numbered, with_columns
+from wirewitness.analyser.context.kept_pieces import kept_pieces
+from wirewitness.analyser.context.mqtt_delivery_sql import ABSENCES, DELIVERIES, STEPS
+from wirewitness.analyser.context.mqtt_events import NUMBERS
+from wirewitness.analyser.context.mqtt_search import FOUND, search
+from wirewitness.analyser.context.stage import NOTHING, Held
+from wirewitness.analyser.context.steps import steps_made
+from wirewitness.analyser.context.topics import has_rows, views
+from wirewitness.analyser.registry.coded import BATCH_ROWS, coded_table
+from wirewitness.analyser.registry.queries import keep, keep_more, null_columns
+from wirewitness.analyser.registry.tables import arrow_schema
 
 # So many publishes get their columns at a time, and so many rows are made of deliveries: what joins take grows with
 # them.

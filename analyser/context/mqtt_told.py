@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analyser.context.mqtt_absences import Absence
+from wirewitness.analyser.context.mqtt_absences import Absence
 
 Integers = npt.NDArray[np.int64]
 

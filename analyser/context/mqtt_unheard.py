@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.context.mqtt_told import Integers, Message
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.context.mqtt_told import Integers, Message
 
 # In the order of a message.
 MESSAGE_COLUMNS = ("row", "flow", "port", "at_ns", "name", "content", "x", "y", "qos", "expiry_ns")

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analyser.context.mqtt_filters import Filters
-from analyser.context.mqtt_memory import waiting_bytes
-from analyser.context.mqtt_sessions import OpenFlow
-from analyser.context.mqtt_told import Copy, Counts, Delivery, Integers, Message, Told
+from wirewitness.analyser.context.mqtt_filters import Filters
+from wirewitness.analyser.context.mqtt_memory import waiting_bytes
+from wirewitness.analyser.context.mqtt_sessions import OpenFlow
+from wirewitness.analyser.context.mqtt_told import Copy, Counts, Delivery, Integers, Message, Told
 
 # Who is waited for: a flow, or the group of a shared subscription.
 Target = int | tuple[str, str]

@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import duckdb
 
-from analyser.context.refused_batches import REFUSED_ROWS, REFUSED_STEPS
-from analyser.context.repeated_batches import REPEATED_PRODUCERS, REPEATED_ROWS, REPEATED_STEPS
-from analyser.context.stable_offsets import STABLE_ROWS, STABLE_STEPS
-from analyser.context.stage import NOTHING, PRODUCERS, Held
-from analyser.context.steps import steps_made
-from analyser.context.topics import views
-from analyser.context.transaction_spans import SPAN_ROWS, SPAN_STEPS
-from analyser.registry.queries import null_columns, quoted
-from analyser.registry.tables import TABLES
+from wirewitness.analyser.context.refused_batches import REFUSED_ROWS, REFUSED_STEPS
+from wirewitness.analyser.context.repeated_batches import REPEATED_PRODUCERS, REPEATED_ROWS, REPEATED_STEPS
+from wirewitness.analyser.context.stable_offsets import STABLE_ROWS, STABLE_STEPS
+from wirewitness.analyser.context.stage import NOTHING, PRODUCERS, Held
+from wirewitness.analyser.context.steps import steps_made
+from wirewitness.analyser.context.topics import views
+from wirewitness.analyser.context.transaction_spans import SPAN_ROWS, SPAN_STEPS
+from wirewitness.analyser.registry.queries import null_columns, quoted
+from wirewitness.analyser.registry.tables import TABLES
 
 _BATCHES, _FETCHED = "FROM kafka_produce_batches WHERE", "FROM kafka_fetch_partitions WHERE"
 

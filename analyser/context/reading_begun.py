@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyser.context.as_of import Integers
-from analyser.context.columns import UNKNOWN, Booleans, codes
-from analyser.context.reading_rows import Fetches
-from analyser.context.stretches import changes, highest_so_far
+from wirewitness.analyser.context.as_of import Integers
+from wirewitness.analyser.context.columns import UNKNOWN, Booleans, codes
+from wirewitness.analyser.context.reading_rows import Fetches
+from wirewitness.analyser.context.stretches import changes, highest_so_far
 
 # Kafka's OFFSET_OUT_OF_RANGE.
 _OUT_OF_RANGE = 1

@@ -12,15 +12,15 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser.context.as_of import NOWHERE, Integers, Timeline, taken
-from analyser.context.columns import UNKNOWN, integers
-from analyser.context.keys import Key
-from analyser.context.known_rows import known_rows
-from analyser.context.log_ends import LONGEST_LOG
-from analyser.context.losses import is_lost
-from analyser.context.reading_begun import Begun, Refused
-from analyser.context.reading_rows import CLIENT_SQL, Readers
-from analyser.context.reading_stored import Answers, Changes, Stored
+from wirewitness.analyser.context.as_of import NOWHERE, Integers, Timeline, taken
+from wirewitness.analyser.context.columns import UNKNOWN, integers
+from wirewitness.analyser.context.keys import Key
+from wirewitness.analyser.context.known_rows import known_rows
+from wirewitness.analyser.context.log_ends import LONGEST_LOG
+from wirewitness.analyser.context.losses import is_lost
+from wirewitness.analyser.context.reading_begun import Begun, Refused
+from wirewitness.analyser.context.reading_rows import CLIENT_SQL, Readers
+from wirewitness.analyser.context.reading_stored import Answers, Changes, Stored
 
 # What ListOffsets told, wherever it was asked for.
 _LISTED = f"""

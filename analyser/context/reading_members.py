@@ -10,11 +10,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser.context.as_of import Integers, Timeline
-from analyser.context.columns import integers
-from analyser.context.known_rows import known_rows
-from analyser.context.reading_begun import Begun
-from analyser.context.reading_rows import ANSWERED_NS, CLIENT_SQL, Readers
+from wirewitness.analyser.context.as_of import Integers, Timeline
+from wirewitness.analyser.context.columns import integers
+from wirewitness.analyser.context.known_rows import known_rows
+from wirewitness.analyser.context.reading_begun import Begun
+from wirewitness.analyser.context.reading_rows import ANSWERED_NS, CLIENT_SQL, Readers
 
 _MEMBERS = "reading_members"
 # Who committed any partition: of more of them than a share has.

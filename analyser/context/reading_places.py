@@ -10,14 +10,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.context.as_of import NOWHERE, Integers, taken
-from analyser.context.columns import UNKNOWN, booleans, codes, integers
-from analyser.context.keys import Key
-from analyser.context.known_rows import known_rows
-from analyser.context.reading_begun import Begun
-from analyser.context.reading_rows import Fetches
-from analyser.context.stretches import changes
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.context.as_of import NOWHERE, Integers, taken
+from wirewitness.analyser.context.columns import UNKNOWN, booleans, codes, integers
+from wirewitness.analyser.context.keys import Key
+from wirewitness.analyser.context.known_rows import known_rows
+from wirewitness.analyser.context.reading_begun import Begun
+from wirewitness.analyser.context.reading_rows import Fetches
+from wirewitness.analyser.context.stretches import changes
 
 UNSEEN_SCHEMA = pa.schema([("address", pa.string()), ("at_ns", pa.int64())])
 _FLOWS = """

@@ -11,9 +11,9 @@ from functools import cached_property
 import duckdb
 import numpy as np
 
-from analyser.context.as_of import Integers
-from analyser.context.columns import columns_of, integers
-from analyser.context.keys import Columns, Key
+from wirewitness.analyser.context.as_of import Integers
+from wirewitness.analyser.context.columns import columns_of, integers
+from wirewitness.analyser.context.keys import Columns, Key
 
 TOPIC_PARTITION = ("cluster", "topic", "partition")
 PART = ("cluster", "group_id", "topic", "partition")

@@ -15,15 +15,15 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
-from analyser.context.kept_pieces import kept_pieces
-from analyser.context.reading_members import COMMITTERS, members_known
-from analyser.context.reading_places import UNSEEN_SCHEMA
-from analyser.context.reading_table import TABLE, run_pieces, unseen_of
-from analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
-from analyser.context.stage import NOTHING, OF_PARTITIONS, PARTITION, READING, Held
-from analyser.context.topics import views
-from analyser.registry.queries import keep, keep_more, name_list, null_columns
-from analyser.registry.tables import TABLES
+from wirewitness.analyser.context.kept_pieces import kept_pieces
+from wirewitness.analyser.context.reading_members import COMMITTERS, members_known
+from wirewitness.analyser.context.reading_places import UNSEEN_SCHEMA
+from wirewitness.analyser.context.reading_table import TABLE, run_pieces, unseen_of
+from wirewitness.analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
+from wirewitness.analyser.context.stage import NOTHING, OF_PARTITIONS, PARTITION, READING, Held
+from wirewitness.analyser.context.topics import views
+from wirewitness.analyser.registry.queries import keep, keep_more, name_list, null_columns
+from wirewitness.analyser.registry.tables import TABLES
 
 # They are put together so many at a time.
 PIECE_ROWS = 1 << 15

@@ -13,14 +13,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.context.as_of import NOWHERE, Integers, Timeline, taken
-from analyser.context.columns import UNKNOWN, Booleans, booleans, codes, columns_of, integers
-from analyser.context.keys import Columns
-from analyser.context.known_rows import known_rows
-from analyser.context.reading_rows import ANSWERED_NS, CLIENT, CLIENT_SQL, KEYS_SQL, PART, Readers
-from analyser.context.stored_offsets import DELETED_PARTITIONS, DELETED_TOPIC
-from analyser.registry.coded import coded_array
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.context.as_of import NOWHERE, Integers, Timeline, taken
+from wirewitness.analyser.context.columns import UNKNOWN, Booleans, booleans, codes, columns_of, integers
+from wirewitness.analyser.context.keys import Columns
+from wirewitness.analyser.context.known_rows import known_rows
+from wirewitness.analyser.context.reading_rows import ANSWERED_NS, CLIENT, CLIENT_SQL, KEYS_SQL, PART, Readers
+from wirewitness.analyser.context.stored_offsets import DELETED_PARTITIONS, DELETED_TOPIC
+from wirewitness.analyser.registry.coded import coded_array
 
 _COMMITTED = f"""
     {KEYS_SQL}, {CLIENT_SQL}, {ANSWERED_NS} AS at_ns, committed_offset, nullif(member_id, '') AS member_id,

@@ -9,11 +9,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.context.as_of import NOWHERE, Integers, taken
-from analyser.context.columns import UNKNOWN, integers, number_column, taken_rows, text_column, time_column
-from analyser.context.reading_begun import Begun, Runs, refused
-from analyser.context.reading_led import (
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.context.as_of import NOWHERE, Integers, taken
+from wirewitness.analyser.context.columns import UNKNOWN, integers, number_column, taken_rows, text_column, time_column
+from wirewitness.analyser.context.reading_begun import Begun, Runs, refused
+from wirewitness.analyser.context.reading_led import (
     asked,
     changed_since,
     ends_of,
@@ -22,11 +22,11 @@ from analyser.context.reading_led import (
     refused_before,
     stored_before,
 )
-from analyser.context.reading_members import members_of
-from analyser.context.reading_places import Places, unseen
-from analyser.context.reading_rows import Fetches
-from analyser.context.reading_stored import answers_of, changes_of, commits_of, stored_of
-from analyser.registry.tables import arrow_schema
+from wirewitness.analyser.context.reading_members import members_of
+from wirewitness.analyser.context.reading_places import Places, unseen
+from wirewitness.analyser.context.reading_rows import Fetches
+from wirewitness.analyser.context.reading_stored import answers_of, changes_of, commits_of, stored_of
+from wirewitness.analyser.registry.tables import arrow_schema
 
 TABLE = "kafka_reading_runs"
 _BEGAN_BY = pa.array(["first", "topic id", "offset", "connection"])

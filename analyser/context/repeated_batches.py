@@ -11,7 +11,7 @@ Batches of transactions are left out: their transaction was aborted before.
 
 from __future__ import annotations
 
-from analyser.context.log_ends import LONGEST_LOG
+from wirewitness.analyser.context.log_ends import LONGEST_LOG
 
 _KEY = """
     coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from analyser.context.stage import Held
+from wirewitness.analyser.context.stage import Held
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,7 +50,7 @@ def maker_of(work: str) -> Callable[[duckdb.DuckDBPyConnection, Held], AbstractC
     """
     module, name = work.split(".")
     found: Callable[[duckdb.DuckDBPyConnection, Held], AbstractContextManager[MakeShare]]
-    found = getattr(import_module(f"analyser.context.{module}"), name)
+    found = getattr(import_module(f"wirewitness.analyser.context.{module}"), name)
     return found
 
 

@@ -12,7 +12,7 @@ Unix ns.
 
 from __future__ import annotations
 
-from analyser.context.group_members import MEMBER, SECOND_NS
+from wirewitness.analyser.context.group_members import MEMBER, SECOND_NS
 
 # Loss at random hits one segment twice now and then, hardly ever three times in more than a second.
 SENT_AGAIN = 3

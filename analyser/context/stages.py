@@ -10,8 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from analyser.context.shares import Dealer
-from analyser.context.stage import (
+from wirewitness.analyser.context.shares import Dealer
+from wirewitness.analyser.context.stage import (
     CONNECTIONS,
     CURSORS,
     DELIVERIES,
@@ -48,7 +48,7 @@ class Stage(NamedTuple):
         rows, should there be many. Those that are not new are given back with the same rows in the same order. dealer:
         of shares to several processes.
         """
-        make = getattr(import_module(f"analyser.context.{self.module}"), self.function)
+        make = getattr(import_module(f"wirewitness.analyser.context.{self.module}"), self.function)
         made: Held = make(con, held, dealer) if self.in_shares else make(con, held)
         return made
 

@@ -6,7 +6,7 @@ they are. `at_ns` is the time of the answer, from which on a row counts. `kafka_
 
 from __future__ import annotations
 
-from analyser.context.log_ends import MADE
+from wirewitness.analyser.context.log_ends import MADE
 
 GROUP = "cluster, group_id, topic, partition"
 

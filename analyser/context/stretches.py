@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analyser.context.as_of import Integers
-from analyser.context.columns import Booleans
+from wirewitness.analyser.context.as_of import Integers
+from wirewitness.analyser.context.columns import Booleans
 
 
 def changes(values: npt.NDArray[Any]) -> Booleans:

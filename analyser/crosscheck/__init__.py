@@ -4,8 +4,8 @@ In: an analysis and a tshark program. Out: a `CrossCheck`: what both say alike, 
 decodes.
 """
 
-from analyser.crosscheck.check import TABLES, cross_check
-from analyser.crosscheck.result import CrossCheck
-from analyser.crosscheck.tshark import Tshark, TsharkError, find_tshark
+from wirewitness.analyser.crosscheck.check import TABLES, cross_check
+from wirewitness.analyser.crosscheck.result import CrossCheck
+from wirewitness.analyser.crosscheck.tshark import Tshark, TsharkError, find_tshark
 
 __all__ = ["TABLES", "CrossCheck", "Tshark", "TsharkError", "cross_check", "find_tshark"]

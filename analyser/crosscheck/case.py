@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from analyser.crosscheck.message import Ours, Theirs
+from wirewitness.analyser.crosscheck.message import Ours, Theirs
 
 # What tshark remarks on a response whose request it does not have.
 MISSING = "Request missing"

@@ -12,18 +12,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from analyser.crosscheck import ours as our_side
-from analyser.crosscheck.case import Case
-from analyser.crosscheck.fields import PACKETS, packet_fields
-from analyser.crosscheck.limits import reason, seen_with
-from analyser.crosscheck.match import Pair, matched
-from analyser.crosscheck.message import HEAD, Endpoint, Ours, Theirs
-from analyser.crosscheck.ours import TABLES, FlowState, Tables
-from analyser.crosscheck.protocols import COMPARED
-from analyser.crosscheck.result import CrossCheck, Example
-from analyser.crosscheck.theirs import messages
-from analyser.crosscheck.tshark import Tshark, TsharkError
-from analyser.options import ReadOptions
+from wirewitness.analyser.crosscheck import ours as our_side
+from wirewitness.analyser.crosscheck.case import Case
+from wirewitness.analyser.crosscheck.fields import PACKETS, packet_fields
+from wirewitness.analyser.crosscheck.limits import reason, seen_with
+from wirewitness.analyser.crosscheck.match import Pair, matched
+from wirewitness.analyser.crosscheck.message import HEAD, Endpoint, Ours, Theirs
+from wirewitness.analyser.crosscheck.ours import TABLES, FlowState, Tables
+from wirewitness.analyser.crosscheck.protocols import COMPARED
+from wirewitness.analyser.crosscheck.result import CrossCheck, Example
+from wirewitness.analyser.crosscheck.theirs import messages
+from wirewitness.analyser.crosscheck.tshark import Tshark, TsharkError
+from wirewitness.analyser.options import ReadOptions
 
 __all__ = ["TABLES", "cross_check"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analyser.crosscheck.case import Limit
-from analyser.crosscheck.message import Ours, Theirs
-from analyser.crosscheck.trees import Packet, Pairs
+from wirewitness.analyser.crosscheck.case import Limit
+from wirewitness.analyser.crosscheck.message import Ours, Theirs
+from wirewitness.analyser.crosscheck.trees import Packet, Pairs
 
 Row = Mapping[str, Any]
 

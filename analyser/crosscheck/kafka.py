@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from analyser.crosscheck.case import MISSING, Case, Limit, remarked
-from analyser.crosscheck.compared import Compared, Row
-from analyser.crosscheck.message import HEAD, Theirs, partition_order
-from analyser.crosscheck.trees import Packet, Pairs, leaves, made, remarks_of, text_of
-from dissectors.kafka.schema.api_keys import api_name
+from wirewitness.analyser.crosscheck.case import MISSING, Case, Limit, remarked
+from wirewitness.analyser.crosscheck.compared import Compared, Row
+from wirewitness.analyser.crosscheck.message import HEAD, Theirs, partition_order
+from wirewitness.analyser.crosscheck.trees import Packet, Pairs, leaves, made, remarks_of, text_of
+from wirewitness.dissectors.kafka.schema.api_keys import api_name
 
 # Kafka messages whose topics and partitions are rows of ours, with the field that holds their offsets.
 _WITH_PARTITIONS = {

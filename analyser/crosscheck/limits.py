@@ -7,9 +7,9 @@ with which version it was seen, `source` where it can be read.
 
 from __future__ import annotations
 
-from analyser.crosscheck.case import MISSING, Case, Limit, apart, only_ours, protocol_of, remarked
-from analyser.crosscheck.message import HEAD
-from analyser.crosscheck.protocols import COMPARED
+from wirewitness.analyser.crosscheck.case import MISSING, Case, Limit, apart, only_ours, protocol_of, remarked
+from wirewitness.analyser.crosscheck.message import HEAD
+from wirewitness.analyser.crosscheck.protocols import COMPARED
 
 
 def reason(case: Case) -> Limit | None:

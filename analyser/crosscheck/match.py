@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from analyser.crosscheck.message import Key, Ours, Theirs
+from wirewitness.analyser.crosscheck.message import Key, Ours, Theirs
 
 # tshark names the packet that closes a hole before a message, we the one with its last bytes: so far apart at most.
 WINDOW = 4096

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.crosscheck.case import Case, Limit
-from analyser.crosscheck.compared import Compared, Row
-from analyser.crosscheck.message import HEAD, Theirs
-from analyser.crosscheck.trees import Packet, Pairs, inside, made
-from dissectors.mongo.opcodes import OP_COMPRESSED, OP_MSG, OP_QUERY, OPCODES
+from wirewitness.analyser.crosscheck.case import Case, Limit
+from wirewitness.analyser.crosscheck.compared import Compared, Row
+from wirewitness.analyser.crosscheck.message import HEAD, Theirs
+from wirewitness.analyser.crosscheck.trees import Packet, Pairs, inside, made
+from wirewitness.dissectors.mongo.opcodes import OP_COMPRESSED, OP_MSG, OP_QUERY, OPCODES
 
 _COMPRESSORS = {0: "noop", 1: "snappy", 2: "zlib", 3: "zstd"}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from analyser.crosscheck.case import Case, Limit, only_ours
-from analyser.crosscheck.compared import Compared, Row
-from analyser.crosscheck.message import Theirs
-from analyser.crosscheck.trees import Packet, Pairs, made
-from dissectors.mqtt.packet_types import CONNECT, PUBLISH, SUBSCRIBE, TYPES, UNSUBSCRIBE
+from wirewitness.analyser.crosscheck.case import Case, Limit, only_ours
+from wirewitness.analyser.crosscheck.compared import Compared, Row
+from wirewitness.analyser.crosscheck.message import Theirs
+from wirewitness.analyser.crosscheck.trees import Packet, Pairs, made
+from wirewitness.dissectors.mqtt.packet_types import CONNECT, PUBLISH, SUBSCRIBE, TYPES, UNSUBSCRIBE
 
 _LEVELS = {3: "3.1", 4: "3.1.1", 5: "5.0"}
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Protocol
 
 import duckdb
 
-from analyser.crosscheck.message import Endpoint, Flow, Key, Ours
-from analyser.crosscheck.protocols import COMPARED
-from analyser.options import ReadOptions
-from analyser.registry.queries import literal
+from wirewitness.analyser.crosscheck.message import Endpoint, Flow, Key, Ours
+from wirewitness.analyser.crosscheck.protocols import COMPARED
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.queries import literal
 
 TABLES = (
     "captures",

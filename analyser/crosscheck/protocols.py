@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analyser.crosscheck.compared import Compared
-from analyser.crosscheck.kafka import KAFKA
-from analyser.crosscheck.mongo import MONGO
-from analyser.crosscheck.mqtt import MQTT
+from wirewitness.analyser.crosscheck.compared import Compared
+from wirewitness.analyser.crosscheck.kafka import KAFKA
+from wirewitness.analyser.crosscheck.mongo import MONGO
+from wirewitness.analyser.crosscheck.mqtt import MQTT
 
 COMPARED: dict[str, Compared] = {compared.name: compared for compared in (KAFKA, MQTT, MONGO)}

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from analyser.crosscheck.case import Limit
+from wirewitness.analyser.crosscheck.case import Limit
 
 SHOWN = 1000
 

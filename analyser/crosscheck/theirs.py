@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analyser.crosscheck.message import Theirs
-from analyser.crosscheck.protocols import COMPARED
-from analyser.crosscheck.trees import MALFORMED, Packet
+from wirewitness.analyser.crosscheck.message import Theirs
+from wirewitness.analyser.crosscheck.protocols import COMPARED
+from wirewitness.analyser.crosscheck.trees import MALFORMED, Packet
 
 _READERS = {compared.layer: compared.read for compared in COMPARED.values()}
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from analyser.crosscheck.message import Key, Theirs
+from wirewitness.analyser.crosscheck.message import Key, Theirs
 
 Pairs = list[tuple[str, Any]]
 MALFORMED = "_ws.malformed"

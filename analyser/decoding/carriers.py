@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from analyser.decoding.carried import CarriedStream
-from analyser.decoding.faults import Failed, Fault
-from analyser.faults import caught
-from analyser.flows.flow import Flow
-from analyser.flows.runs import Gap, Run
-from dissectors.core.budget import CARRIER_BYTES, INFLATE_BYTES
-from dissectors.core.carrier import Carrier, Opening
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.core.protocol import Sink
+from wirewitness.analyser.decoding.carried import CarriedStream
+from wirewitness.analyser.decoding.faults import Failed, Fault
+from wirewitness.analyser.faults import caught
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.runs import Gap, Run
+from wirewitness.dissectors.core.budget import CARRIER_BYTES, INFLATE_BYTES
+from wirewitness.dissectors.core.carrier import Carrier, Opening
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.core.protocol import Sink
 
 # Segments of each direction that are looked at for the frames of a carrier that was opened before.
 MAX_SEGMENTS = 64

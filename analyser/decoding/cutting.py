@@ -10,16 +10,16 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from analyser.decoding.doubt import IN_A_ROW, Doubt
-from analyser.decoding.framed import cut_frame, framed
-from analyser.decoding.missing import Skipped, SkippedBytes, gap_row
-from analyser.decoding.outer_map import OuterMap
-from analyser.flows.runs import Gap, Run, Segments, nothing
-from dissectors.core.budget import SEGMENT_BYTES
-from dissectors.core.framer import LARGE_FRAME_BYTES
-from dissectors.core.judged import Judged
-from dissectors.core.model import Frame
-from dissectors.core.protocol import STUCK, Conversation, Cut, Framer, Sink
+from wirewitness.analyser.decoding.doubt import IN_A_ROW, Doubt
+from wirewitness.analyser.decoding.framed import cut_frame, framed
+from wirewitness.analyser.decoding.missing import Skipped, SkippedBytes, gap_row
+from wirewitness.analyser.decoding.outer_map import OuterMap
+from wirewitness.analyser.flows.runs import Gap, Run, Segments, nothing
+from wirewitness.dissectors.core.budget import SEGMENT_BYTES
+from wirewitness.dissectors.core.framer import LARGE_FRAME_BYTES
+from wirewitness.dissectors.core.judged import Judged
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.protocol import STUCK, Conversation, Cut, Framer, Sink
 
 # To find boundaries so many bytes may be read, and so many for each byte of the stream.
 _JUDGED_BYTES, _JUDGED_TIMES = 4 << 20, 8

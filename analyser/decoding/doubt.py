@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 
-from analyser.flows.runs import Run, together
-from dissectors.core.protocol import STUCK, Framer
+from wirewitness.analyser.flows.runs import Run, together
+from wirewitness.dissectors.core.protocol import STUCK, Framer
 
 # So many times in a row a message must end where a short segment does.
 IN_A_ROW = 8

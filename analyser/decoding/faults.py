@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from analyser.faults import CODE, caught, sentence
-from dissectors.core.hiding import without_secrets
-from dissectors.core.inspect import Asked, Hidden, Inspect, Inspected, Node
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.core.rows import expert_row
+from wirewitness.analyser.faults import CODE, caught, sentence
+from wirewitness.dissectors.core.hiding import without_secrets
+from wirewitness.dissectors.core.inspect import Asked, Hidden, Inspect, Inspected, Node
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.rows import expert_row
 
 
 class Place(NamedTuple):

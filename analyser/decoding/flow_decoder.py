@@ -11,27 +11,36 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
 
-from analyser.decoding.carriers import Inside, Items, begins_in_the_middle, head, opened, possible, underway, up_to
-from analyser.decoding.cutting import StreamCutter
-from analyser.decoding.faults import Fault, Place, tell
-from analyser.decoding.first_words import FirstWords
-from analyser.decoding.identify import Identity, Sizes, enough_of, from_beginning, identify, when_to_ask
-from analyser.decoding.listening import Listener
-from analyser.decoding.outer_map import Watcher
-from analyser.decoding.parts import in_parts
-from analyser.decoding.tls import encryption
-from analyser.faults import caught
-from analyser.flows.flow import Flow
-from analyser.flows.notes import Note
-from analyser.flows.runs import Gap, Run
-from dissectors.core.budget import PROTOCOL_BYTES, RUN_BYTES, SEGMENT_BYTES, UNDECIDED_BYTES
-from dissectors.core.carrier import Carrier
-from dissectors.core.encryption import NO_START, Encryption
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Dissector, Sink
-from dissectors.registry import CARRIERS
+from wirewitness.analyser.decoding.carriers import (
+    Inside,
+    Items,
+    begins_in_the_middle,
+    head,
+    opened,
+    possible,
+    underway,
+    up_to,
+)
+from wirewitness.analyser.decoding.cutting import StreamCutter
+from wirewitness.analyser.decoding.faults import Fault, Place, tell
+from wirewitness.analyser.decoding.first_words import FirstWords
+from wirewitness.analyser.decoding.identify import Identity, Sizes, enough_of, from_beginning, identify, when_to_ask
+from wirewitness.analyser.decoding.listening import Listener
+from wirewitness.analyser.decoding.outer_map import Watcher
+from wirewitness.analyser.decoding.parts import in_parts
+from wirewitness.analyser.decoding.tls import encryption
+from wirewitness.analyser.faults import caught
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.notes import Note
+from wirewitness.analyser.flows.runs import Gap, Run
+from wirewitness.dissectors.core.budget import PROTOCOL_BYTES, RUN_BYTES, SEGMENT_BYTES, UNDECIDED_BYTES
+from wirewitness.dissectors.core.carrier import Carrier
+from wirewitness.dissectors.core.encryption import NO_START, Encryption
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Dissector, Sink
+from wirewitness.dissectors.registry import CARRIERS
 
 
 @dataclass(slots=True)

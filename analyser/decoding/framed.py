@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analyser.flows.runs import Run, Segments
-from dissectors.core.columns.cut_frames import MANY, CutFrames
-from dissectors.core.model import Frame
-from dissectors.core.protocol import Cut
+from wirewitness.analyser.flows.runs import Run, Segments
+from wirewitness.dissectors.core.columns.cut_frames import MANY, CutFrames
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.protocol import Cut
 
 
 def framed(direction: int, data: bytes, offset: int, cut: Cut, segments: Segments) -> Sequence[Frame]:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import merge
 from typing import NamedTuple
 
-from analyser.decoding.carriers import Inside
-from analyser.decoding.faults import Failed
-from analyser.faults import caught
-from analyser.flows.flow import Flow
-from analyser.flows.runs import Gap, Run
-from dissectors.core.protocol import DECIDES, Dissector
+from wirewitness.analyser.decoding.carriers import Inside
+from wirewitness.analyser.decoding.faults import Failed
+from wirewitness.analyser.faults import caught
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.runs import Gap, Run
+from wirewitness.dissectors.core.protocol import DECIDES, Dissector
 
 _PORT_BONUS = 25
 _USER_BONUS = 1000

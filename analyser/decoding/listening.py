@@ -12,15 +12,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeGuard
 
-from analyser.decoding.cutting import StreamCutter, Unusable
-from analyser.decoding.faults import Fault, Place
-from analyser.decoding.parts import ALL, InParts
-from analyser.decoding.readable import as_readable, begun_at, behind, readable_before
-from analyser.faults import caught
-from analyser.flows.runs import Gap, Run
-from dissectors.core.later import Leaves
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
-from dissectors.core.protocol import Conversation, HoldsRequests, PairsByOrder, Sink
+from wirewitness.analyser.decoding.cutting import StreamCutter, Unusable
+from wirewitness.analyser.decoding.faults import Fault, Place
+from wirewitness.analyser.decoding.parts import ALL, InParts
+from wirewitness.analyser.decoding.readable import as_readable, begun_at, behind, readable_before
+from wirewitness.analyser.faults import caught
+from wirewitness.analyser.flows.runs import Gap, Run
+from wirewitness.dissectors.core.later import Leaves
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from wirewitness.dissectors.core.protocol import Conversation, HoldsRequests, PairsByOrder, Sink
 
 # So many segments are cut at once behind a boundary that was looked for, then so many times as many: of those that are
 # cut in vain, since what seemed a frame was none, there are some eight times as many as of the others at most.

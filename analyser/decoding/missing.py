@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from analyser.flows.runs import Gap
-from dissectors.core.model import Row
-from dissectors.core.protocol import Sink
+from wirewitness.analyser.flows.runs import Gap
+from wirewitness.dissectors.core.model import Row
+from wirewitness.dissectors.core.protocol import Sink
 
 
 class Skipped(NamedTuple):

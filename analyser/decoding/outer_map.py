@@ -9,9 +9,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from analyser.decoding.pieces import Parts
-from dissectors.core.carrier import Carried, Opening
-from dissectors.core.model import Frame
+from wirewitness.analyser.decoding.pieces import Parts
+from wirewitness.dissectors.core.carrier import Carried, Opening
+from wirewitness.dissectors.core.model import Frame
 
 
 class Span(NamedTuple):

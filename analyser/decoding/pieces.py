@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.carrier import Pieces
+from wirewitness.dissectors.core.carrier import Pieces
 
 
 class Parts(NamedTuple):

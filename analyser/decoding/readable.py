@@ -11,8 +11,8 @@ from operator import attrgetter
 
 import numpy as np
 
-from dissectors.core.columns.cut_frames import DIRECTION, OFFSET, ORDER, CutFrames, in_one
-from dissectors.core.model import Frame
+from wirewitness.dissectors.core.columns.cut_frames import DIRECTION, OFFSET, ORDER, CutFrames, in_one
+from wirewitness.dissectors.core.model import Frame
 
 _BY_ORDER = attrgetter("order")
 # So many times as many columns as come behind them are copied at most.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.carriers.tls.hello import (
+from wirewitness.dissectors.carriers.tls.hello import (
     CLIENT_HELLO,
     HANDSHAKE,
     RECORD_HEADER_BYTES,

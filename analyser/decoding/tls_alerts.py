@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dissectors.carriers.tls.alerts import LEVELS, alert_name
+from wirewitness.dissectors.carriers.tls.alerts import LEVELS, alert_name
 
 _CHANGE_CIPHER_SPEC, _ALERT, _APPLICATION_DATA = 20, 21, 23
 _HEADER_BYTES, _ALERT_BYTES = 5, 2

@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyser.decoding.identify import CERTAIN
-from analyser.faults import caught
-from analyser.flows.whole_flows import Flags, Ints, WholeStreams, sides_of
-from dissectors.core.columns.frames import SLACK, Bytes
-from dissectors.core.columns.streams import HEAD_BYTES, Opens, Streams, WholeRead
-from dissectors.core.limits import Limits
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Dissector, Sink
-from dissectors.core.trying import Rests
-from dissectors.registry import CARRIERS
+from wirewitness.analyser.decoding.identify import CERTAIN
+from wirewitness.analyser.faults import caught
+from wirewitness.analyser.flows.whole_flows import Flags, Ints, WholeStreams, sides_of
+from wirewitness.dissectors.core.columns.frames import SLACK, Bytes
+from wirewitness.dissectors.core.columns.streams import HEAD_BYTES, Opens, Streams, WholeRead
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Dissector, Sink
+from wirewitness.dissectors.core.trying import Rests
+from wirewitness.dissectors.registry import CARRIERS
 
 # Bytes of streams that are read at a time.
 PORTION_BYTES = 2 << 20

@@ -15,17 +15,17 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from analyser.detecting.looking import look
-from analyser.detecting.queue import give, taken
-from analyser.detecting.shown import SharedTables, Shown
-from analyser.detecting.stage_shares import StageDealing
-from analyser.detecting.told import Begin, Looked, LookedAt, Offer, Shares
-from analyser.detectors.detector import Detector
-from analyser.faults import caught, sentence
-from analyser.reading.areas import Area
-from analyser.reading.child import Child
-from analyser.reading.helpers import Helpers
-from analyser.reading.share import ShareFailed
+from wirewitness.analyser.detecting.looking import look
+from wirewitness.analyser.detecting.queue import give, taken
+from wirewitness.analyser.detecting.shown import SharedTables, Shown
+from wirewitness.analyser.detecting.stage_shares import StageDealing
+from wirewitness.analyser.detecting.told import Begin, Looked, LookedAt, Offer, Shares
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.faults import caught, sentence
+from wirewitness.analyser.reading.areas import Area
+from wirewitness.analyser.reading.child import Child
+from wirewitness.analyser.reading.helpers import Helpers
+from wirewitness.analyser.reading.share import ShareFailed
 
 _WORK = "ran rules"
 

@@ -16,18 +16,21 @@ from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING
 
-from analyser.reading import share_process
+from wirewitness.analyser.reading import share_process
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from analyser.detecting.told import Begin, LookedAt
+    from wirewitness.analyser.detecting.told import Begin, LookedAt
 
 # What is imported while the other processes still decode.
 _LATER = (
-    "duckdb", "analyser.detecting.share_maker", "analyser.detecting.looking", "analyser.detectors",
-    "analyser.registry.queries",
-)  # fmt: skip
+    "duckdb",
+    "wirewitness.analyser.detecting.share_maker",
+    "wirewitness.analyser.detecting.looking",
+    "wirewitness.analyser.detectors",
+    "wirewitness.analyser.registry.queries",
+)
 
 
 def main() -> None:
@@ -58,7 +61,7 @@ def serve(messages: IO[bytes], told: IO[bytes]) -> None:
 
 
 def _looked_at(begin: Begin, messages: IO[bytes]) -> LookedAt:
-    from analyser.detecting.told import LookedAt
+    from wirewitness.analyser.detecting.told import LookedAt
 
     try:
         return _looked(begin, messages)
@@ -75,16 +78,16 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
 
     import pyarrow as pa
 
-    from analyser.detecting.looking import look
-    from analyser.detecting.queue import taken
-    from analyser.detecting.share_maker import ShareMaker
-    from analyser.detecting.shown import make_view
-    from analyser.detecting.told import LookedAt, Shares
-    from analyser.detectors import DETECTORS
-    from analyser.detectors.detector import Detector
-    from analyser.reading.areas import Area
-    from analyser.registry.queries import HELPER_MEMORY, open_connection
-    from analyser.registry.tables import arrow_schema
+    from wirewitness.analyser.detecting.looking import look
+    from wirewitness.analyser.detecting.queue import taken
+    from wirewitness.analyser.detecting.share_maker import ShareMaker
+    from wirewitness.analyser.detecting.shown import make_view
+    from wirewitness.analyser.detecting.told import LookedAt, Shares
+    from wirewitness.analyser.detectors import DETECTORS
+    from wirewitness.analyser.detectors.detector import Detector
+    from wirewitness.analyser.reading.areas import Area
+    from wirewitness.analyser.registry.queries import HELPER_MEMORY, open_connection
+    from wirewitness.analyser.registry.tables import arrow_schema
 
     area = Area(begin.tables)
     offered: list[list[Detector]] = []

@@ -11,12 +11,12 @@ from types import MappingProxyType
 import duckdb
 import pyarrow as pa
 
-from analyser.detecting.told import Looked
-from analyser.detectors.detector import Detector
-from analyser.detectors.findings import finding_row
-from analyser.detectors.running import Failure, PartitionTooLarge, found_together
-from analyser.detectors.shared_rows import SharedRows
-from analyser.detectors.told import failure_data
+from wirewitness.analyser.detecting.told import Looked
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.findings import finding_row
+from wirewitness.analyser.detectors.running import Failure, PartitionTooLarge, found_together
+from wirewitness.analyser.detectors.shared_rows import SharedRows
+from wirewitness.analyser.detectors.told import failure_data
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_TABLES: Mapping[str, pa.Table | Path] = MappingProxyType({})

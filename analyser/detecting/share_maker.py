@@ -12,11 +12,11 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from analyser.context.shares import MakeShare, maker_of, write_pieces
-from analyser.detecting.shown import make_view
-from analyser.detecting.told import SHARE_MADE, Shares, file_of_share
-from analyser.faults import caught
-from analyser.reading.areas import Area
+from wirewitness.analyser.context.shares import MakeShare, maker_of, write_pieces
+from wirewitness.analyser.detecting.shown import make_view
+from wirewitness.analyser.detecting.told import SHARE_MADE, Shares, file_of_share
+from wirewitness.analyser.faults import caught
+from wirewitness.analyser.reading.areas import Area
 
 
 class ShareMaker:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from analyser.reading.areas import Area
-from analyser.registry.views import show_rows
+from wirewitness.analyser.reading.areas import Area
+from wirewitness.analyser.registry.views import show_rows
 
 if TYPE_CHECKING:
     import duckdb

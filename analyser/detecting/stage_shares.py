@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analyser.context.stage import Held
-from analyser.detecting.queue import give, take
-from analyser.detecting.shown import SharedTables, Shown
-from analyser.detecting.told import SHARE_MADE, Shares, file_of_share
-from analyser.reading.helpers import Helpers
+from wirewitness.analyser.context.stage import Held
+from wirewitness.analyser.detecting.queue import give, take
+from wirewitness.analyser.detecting.shown import SharedTables, Shown
+from wirewitness.analyser.detecting.told import SHARE_MADE, Shares, file_of_share
+from wirewitness.analyser.reading.helpers import Helpers
 
 
 class StageDealing:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analyser.detecting.shown import Shown
+from wirewitness.analyser.detecting.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)

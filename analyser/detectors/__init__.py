@@ -13,16 +13,16 @@ from types import MappingProxyType
 import duckdb
 import pyarrow as pa
 
-from analyser.detectors.capture import rules as capture
-from analyser.detectors.detector import Detector
-from analyser.detectors.findings import Finding
-from analyser.detectors.kafka import rules as kafka
-from analyser.detectors.mongo import rules as mongo
-from analyser.detectors.mqtt import rules as mqtt
-from analyser.detectors.net import rules as net
-from analyser.detectors.running import Failure, run
-from analyser.detectors.tcp import rules as tcp
-from analyser.detectors.tls import rules as tls
+from wirewitness.analyser.detectors.capture import rules as capture
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.kafka import rules as kafka
+from wirewitness.analyser.detectors.mongo import rules as mongo
+from wirewitness.analyser.detectors.mqtt import rules as mqtt
+from wirewitness.analyser.detectors.net import rules as net
+from wirewitness.analyser.detectors.running import Failure, run
+from wirewitness.analyser.detectors.tcp import rules as tcp
+from wirewitness.analyser.detectors.tls import rules as tls
 
 DETECTORS: dict[str, Detector] = {
     detector.code: detector for family in (capture, tcp, tls, net, kafka, mqtt, mongo) for detector in family.RULES

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analyser.detectors.detector import Detector
-from analyser.detectors.frame import Frame, Span
-from analyser.detectors.held import held_rows
-from analyser.detectors.partition_sql import TABLE_TAG, column_of
-from analyser.registry.tables import ARROW_TYPES, TABLES
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.frame import Frame, Span
+from wirewitness.analyser.detectors.held import held_rows
+from wirewitness.analyser.detectors.partition_sql import TABLE_TAG, column_of
+from wirewitness.analyser.registry.tables import ARROW_TYPES, TABLES
 
 Key = tuple[Any, ...]
 

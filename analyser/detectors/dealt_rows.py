@@ -19,12 +19,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser.detectors.detector import Detector
-from analyser.detectors.held import Integers
-from analyser.detectors.loaded import LoadedRows, loaded_batches, numbered_files, without_others
-from analyser.detectors.partition_sql import BUCKET, buckets_sql
-from analyser.registry.coded import BATCH_ROWS
-from analyser.registry.parquet import TEMPORARY, temporary_reader
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.held import Integers
+from wirewitness.analyser.detectors.loaded import LoadedRows, loaded_batches, numbered_files, without_others
+from wirewitness.analyser.detectors.partition_sql import BUCKET, buckets_sql
+from wirewitness.analyser.registry.coded import BATCH_ROWS
+from wirewitness.analyser.registry.parquet import TEMPORARY, temporary_reader
 
 # So many rows are dealt at a time: each file gets its own of them as a row group.
 _ROWS = 1 << 17

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from analyser.detectors.findings import Finding, some_evidence, subject_text
-from analyser.detectors.frame import Frame
-from analyser.detectors.proof import Proof
-from analyser.registry.tables import TABLES
-from analyser.severity import Confidence, Severity
+from wirewitness.analyser.detectors.findings import Finding, some_evidence, subject_text
+from wirewitness.analyser.detectors.frame import Frame
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.severity import Confidence, Severity
 
 Frames = Mapping[str, Frame]
 

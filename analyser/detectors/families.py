@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from analyser.detectors.detector import Detector
-from analyser.detectors.partition_sql import key_sql
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.partition_sql import key_sql
 
 
 def families(detectors: Iterable[Detector]) -> list[list[Detector]]:

@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analyser.detectors.stories import with_stories
-from analyser.registry.tables import arrow_schema
-from analyser.severity import Confidence, Severity
-from analyser.words import printable
+from wirewitness.analyser.detectors.stories import with_stories
+from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.severity import Confidence, Severity
+from wirewitness.analyser.words import printable
 
 # A finding names the packets that prove it, not every packet that agrees with it.
 MAX_EVIDENCE = 24

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analyser.detectors.held import Booleans, Codes, Held, HeldColumn, Integers, TakenRows, Texts, encoded
+from wirewitness.analyser.detectors.held import Booleans, Codes, Held, HeldColumn, Integers, TakenRows, Texts, encoded
 
 Floats = npt.NDArray[np.float64]
 # Numbers of pairs stay below it, so that they fit.

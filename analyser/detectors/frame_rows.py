@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.detectors.frame import Column, Frame
+from wirewitness.analyser.detectors.frame import Column, Frame
 
 Row = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dissectors.carriers.tls.key_logging import WAYS, Way
+from wirewitness.dissectors.carriers.tls.key_logging import WAYS, Way
 
 
 def ways_of(libraries: Iterable[str]) -> str:

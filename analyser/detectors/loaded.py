@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyser.detectors.held import CodedColumn, Held, HeldColumn, Integers
-from analyser.detectors.partition_sql import ROW, TOPIC
-from analyser.registry.coded import BATCH_ROWS, TooManyBytes, coded_array, coded_columns
-from analyser.registry.parquet import temporary_reader
-from analyser.registry.queries import literal, quoted
-from analyser.registry.tables import TABLES
+from wirewitness.analyser.detectors.held import CodedColumn, Held, HeldColumn, Integers
+from wirewitness.analyser.detectors.partition_sql import ROW, TOPIC
+from wirewitness.analyser.registry.coded import BATCH_ROWS, TooManyBytes, coded_array, coded_columns
+from wirewitness.analyser.registry.parquet import temporary_reader
+from wirewitness.analyser.registry.queries import literal, quoted
+from wirewitness.analyser.registry.tables import TABLES
 
 
 class LoadedRows:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from analyser.detectors.detector import Detector
-from analyser.registry.queries import name_list, quoted
-from analyser.registry.tables import TABLES
-from dissectors.core.fields import Kind
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.registry.queries import name_list, quoted
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.dissectors.core.fields import Kind
 
 # The column that tells of which table a row is.
 TABLE_TAG = "@table"

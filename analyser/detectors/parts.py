@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from analyser.detectors.cut import Key, empty
-from analyser.detectors.detector import Detector
-from analyser.detectors.frame import Frame, Span
-from analyser.detectors.held import Held, Integers, TakenRows
-from analyser.detectors.loaded import LoadedRows
+from wirewitness.analyser.detectors.cut import Key, empty
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.frame import Frame, Span
+from wirewitness.analyser.detectors.held import Held, Integers, TakenRows
+from wirewitness.analyser.detectors.loaded import LoadedRows
 
 Partitions = Iterator[tuple[Key, dict[str, Frame]]]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from analyser.detectors.findings import Evidence, Finding, some_evidence
+from wirewitness.analyser.detectors.findings import Evidence, Finding, some_evidence
 
 # The table in which they are looked up.
 MESSAGES = "messages"

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from analyser.detectors.detector import Detector
-from analyser.detectors.held import Integers
-from analyser.detectors.loaded import LoadedRows
-from analyser.detectors.partition_sql import BUCKETS
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.held import Integers
+from wirewitness.analyser.detectors.loaded import LoadedRows
+from wirewitness.analyser.detectors.partition_sql import BUCKETS
 
 
 class Portion(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from analyser.detectors.findings import Evidence
+from wirewitness.analyser.detectors.findings import Evidence
 
 _Columns = tuple[str, str, str]
 # Columns of expert_infos that `proof_of` wants.

@@ -22,15 +22,21 @@ from types import MappingProxyType
 import duckdb
 import pyarrow as pa
 
-from analyser.detectors.cut import Key, cut
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.families import families
-from analyser.detectors.findings import Finding
-from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, filled_sql, partitions_sql, suspected_from
-from analyser.detectors.places import located
-from analyser.detectors.shared_rows import SharedRows
-from analyser.detectors.sizes import small_enough
-from analyser.detectors.suspected import NOBODY, suspected
+from wirewitness.analyser.detectors.cut import Key, cut
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.families import families
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.partition_sql import (
+    ALL_BUCKETS,
+    BUCKETS,
+    filled_sql,
+    partitions_sql,
+    suspected_from,
+)
+from wirewitness.analyser.detectors.places import located
+from wirewitness.analyser.detectors.shared_rows import SharedRows
+from wirewitness.analyser.detectors.sizes import small_enough
+from wirewitness.analyser.detectors.suspected import NOBODY, suspected
 
 BATCH_ROWS = 16_384
 # Rows of one partition take up to half a KiB each, twice while they are put together.

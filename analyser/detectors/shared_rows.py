@@ -21,11 +21,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from analyser.detectors.dealt_rows import Dealt, dealt
-from analyser.detectors.detector import Detector
-from analyser.detectors.held import Integers
-from analyser.detectors.loaded import LoadedRows, at_hand, loaded
-from analyser.detectors.partition_sql import (
+from wirewitness.analyser.detectors.dealt_rows import Dealt, dealt
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.held import Integers
+from wirewitness.analyser.detectors.loaded import LoadedRows, at_hand, loaded
+from wirewitness.analyser.detectors.partition_sql import (
     ALL_BUCKETS,
     BUCKET,
     ROW,
@@ -38,10 +38,10 @@ from analyser.detectors.partition_sql import (
     wanted_numbers_sql,
     wanted_rows_sql,
 )
-from analyser.detectors.parts import Part, Partitions, part_of, partitions_of
-from analyser.detectors.portions import Asked, LoadedPortion, Portion, WantedRows
-from analyser.registry.coded import TooManyBytes
-from analyser.registry.tables import TABLES
+from wirewitness.analyser.detectors.parts import Part, Partitions, part_of, partitions_of
+from wirewitness.analyser.detectors.portions import Asked, LoadedPortion, Portion, WantedRows
+from wirewitness.analyser.registry.coded import TooManyBytes
+from wirewitness.analyser.registry.tables import TABLES
 
 # Up to so many rows of a table are loaded whole for whichever rule wants some of them.
 FEW_ROWS = 1 << 13

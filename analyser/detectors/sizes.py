@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import duckdb
 
-from analyser.detectors.cut import Key
-from analyser.detectors.detector import Detector
-from analyser.detectors.partition_sql import ROWS, sizes_sql
-from analyser.registry.queries import name_list, quoted
+from wirewitness.analyser.detectors.cut import Key
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.partition_sql import ROWS, sizes_sql
+from wirewitness.analyser.registry.queries import name_list, quoted
 
 # Rules that look at the same rows in turns have one each.
 _SIZES, _SMALL = "wirewitness_sizes", "wirewitness_small_enough"

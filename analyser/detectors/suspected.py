@@ -13,9 +13,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from analyser.detectors.detector import Detector
-from analyser.detectors.partition_sql import key_kind, suspects_sql
-from analyser.registry.tables import ARROW_TYPES
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.partition_sql import key_kind, suspects_sql
+from wirewitness.analyser.registry.tables import ARROW_TYPES
 
 # Instead of a table where no partition is suspected.
 NOBODY = ""

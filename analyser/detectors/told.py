@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from analyser.detectors.running import Failure, PartitionTooLarge, TooManyFindings
+from wirewitness.analyser.detectors.running import Failure, PartitionTooLarge, TooManyFindings
 
 _LIMITS = {kind.__name__: kind for kind in (PartitionTooLarge, TooManyFindings)}
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source
-from analyser.capture.places import Places, begin_at
-from analyser.capture.reader import Packets, read_packets
-from analyser.evidence.carried import CarriedMessage, watch
-from analyser.evidence.rows import FlowRow, MessageRow
-from dissectors.core.model import packet_of, split_packet
+from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source
+from wirewitness.analyser.capture.places import Places, begin_at
+from wirewitness.analyser.capture.reader import Packets, read_packets
+from wirewitness.analyser.evidence.carried import CarriedMessage, watch
+from wirewitness.analyser.evidence.rows import FlowRow, MessageRow
+from wirewitness.dissectors.core.model import packet_of, split_packet
 
 READ_LIMITS = CaptureLimits(block_bytes=1 << 20)
 # Packets before the one with the first byte that may hold later bytes: packets come out of order.

@@ -12,22 +12,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
-from analyser.capture.places import Places, begin_at
-from analyser.capture.reader import read_batches
-from analyser.decoding.flow_decoder import FlowDecoder
-from analyser.decoding.outer_map import Span, Watcher
-from analyser.evidence.rows import FlowRow
-from analyser.flows.flow import Flow
-from analyser.flows.flow_table import FlowTable
-from analyser.reading.keys import Keys
-from dissectors.carriers.tls.keylog import KeyRing
-from dissectors.core.carrier import Carried, HiddenBytes, Opening
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame, split_packet
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.registry import CARRIERS, dissector_of
+from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
+from wirewitness.analyser.capture.places import Places, begin_at
+from wirewitness.analyser.capture.reader import read_batches
+from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
+from wirewitness.analyser.decoding.outer_map import Span, Watcher
+from wirewitness.analyser.evidence.rows import FlowRow
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.flow_table import FlowTable
+from wirewitness.analyser.reading.keys import Keys
+from wirewitness.dissectors.carriers.tls.keylog import KeyRing
+from wirewitness.dissectors.core.carrier import Carried, HiddenBytes, Opening
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame, split_packet
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.registry import CARRIERS, dissector_of
 
 READ_LIMITS = CaptureLimits(block_bytes=1 << 20)
 

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
-from analyser.capture.places import Places, begin_at
-from analyser.capture.reader import Packets, read_packets
-from analyser.evidence.clear import Clear
-from analyser.evidence.hiding import Hidden
-from analyser.evidence.rows import FlowRow, MessageRow
-from analyser.evidence.told import EndsTold, Option, comments_of
-from analyser.evidence.write import OutPacket
-from dissectors.core.model import packet_of, split_packet
+from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
+from wirewitness.analyser.capture.places import Places, begin_at
+from wirewitness.analyser.capture.reader import Packets, read_packets
+from wirewitness.analyser.evidence.clear import Clear
+from wirewitness.analyser.evidence.hiding import Hidden
+from wirewitness.analyser.evidence.rows import FlowRow, MessageRow
+from wirewitness.analyser.evidence.told import EndsTold, Option, comments_of
+from wirewitness.analyser.evidence.write import OutPacket
+from wirewitness.dissectors.core.model import packet_of, split_packet
 
 LIMITS = CaptureLimits(block_bytes=1 << 21)
 HANDSHAKE_PACKETS = 3

@@ -14,13 +14,13 @@ from ipaddress import ip_address
 from tempfile import SpooledTemporaryFile
 from typing import IO, NamedTuple
 
-from analyser.capture import Source
-from analyser.capture.places import Places
-from analyser.decoding.outer_map import Span
-from analyser.evidence.carried import follow
-from analyser.evidence.rows import FlowRow
-from dissectors.core.carrier import Carried, Opening
-from dissectors.core.model import Frame
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.capture.places import Places
+from wirewitness.analyser.decoding.outer_map import Span
+from wirewitness.analyser.evidence.carried import follow
+from wirewitness.analyser.evidence.rows import FlowRow
+from wirewitness.dissectors.core.carrier import Carried, Opening
+from wirewitness.dissectors.core.model import Frame
 
 _SYN, _FIN, _RST, _PSH, _ACK = 2, 1, 4, 8, 16
 _MASK = 0xFFFFFFFF

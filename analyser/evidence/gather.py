@@ -6,21 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from analyser.decoding.faults import inspecting
-from analyser.decoding.outer_map import Span
-from analyser.evidence.bytes import BytesGone, message_bytes
-from analyser.evidence.carried import CarriedMessage, watch
-from analyser.evidence.choose import Choice, FlowChoice, Stretch
-from analyser.evidence.clear import Clear
-from analyser.evidence.hiding import Hidden
-from analyser.evidence.index import Index
-from analyser.evidence.logged import is_logged
-from analyser.evidence.rows import FlowRow, MessageRow, UnknownId, parse_message_id
-from dissectors.core.inspect import Asked, Inspect, MayHide, undecoded
-from dissectors.core.model import packet_of
-from dissectors.core.options import DecodeOptions
-from dissectors.core.secrets import may_hold_secrets
-from dissectors.registry import dissector_of
+from wirewitness.analyser.decoding.faults import inspecting
+from wirewitness.analyser.decoding.outer_map import Span
+from wirewitness.analyser.evidence.bytes import BytesGone, message_bytes
+from wirewitness.analyser.evidence.carried import CarriedMessage, watch
+from wirewitness.analyser.evidence.choose import Choice, FlowChoice, Stretch
+from wirewitness.analyser.evidence.clear import Clear
+from wirewitness.analyser.evidence.hiding import Hidden
+from wirewitness.analyser.evidence.index import Index
+from wirewitness.analyser.evidence.logged import is_logged
+from wirewitness.analyser.evidence.rows import FlowRow, MessageRow, UnknownId, parse_message_id
+from wirewitness.dissectors.core.inspect import Asked, Inspect, MayHide, undecoded
+from wirewitness.dissectors.core.model import packet_of
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.secrets import may_hold_secrets
+from wirewitness.dissectors.registry import dissector_of
 
 # With payload shown, all that is hidden are credentials.
 _ALL, _NOTHING = DecodeOptions(payload=True), DecodeOptions()

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from analyser.capture import Source
-from analyser.options import ReadOptions
-from analyser.storage.files import FilePath
-from analyser.storage.objects import ObjectPath
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.package import PACKAGE_FOLDER
+from wirewitness.analyser.storage.files import FilePath
+from wirewitness.analyser.storage.objects import ObjectPath
 
 END_BYTES = 1 << 16
 SAMPLE_BYTES = 1 << 12
@@ -65,10 +66,10 @@ def _content(path: FilePath) -> bytes:
 def program_digest() -> bytes:
     """Changes with every change of the program: another one may decode otherwise."""
     digest = hashlib.blake2b(digest_size=16)
-    root = Path(__file__).resolve().parents[2]
-    for folder in ("analyser", "dissectors"):
-        for path in sorted((root / folder).rglob("*")):
+    for part in ("analyser", "dissectors"):
+        folder = (PACKAGE_FOLDER / part).resolve()
+        for path in sorted(folder.rglob("*")):
             if path.suffix != ".pyc" and path.is_file():
                 state = path.stat()
-                digest.update(f"{path.relative_to(root)} {state.st_size} {state.st_mtime_ns}\n".encode())
+                digest.update(f"{part}/{path.relative_to(folder)} {state.st_size} {state.st_mtime_ns}\n".encode())
     return digest.digest()

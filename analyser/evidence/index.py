@@ -18,18 +18,18 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analyser import compute as pc
-from analyser.capture import CaptureError, Source
-from analyser.capture.places import Places, find_places
-from analyser.evidence.cache import new_part, part
-from analyser.evidence.identity import capture_key
-from analyser.evidence.rows import FlowRow, MessageId, MessageRow, UnknownId
-from analyser.options import ProgressCallback, ReadOptions
-from analyser.own_files import TemporaryFolder
-from analyser.reading.helpers import Helpers
-from analyser.registry.coded import plain
-from analyser.rows.timeorder import FLOW
-from dissectors.core.model import packet_of
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.capture import CaptureError, Source
+from wirewitness.analyser.capture.places import Places, find_places
+from wirewitness.analyser.evidence.cache import new_part, part
+from wirewitness.analyser.evidence.identity import capture_key
+from wirewitness.analyser.evidence.rows import FlowRow, MessageId, MessageRow, UnknownId
+from wirewitness.analyser.options import ProgressCallback, ReadOptions
+from wirewitness.analyser.own_files import TemporaryFolder
+from wirewitness.analyser.reading.helpers import Helpers
+from wirewitness.analyser.registry.coded import plain
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.dissectors.core.model import packet_of
 
 _MESSAGES, _EXCHANGES, _FLOWS, _PLACES = "messages.parquet", "exchanges.parquet", "flows.parquet", "places.json"
 _DIGEST = "digest"  # of these four, as they were written
@@ -278,7 +278,7 @@ def _digest(folder: Path) -> bytes:
 
 def _build(folder: Path, sources: Sequence[Source], options: ReadOptions, progress: ProgressCallback | None) -> None:
     with Helpers(options.processes - 1) as helpers:
-        from analyser.reading.decode import decode_captures
+        from wirewitness.analyser.reading.decode import decode_captures
 
         decoded = decode_captures(list(sources), ["messages", "exchanges"], options, progress, helpers)
     try:

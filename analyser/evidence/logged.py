@@ -8,12 +8,12 @@ from contextlib import suppress
 from glob import escape
 from pathlib import Path
 
-from analyser.capture import BlockBuffer, CaptureError, CaptureStats, RequestLog, Source
-from analyser.capture.opening import probed
-from analyser.capture.reader import open_blocks
-from analyser.evidence.bytes import READ_LIMITS, BytesGone
-from analyser.evidence.rows import MessageRow
-from dissectors.core.model import split_packet
+from wirewitness.analyser.capture import BlockBuffer, CaptureError, CaptureStats, RequestLog, Source
+from wirewitness.analyser.capture.opening import probed
+from wirewitness.analyser.capture.reader import open_blocks
+from wirewitness.analyser.evidence.bytes import READ_LIMITS, BytesGone
+from wirewitness.analyser.evidence.rows import MessageRow
+from wirewitness.dissectors.core.model import split_packet
 
 # What rotation puts behind the name of a log.
 _ROTATED = re.compile(r"([.-](\d+|\d{4}-\d\d-\d\d(-\d\d)?|\d{8}|gz|zst|lz4))+$")

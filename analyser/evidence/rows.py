@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from analyser.capture import Endpoints
-from dissectors.core.model import split_packet
+from wirewitness.analyser.capture import Endpoints
+from wirewitness.dissectors.core.model import split_packet
 
 _MESSAGE_ID = re.compile(r"([0-9a-f]+)-([cs])-([0-9]{1,18})")
 _FLOW_ID = re.compile(r"[0-9a-f]+")

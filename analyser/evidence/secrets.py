@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from analyser.decoding.outer_map import Span
-from analyser.evidence.carried import follow
-from analyser.evidence.index import Index
-from analyser.evidence.rows import FlowRow
-from dissectors.carriers.tls.hello import Hellos
-from dissectors.carriers.tls.keylog import lines_of
-from dissectors.core.carrier import Carried, Opening
-from dissectors.core.model import Frame
+from wirewitness.analyser.decoding.outer_map import Span
+from wirewitness.analyser.evidence.carried import follow
+from wirewitness.analyser.evidence.index import Index
+from wirewitness.analyser.evidence.rows import FlowRow
+from wirewitness.dissectors.carriers.tls.hello import Hellos
+from wirewitness.dissectors.carriers.tls.keylog import lines_of
+from wirewitness.dissectors.core.carrier import Carried, Opening
+from wirewitness.dissectors.core.model import Frame
 
 
 class _Hellos:

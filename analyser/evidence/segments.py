@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from analyser.capture import Source
-from analyser.capture.places import Places
-from analyser.evidence.bytes import flow_packets
-from analyser.evidence.rows import FlowRow
-from dissectors.core.model import packet_of
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.capture.places import Places
+from wirewitness.analyser.evidence.bytes import flow_packets
+from wirewitness.analyser.evidence.rows import FlowRow
+from wirewitness.dissectors.core.model import packet_of
 
 _SYN, _RST, _ACK = 2, 4, 16
 # A handshake has three packets, and copies of them where it did not get through at once.

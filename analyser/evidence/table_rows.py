@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from analyser.evidence.index import flow_row
-from analyser.evidence.rows import FlowRow, MessageId, MessageRow, parse_message_id
-from analyser.options import ReadOptions
-from analyser.registry.queries import literal
-from dissectors.core.model import packet_of, split_packet
+from wirewitness.analyser.evidence.index import flow_row
+from wirewitness.analyser.evidence.rows import FlowRow, MessageId, MessageRow, parse_message_id
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.dissectors.core.model import packet_of, split_packet
 
 _DIRECTIONS = ("client_to_server", "server_to_client")
 _FLOW_COLUMNS = (

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from analyser.capture import CaptureStats
-from analyser.capture.model import NOBODY
-from analyser.capture.owner_options import local_owner, options_of
-from analyser.capture.reader import Packets
-from analyser.evidence.write import COMMENT
-from analyser.owners.owner import Owner
+from wirewitness.analyser.capture import CaptureStats
+from wirewitness.analyser.capture.model import NOBODY
+from wirewitness.analyser.capture.owner_options import local_owner, options_of
+from wirewitness.analyser.capture.reader import Packets
+from wirewitness.analyser.evidence.write import COMMENT
+from wirewitness.analyser.owners.owner import Owner
 
 Option = tuple[int, bytes]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture import PacketBatch
-from analyser.flows.stretches import Stretches
-from analyser.flows.tcp import ACK, MASK
+from wirewitness.analyser.capture import PacketBatch
+from wirewitness.analyser.flows.stretches import Stretches
+from wirewitness.analyser.flows.tcp import ACK, MASK
 
 _HALF = 1 << 31
 

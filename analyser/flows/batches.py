@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture import PacketBatch
-from analyser.flows.acks import Said, said_in
-from analyser.flows.passing import Passing
-from analyser.flows.runs import Run, Segments
-from analyser.flows.stretches import Places, Stretch, Stretches
-from analyser.flows.tcp import MASK
-from dissectors.core.model import packet_of
+from wirewitness.analyser.capture import PacketBatch
+from wirewitness.analyser.flows.acks import Said, said_in
+from wirewitness.analyser.flows.passing import Passing
+from wirewitness.analyser.flows.runs import Run, Segments
+from wirewitness.analyser.flows.stretches import Places, Stretch, Stretches
+from wirewitness.analyser.flows.tcp import MASK
+from wirewitness.dissectors.core.model import packet_of
 
 _ROWS_AT_A_TIME = 4096
 

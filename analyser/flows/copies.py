@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture import PacketBatch
+from wirewitness.analyser.capture import PacketBatch
 
 # A copy is looked for among so many packets before it, and this far back in time.
 WINDOW_PACKETS = 4096

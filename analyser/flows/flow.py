@@ -10,14 +10,14 @@ import hashlib
 from dataclasses import dataclass
 from typing import Protocol
 
-from analyser.capture import Endpoints
-from analyser.capture.syn_options import NOT_SEEN, NOT_SENT
-from analyser.flows.notes import Note
-from analyser.flows.streams import Half
-from analyser.flows.tcp import ACK, FIN, MASK, RST
-from analyser.flows.waited import Waits
-from dissectors.core.encryption import Encryption
-from dissectors.core.protocol import Sink
+from wirewitness.analyser.capture import Endpoints
+from wirewitness.analyser.capture.syn_options import NOT_SEEN, NOT_SENT
+from wirewitness.analyser.flows.notes import Note
+from wirewitness.analyser.flows.streams import Half
+from wirewitness.analyser.flows.tcp import ACK, FIN, MASK, RST
+from wirewitness.analyser.flows.waited import Waits
+from wirewitness.dissectors.core.encryption import Encryption
+from wirewitness.dissectors.core.protocol import Sink
 
 
 class FlowReader(Protocol):

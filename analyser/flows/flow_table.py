@@ -19,28 +19,28 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture import EndpointTable, PacketBatch
-from analyser.faults import CODE, caught, sentence
-from analyser.flows.acks import Said, said_by_side
-from analyser.flows.batches import NO_RUNS, BatchColumns, PacketRow, Runs
-from analyser.flows.copies import Copies
-from analyser.flows.flow import Flow
-from analyser.flows.found_signs import FoundSigns
-from analyser.flows.half_open import Attempt, HalfOpen
-from analyser.flows.holding import LEAST_WAITING_BYTES, add_note, limit_note, waiting_bytes
-from analyser.flows.holes import LEAST, MOST, goes_on, take_with_holes
-from analyser.flows.notes import Note
-from analyser.flows.open_flows import OpenFlows
-from analyser.flows.set_aside import Part
-from analyser.flows.stretches import Flags, Places, Stretch, Stretches, by_pair, stretches
-from analyser.flows.taken_whole import TakenWhole
-from analyser.flows.taking import LINGER_NS, continues, is_past, take, take_together
-from analyser.flows.two_points import Delays
-from analyser.flows.waits import settle
-from analyser.flows.whole import WholeReader
-from analyser.words import count
-from dissectors.core.limits import Limits
-from dissectors.core.model import packet_of
+from wirewitness.analyser.capture import EndpointTable, PacketBatch
+from wirewitness.analyser.faults import CODE, caught, sentence
+from wirewitness.analyser.flows.acks import Said, said_by_side
+from wirewitness.analyser.flows.batches import NO_RUNS, BatchColumns, PacketRow, Runs
+from wirewitness.analyser.flows.copies import Copies
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.found_signs import FoundSigns
+from wirewitness.analyser.flows.half_open import Attempt, HalfOpen
+from wirewitness.analyser.flows.holding import LEAST_WAITING_BYTES, add_note, limit_note, waiting_bytes
+from wirewitness.analyser.flows.holes import LEAST, MOST, goes_on, take_with_holes
+from wirewitness.analyser.flows.notes import Note
+from wirewitness.analyser.flows.open_flows import OpenFlows
+from wirewitness.analyser.flows.set_aside import Part
+from wirewitness.analyser.flows.stretches import Flags, Places, Stretch, Stretches, by_pair, stretches
+from wirewitness.analyser.flows.taken_whole import TakenWhole
+from wirewitness.analyser.flows.taking import LINGER_NS, continues, is_past, take, take_together
+from wirewitness.analyser.flows.two_points import Delays
+from wirewitness.analyser.flows.waits import settle
+from wirewitness.analyser.flows.whole import WholeReader
+from wirewitness.analyser.words import count
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import packet_of
 
 _FORGET_PAIRS_AT = 1 << 16
 # So many packets of a stretch are taken one by one before it is asked whether the rest can be taken together.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from analyser.capture import PacketBatch
-from analyser.flows.batches import BatchColumns
-from analyser.flows.flow import Flow
-from analyser.flows.stretches import Flags, Places
-from analyser.flows.wait_signs import SignFinder, Signs
-from analyser.flows.waits import watch
-from dissectors.core.limits import Limits
+from wirewitness.analyser.capture import PacketBatch
+from wirewitness.analyser.flows.batches import BatchColumns
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.stretches import Flags, Places
+from wirewitness.analyser.flows.wait_signs import SignFinder, Signs
+from wirewitness.analyser.flows.waits import watch
+from wirewitness.dissectors.core.limits import Limits
 
 
 class FoundSigns:

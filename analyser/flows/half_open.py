@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from analyser.capture import Endpoints
-from analyser.flows.batches import PacketRow
+from wirewitness.analyser.capture import Endpoints
+from wirewitness.analyser.flows.batches import PacketRow
 
 _MOST_NAMES = 10_000
 _TOP = 5

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analyser.flows.flow import Flow
-from analyser.flows.notes import Note
-from dissectors.core.budget import FLOW_BYTES
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.notes import Note
+from wirewitness.dissectors.core.budget import FLOW_BYTES
 
 # A closed flow that is put away takes about this much; who waits with less than that gains nothing by letting go.
 SHELVED_BYTES, LEAST_WAITING_BYTES = 1_000, 1_000

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from analyser.flows.acks import Said
-from analyser.flows.batches import BatchColumns, ReadyRun, Runs
-from analyser.flows.flow import Flow
-from analyser.flows.passing import Acks, Passing
-from analyser.flows.runs import Run
-from analyser.flows.streams import PATIENCE_NS, PENDING_BYTES, UNACKED_FACTOR, Half
-from analyser.flows.stretches import Places, Stretch
-from analyser.flows.taking import count_together
-from analyser.flows.tcp import MASK
-from dissectors.core.limits import Limits
+from wirewitness.analyser.flows.acks import Said
+from wirewitness.analyser.flows.batches import BatchColumns, ReadyRun, Runs
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.passing import Acks, Passing
+from wirewitness.analyser.flows.runs import Run
+from wirewitness.analyser.flows.streams import PATIENCE_NS, PENDING_BYTES, UNACKED_FACTOR, Half
+from wirewitness.analyser.flows.stretches import Places, Stretch
+from wirewitness.analyser.flows.taking import count_together
+from wirewitness.analyser.flows.tcp import MASK
+from wirewitness.dissectors.core.limits import Limits
 
 # For fewer packets it does not pay to take them together.
 LEAST = 8

@@ -14,18 +14,18 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from analyser.flows.batches import PacketRow
-from analyser.flows.flow import Flow, handshake
-from analyser.flows.half_open import Attempt
-from analyser.flows.holding import SHELVED_BYTES, held_by
-from analyser.flows.shelf import Shelf
-from analyser.flows.streams import HISTORY_BYTES, Half
-from analyser.flows.taking import LINGER_NS, copy_note, is_new
-from analyser.flows.tcp import MASK, SYN
-from analyser.flows.whole import Whole, WholeRead
-from analyser.flows.whole_flows import Flags, WholeFlows, recent_of
-from dissectors.core.budget import Budget
-from dissectors.core.limits import Limits
+from wirewitness.analyser.flows.batches import PacketRow
+from wirewitness.analyser.flows.flow import Flow, handshake
+from wirewitness.analyser.flows.half_open import Attempt
+from wirewitness.analyser.flows.holding import SHELVED_BYTES, held_by
+from wirewitness.analyser.flows.shelf import Shelf
+from wirewitness.analyser.flows.streams import HISTORY_BYTES, Half
+from wirewitness.analyser.flows.taking import LINGER_NS, copy_note, is_new
+from wirewitness.analyser.flows.tcp import MASK, SYN
+from wirewitness.analyser.flows.whole import Whole, WholeRead
+from wirewitness.analyser.flows.whole_flows import Flags, WholeFlows, recent_of
+from wirewitness.dissectors.core.budget import Budget
+from wirewitness.dissectors.core.limits import Limits
 
 _NONE, _ENDED = -1, -2
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture import PacketBatch
-from analyser.flows.stretches import Places
-from analyser.flows.tcp import ACK, MASK
+from wirewitness.analyser.capture import PacketBatch
+from wirewitness.analyser.flows.stretches import Places
+from wirewitness.analyser.flows.tcp import ACK, MASK
 
 _HALF = 1 << 31
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture import PacketBatch
-from analyser.flows.batches import BatchColumns
-from analyser.flows.stretches import Places, by_pair
-from analyser.flows.tcp import FIN, RST
-from analyser.flows.whole import Closing, Ints, Sides, Sorted, Whole, columns_of
+from wirewitness.analyser.capture import PacketBatch
+from wirewitness.analyser.flows.batches import BatchColumns
+from wirewitness.analyser.flows.stretches import Places, by_pair
+from wirewitness.analyser.flows.tcp import FIN, RST
+from wirewitness.analyser.flows.whole import Closing, Ints, Sides, Sorted, Whole, columns_of
 
 # The columns of a packet, and what Python takes for a connection, roughly.
 _PACKET_BYTES, _PAIR_BYTES = 120, 100

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analyser.flows.flow import Flow
-from analyser.flows.holding import SHELVED_BYTES
-from analyser.flows.streams import Half
-from analyser.flows.whole_flows import Flags, Ints, WholeFlows
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.holding import SHELVED_BYTES
+from wirewitness.analyser.flows.streams import Half
+from wirewitness.analyser.flows.whole_flows import Flags, Ints, WholeFlows
 
 _FLOW_NAMES = [field.name for field in fields(Flow)]
 _HALVES_AT = _FLOW_NAMES.index("halves")

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
 
-from analyser.flows.notes import Note
-from analyser.flows.pending import Pending, contiguous, delivered
-from analyser.flows.runs import Gap, Run, Segments, joined
-from analyser.flows.sent_again import SentAgain
-from analyser.flows.tcp import MASK
-from analyser.flows.tls_records import TlsRecord
-from dissectors.core.limits import Limits
+from wirewitness.analyser.flows.notes import Note
+from wirewitness.analyser.flows.pending import Pending, contiguous, delivered
+from wirewitness.analyser.flows.runs import Gap, Run, Segments, joined
+from wirewitness.analyser.flows.sent_again import SentAgain
+from wirewitness.analyser.flows.tcp import MASK
+from wirewitness.analyser.flows.tls_records import TlsRecord
+from wirewitness.dissectors.core.limits import Limits
 
 HISTORY_BYTES = 4096
 HISTORY_SEGMENTS = 32

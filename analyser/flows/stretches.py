@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture import PacketBatch
-from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
+from wirewitness.analyser.capture import PacketBatch
+from wirewitness.analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
 
 _SPECIAL = FIN | SYN | RST
 # For so few packets beside such a segment it does not pay to take them together.

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from analyser.capture import PacketBatch
-from analyser.flows.batches import BatchColumns
-from analyser.flows.open_flows import OpenFlows
-from analyser.flows.set_aside import Part, SetAside
-from analyser.flows.stretches import Flags, Places
-from analyser.flows.whole import WholeReader, reset_flows, whole_flows
+from wirewitness.analyser.capture import PacketBatch
+from wirewitness.analyser.flows.batches import BatchColumns
+from wirewitness.analyser.flows.open_flows import OpenFlows
+from wirewitness.analyser.flows.set_aside import Part, SetAside
+from wirewitness.analyser.flows.stretches import Flags, Places
+from wirewitness.analyser.flows.whole import WholeReader, reset_flows, whole_flows
 
 
 class TakenWhole:

@@ -5,14 +5,14 @@ In: a flow and packets of its own. Out: the flow after them.
 
 from __future__ import annotations
 
-from analyser.flows.acks import Said
-from analyser.flows.batches import BatchColumns, PacketRow, Runs
-from analyser.flows.flow import Flow, close, handshake, starts_anew
-from analyser.flows.notes import Note
-from analyser.flows.streams import Half
-from analyser.flows.stretches import Places, Stretch
-from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
-from dissectors.core.limits import Limits
+from wirewitness.analyser.flows.acks import Said
+from wirewitness.analyser.flows.batches import BatchColumns, PacketRow, Runs
+from wirewitness.analyser.flows.flow import Flow, close, handshake, starts_anew
+from wirewitness.analyser.flows.notes import Note
+from wirewitness.analyser.flows.streams import Half
+from wirewitness.analyser.flows.stretches import Places, Stretch
+from wirewitness.analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
+from wirewitness.dissectors.core.limits import Limits
 
 # So long a flow is remembered after it closed.
 LINGER_NS = 60_000_000_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from analyser.flows.runs import Run
+from wirewitness.analyser.flows.runs import Run
 
 MOST_RECORDS = 32
 _HEADER_BYTES = 5

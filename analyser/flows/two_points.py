@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture import EndpointTable, PacketBatch
-from analyser.flows.tcp import MASK
+from wirewitness.analyser.capture import EndpointTable, PacketBatch
+from wirewitness.analyser.flows.tcp import MASK
 
 SAMPLES = 100
 _TAIL_PACKETS = 4096

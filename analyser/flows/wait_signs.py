@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture import PacketBatch
-from analyser.flows.batches import BatchColumns, FlagArray, IntArray
-from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
+from wirewitness.analyser.capture import PacketBatch
+from wirewitness.analyser.flows.batches import BatchColumns, FlagArray, IntArray
+from wirewitness.analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
 
 CELL_BITS = 23
 CELL_NS = 1 << CELL_BITS

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from analyser.flows.wait_signs import Full
-from dissectors.core.model import Row
+from wirewitness.analyser.flows.wait_signs import Full
+from wirewitness.dissectors.core.model import Row
 
 
 @dataclass(slots=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 
-from analyser.flows.flow import Flow, window_shift
-from analyser.flows.notes import Note
-from analyser.flows.streams import Half
-from analyser.flows.wait_signs import CELL_NS, Full, Signs, Stall
-from analyser.flows.waited import FullWindow, Waits
-from dissectors.core.limits import Limits
-from dissectors.core.model import Row
+from wirewitness.analyser.flows.flow import Flow, window_shift
+from wirewitness.analyser.flows.notes import Note
+from wirewitness.analyser.flows.streams import Half
+from wirewitness.analyser.flows.wait_signs import CELL_NS, Full, Signs, Stall
+from wirewitness.analyser.flows.waited import FullWindow, Waits
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Row
 
 TABLE = "tcp_waits"
 WAIT_FIELDS = (

@@ -14,11 +14,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture import PacketBatch
-from analyser.flows.stretches import Flags, Places
-from analyser.flows.taking import LINGER_NS
-from analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
-from analyser.flows.whole_flows import NO_PROTOCOL, OfSides, Resets, Segments, WholeFlows, WholeStreams
+from wirewitness.analyser.capture import PacketBatch
+from wirewitness.analyser.flows.stretches import Flags, Places
+from wirewitness.analyser.flows.taking import LINGER_NS
+from wirewitness.analyser.flows.tcp import ACK, FIN, MASK, RST, SYN
+from wirewitness.analyser.flows.whole_flows import NO_PROTOCOL, OfSides, Resets, Segments, WholeFlows, WholeStreams
 
 # For fewer connections in a batch it does not pay to look for them.
 LEAST = 64

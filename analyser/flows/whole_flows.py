@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture.syn_options import NOT_SEEN, NOT_SENT
-from analyser.flows.flow import Flow
-from analyser.flows.streams import HISTORY_SEGMENTS, Half
-from analyser.flows.tcp import MASK
+from wirewitness.analyser.capture.syn_options import NOT_SEEN, NOT_SENT
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.streams import HISTORY_SEGMENTS, Half
+from wirewitness.analyser.flows.tcp import MASK
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

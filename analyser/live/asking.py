@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from analyser.live.copies import Answered, Copy
-from analyser.live.rolling import Kept
+from wirewitness.analyser.live.copies import Answered, Copy
+from wirewitness.analyser.live.rolling import Kept
 
 _AGE_NS = 600 * 1_000_000_000
 # Rows of a table that a far question may look at: an answer should not take longer than some seconds.

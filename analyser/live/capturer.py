@@ -9,10 +9,10 @@ import sys
 from contextlib import suppress
 from typing import IO, cast
 
-from analyser.capture.capturing import CaptureJob, job_text
+from wirewitness.analyser.capture.capturing import CaptureJob, job_text
 
 _PATIENCE_S = 2.0
-PROGRAM = "from analyser.capture.capturing import main; main()"
+PROGRAM = "from wirewitness.analyser.capture.capturing import main; main()"
 
 
 def may_capture() -> bool:

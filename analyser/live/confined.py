@@ -17,12 +17,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import walk_packages
 
-from analyser.capture.privileges import Fence, User, confine, invoking_user, may
-from analyser.own_files import TemporaryFolder
+from wirewitness.analyser.capture.privileges import Fence, User, confine, invoking_user, may
+from wirewitness.analyser.own_files import TemporaryFolder
 
 _TEMPORARY = ("/tmp", "/var/tmp")
-_OWN = ("analyser", "dissectors", "reports")
-_NOT_LIVE = ("analyser.archive", "analyser.crosscheck", "analyser.otel")
+_OWN = ("wirewitness.analyser", "wirewitness.dissectors", "wirewitness.reports")
+_NOT_LIVE = ("wirewitness.analyser.archive", "wirewitness.analyser.crosscheck", "wirewitness.analyser.otel")
 # What our modules and these libraries import when it is first used; os.wait4 wants `resource`.
 _LIBRARIES = ("numpy.rec", "pandas.core.arrays.arrow._arrow_utils", "pyarrow.compute", "pyarrow.parquet",
               "pyarrow.dataset", "duckdb", "crc32c",

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
-from analyser.capture import Source
-from analyser.capture.growing import Waiting
-from analyser.capture.outlet import CAPTURE, HEAD, LINE, PACKETS, STATE
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.capture.growing import Waiting
+from wirewitness.analyser.capture.outlet import CAPTURE, HEAD, LINE, PACKETS, STATE
 
 IDLE_EVERY_S = 0.1
 

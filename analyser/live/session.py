@@ -9,20 +9,20 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from analyser import context, detectors  # noqa: F401  imported here, or every copy would do it anew
-from analyser.capture import Source
-from analyser.detectors.findings import stories_table, table_rows
-from analyser.live.asking import AskedWindow, Window, far, near
-from analyser.live.copies import CopyFailed
-from analyser.live.feed import CaptureState
-from analyser.live.known import MOST_KNOWN, KnownFindings, News
-from analyser.live.pipeline import LivePipeline
-from analyser.live.rolling import Kept
-from analyser.options import Progress, ReadOptions
-from analyser.tables.analysis import Analysis
-from analyser.tables.capture_tables import CaptureTables
-from analyser.tables.needed import needed_tables
-from dissectors.registry import dissectors
+from wirewitness.analyser import context, detectors  # noqa: F401  imported here, or every copy would do it anew
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.detectors.findings import stories_table, table_rows
+from wirewitness.analyser.live.asking import AskedWindow, Window, far, near
+from wirewitness.analyser.live.copies import CopyFailed
+from wirewitness.analyser.live.feed import CaptureState
+from wirewitness.analyser.live.known import MOST_KNOWN, KnownFindings, News
+from wirewitness.analyser.live.pipeline import LivePipeline
+from wirewitness.analyser.live.rolling import Kept
+from wirewitness.analyser.options import Progress, ReadOptions
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.analyser.tables.capture_tables import CaptureTables
+from wirewitness.analyser.tables.needed import needed_tables
+from wirewitness.dissectors.registry import dissectors
 
 ENDED = "everything is read; putting the results together"
 SHOW_EVERY_S = 0.5

@@ -21,8 +21,8 @@ from opentelemetry.semconv._incubating.attributes import messaging_attributes as
 from opentelemetry.semconv.attributes import db_attributes as db
 from opentelemetry.semconv.attributes import error_attributes, network_attributes, server_attributes
 
-from analyser.otel.protocols import TOLD
-from analyser.otel.told import OWN, Row, Told
+from wirewitness.analyser.otel.protocols import TOLD
+from wirewitness.analyser.otel.told import OWN, Row, Told
 
 Value = str | int | bool
 

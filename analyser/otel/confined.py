@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from analyser.capture.privileges import Fence, confine, invoking_user, may, program_folders
+from wirewitness.analyser.capture.privileges import Fence, confine, invoking_user, may, program_folders
 
 # Settings of the SDK, and of the libraries it sends with, that name files.
 _SETTINGS = (

@@ -8,7 +8,7 @@ from typing import Protocol
 import duckdb
 import pyarrow as pa
 
-from analyser.otel.protocols import TOLD
+from wirewitness.analyser.otel.protocols import TOLD
 
 TABLES = (
     "flows",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analyser.otel.kafka import KAFKA
-from analyser.otel.mongo import MONGO
-from analyser.otel.mqtt import MQTT
-from analyser.otel.told import Told
+from wirewitness.analyser.otel.kafka import KAFKA
+from wirewitness.analyser.otel.mongo import MONGO
+from wirewitness.analyser.otel.mqtt import MQTT
+from wirewitness.analyser.otel.told import Told
 
 TOLD: dict[str, Told] = {told.name: told for told in (KAFKA, MQTT, MONGO)}

@@ -14,7 +14,7 @@ from opentelemetry.semconv.schemas import Schemas
 from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
-from analyser.otel.attributes import Span, span
+from wirewitness.analyser.otel.attributes import Span, span
 
 SCOPE_NAME = "wirewitness"
 DEFAULT_SERVICE = "wirewitness"

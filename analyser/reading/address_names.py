@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analyser.capture.errors import CaptureError
-from analyser.options import ReadOptions
+from wirewitness.analyser.capture.errors import CaptureError
+from wirewitness.analyser.options import ReadOptions
 
 if TYPE_CHECKING:
-    from analyser.owners.named import AddressNames
+    from wirewitness.analyser.owners.named import AddressNames
 
 
 def named_addresses(options: ReadOptions) -> AddressNames | None:
     """What files say of addresses; None where no file is given. CaptureError for one that cannot be used."""
     if not options.hosts:
         return None
-    from analyser.owners.files import NamesFileError, read_names
+    from wirewitness.analyser.owners.files import NamesFileError, read_names
 
     try:
         return read_names(options.hosts)

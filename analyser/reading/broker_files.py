@@ -8,18 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from analyser.capture import BlockBuffer, CaptureError, CaptureStats, LogSegment, RequestLog, Source, log_segment
-from analyser.options import ReadOptions
-from analyser.reading.flow_records import FlowRecords
-from analyser.rows.store import RawStore
-from dissectors.core.limits import Limits
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Dissector, Sink
-from dissectors.registry import log_reader, segment_reader
+from wirewitness.analyser.capture import (
+    BlockBuffer,
+    CaptureError,
+    CaptureStats,
+    LogSegment,
+    RequestLog,
+    Source,
+    log_segment,
+)
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.flow_records import FlowRecords
+from wirewitness.analyser.rows.store import RawStore
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Dissector, Sink
+from wirewitness.dissectors.registry import log_reader, segment_reader
 
 if TYPE_CHECKING:
-    from analyser.reading.logs import Listener, LogReading
-    from analyser.reading.segments import SegmentReading
+    from wirewitness.analyser.reading.logs import Listener, LogReading
+    from wirewitness.analyser.reading.segments import SegmentReading
 
 
 class BrokerFiles:
@@ -76,7 +84,7 @@ class BrokerFiles:
             self._logs.change_store(store)
 
     def _segments(self, name: str) -> SegmentReading:
-        from analyser.reading.segments import SegmentReading
+        from wirewitness.analyser.reading.segments import SegmentReading
 
         reader = segment_reader(self._dissectors)
         if reader is None:
@@ -84,7 +92,7 @@ class BrokerFiles:
         return SegmentReading(reader, self._limits, self._decode_options, self._out, self._store)
 
     def _request_logs(self, name: str) -> LogReading:
-        from analyser.reading.logs import LogReading
+        from wirewitness.analyser.reading.logs import LogReading
 
         reader = log_reader(self._dissectors)
         if reader is None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
-from analyser.capture.model import Remark
-from analyser.options import ReadOptions
-from analyser.reading.parcels import Parcel
-from analyser.reading.share import ShareFailed
-from analyser.rows.handed_over import HandedOver
+from wirewitness.analyser.capture.model import Remark
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.parcels import Parcel
+from wirewitness.analyser.reading.share import ShareFailed
+from wirewitness.analyser.rows.handed_over import HandedOver
 
 
 @dataclass(frozen=True, slots=True)

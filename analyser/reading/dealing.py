@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from analyser.capture import CaptureLimits, EndpointTable, PacketBatch
-from analyser.capture.model import joined
-from analyser.reading.areas import Area
-from analyser.reading.balance import Balance
-from analyser.reading.child import Child, NewKeys, NextFile, NoMore
-from analyser.reading.parcels import pack, packed_bytes
-from analyser.reading.share import CaptureClock, Ints, Own
+from wirewitness.analyser.capture import CaptureLimits, EndpointTable, PacketBatch
+from wirewitness.analyser.capture.model import joined
+from wirewitness.analyser.reading.areas import Area
+from wirewitness.analyser.reading.balance import Balance
+from wirewitness.analyser.reading.child import Child, NewKeys, NextFile, NoMore
+from wirewitness.analyser.reading.parcels import pack, packed_bytes
+from wirewitness.analyser.reading.share import CaptureClock, Ints, Own
 
 # So many blocks lie in an area at most, however many processes there are.
 _MOST_BLOCKS = 4

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from analyser.capture import Source
-from analyser.options import ProgressCallback, ReadOptions
-from analyser.reading.child import Child
-from analyser.reading.decoded import Decoded
-from analyser.reading.helpers import Helpers
-from analyser.reading.pipeline import Pipeline
-from analyser.reading.processes import SharedReading
-from analyser.rows.store import RawStore
-from dissectors.core.limits import Limits
-from dissectors.registry import dissectors
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.options import ProgressCallback, ReadOptions
+from wirewitness.analyser.reading.child import Child
+from wirewitness.analyser.reading.decoded import Decoded
+from wirewitness.analyser.reading.helpers import Helpers
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.reading.processes import SharedReading
+from wirewitness.analyser.rows.store import RawStore
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import dissectors
 
 
 def decode_captures(
@@ -32,7 +32,7 @@ def decode_captures(
         return Pipeline(known, wanted, options).run(sources, progress)
     keys = None
     if options.keylogs:
-        from analyser.reading.keys import Keys
+        from wirewitness.analyser.reading.keys import Keys
 
         keys = Keys(options.keylogs)
     limits, store = Limits(), RawStore()

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from analyser.capture import CaptureStats, EndpointTable
-from analyser.reading.flow_records import FlowRecords
-from analyser.rows.store import RawStore
+from wirewitness.analyser.capture import CaptureStats, EndpointTable
+from wirewitness.analyser.reading.flow_records import FlowRecords
+from wirewitness.analyser.rows.store import RawStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from analyser.capture import CaptureStats, Endpoints, EndpointTable, Remark
-from analyser.capture.opening import OF_DIRECTORIES
-from analyser.capture.reader import LIMIT_REMARKS
-from analyser.flows.flow import Flow, flow_id, window_shift
-from analyser.flows.notes import Note
-from analyser.flows.streams import Half
-from analyser.flows.tcp import MASK
-from analyser.reading.tls_facts import tls_columns
-from analyser.registry.tables import arrow_schema
-from dissectors.core.model import Row
-from dissectors.core.rows import expert_row
-from dissectors.registry import USUAL_PORTS
+from wirewitness.analyser.capture import CaptureStats, Endpoints, EndpointTable, Remark
+from wirewitness.analyser.capture.opening import OF_DIRECTORIES
+from wirewitness.analyser.capture.reader import LIMIT_REMARKS
+from wirewitness.analyser.flows.flow import Flow, flow_id, window_shift
+from wirewitness.analyser.flows.notes import Note
+from wirewitness.analyser.flows.streams import Half
+from wirewitness.analyser.flows.tcp import MASK
+from wirewitness.analyser.reading.tls_facts import tls_columns
+from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.dissectors.core.model import Row
+from wirewitness.dissectors.core.rows import expert_row
+from wirewitness.dissectors.registry import USUAL_PORTS
 
 _NS_PER_MS = 1e6
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.capture import EndpointTable
-from analyser.flows.flow import Flow
-from analyser.flows.tcp import MASK
-from analyser.flows.two_points import Delays, Seen, duplicates
-from analyser.flows.whole_flows import WholeFlows
-from analyser.reading.facts import flow_row
-from analyser.reading.whole_rows import seen_columns, whole_rows
-from analyser.registry.tables import arrow_schema
-from analyser.rows.timeorder import FLOW
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.capture import EndpointTable
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.tcp import MASK
+from wirewitness.analyser.flows.two_points import Delays, Seen, duplicates
+from wirewitness.analyser.flows.whole_flows import WholeFlows
+from wirewitness.analyser.reading.facts import flow_row
+from wirewitness.analyser.reading.whole_rows import seen_columns, whole_rows
+from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.rows.timeorder import FLOW
 
 _CHUNK_ROWS = 4096
 _SEEN = pa.schema([(name, pa.int64()) for name in ("pair", "isn0", "isn1", "start0", "start1", "size0", "size1")])

@@ -14,11 +14,11 @@ import sys
 from contextlib import suppress
 from types import TracebackType
 
-from analyser.reading.areas import new_area
+from wirewitness.analyser.reading.areas import new_area
 
 PROGRAM = (
-    "from analyser.reading.pandas_later import import_pandas_later; import_pandas_later(); "
-    "from analyser.detecting.helper import main; main()"
+    "from wirewitness.analyser.reading.pandas_later import import_pandas_later; import_pandas_later(); "
+    "from wirewitness.analyser.detecting.helper import main; main()"
 )
 
 

@@ -11,13 +11,13 @@ import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from analyser.capture.errors import CaptureError
-from analyser.capture.model import CaptureStats
-from analyser.words import count
-from dissectors.carriers.tls.carrier import NAME, tls
-from dissectors.carriers.tls.keylog import KeyLogReader, KeyRing
-from dissectors.core.carrier import Carrier
-from dissectors.registry import CARRIERS
+from wirewitness.analyser.capture.errors import CaptureError
+from wirewitness.analyser.capture.model import CaptureStats
+from wirewitness.analyser.words import count
+from wirewitness.dissectors.carriers.tls.carrier import NAME, tls
+from wirewitness.dissectors.carriers.tls.keylog import KeyLogReader, KeyRing
+from wirewitness.dissectors.core.carrier import Carrier
+from wirewitness.dissectors.registry import CARRIERS
 
 # Of a file what is beyond is not read: two million connections.
 MOST_LOG_BYTES = 512 << 20

@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from analyser.capture import CaptureStats, RequestLog
-from analyser.capture.request_log import LogLine
-from analyser.faults import CODE, caught
-from analyser.reading.flow_records import FlowRecords
-from analyser.reading.log_losses import LogLosses, Missing, Moments
-from analyser.rows.store import RawStore
-from analyser.words import count
-from dissectors.core.limits import Limits
-from dissectors.core.logged import LogError, LoggedConversation, LoggedExchange, LogReader, Moment
-from dissectors.core.model import CLIENT_TO_SERVER, Row, packet_of
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.core.rows import expert_row
+from wirewitness.analyser.capture import CaptureStats, RequestLog
+from wirewitness.analyser.capture.request_log import LogLine
+from wirewitness.analyser.faults import CODE, caught
+from wirewitness.analyser.reading.flow_records import FlowRecords
+from wirewitness.analyser.reading.log_losses import LogLosses, Missing, Moments
+from wirewitness.analyser.rows.store import RawStore
+from wirewitness.analyser.words import count
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.logged import LogError, LoggedConversation, LoggedExchange, LogReader, Moment
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Row, packet_of
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.rows import expert_row
 
 IDENTIFIED_BY = "request log"
 _FAULT = "of which not all is told, by a fault of wirewitness itself; please report it"

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analyser.capture import EndpointTable, PacketBatch
-from analyser.reading.share import Own
+from wirewitness.analyser.capture import EndpointTable, PacketBatch
+from wirewitness.analyser.reading.share import Own
 
 _COLUMNS: Mapping[str, Any] = {
     "packet": np.int64,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture import (
+from wirewitness.analyser.capture import (
     BlockBuffer,
     CaptureError,
     CaptureStats,
@@ -23,39 +23,39 @@ from analyser.capture import (
     Source,
     read_batches,
 )
-from analyser.capture.model import Remark
-from analyser.collector import collector_paused
-from analyser.decoding.flow_decoder import FlowDecoder
-from analyser.decoding.whole import WholeDecoder
-from analyser.faults import CODE, caught, sentence
-from analyser.flows import waits
-from analyser.flows.flow import Flow
-from analyser.flows.flow_table import FlowTable
-from analyser.options import Progress, ProgressCallback, ReadOptions
-from analyser.reading.broker_files import BrokerFiles
-from analyser.reading.decoded import Decoded, UnreadInput
-from analyser.reading.facts import client_is_low, note_row
-from analyser.reading.flow_records import FlowRecords
-from analyser.reading.share import ALONE, Dealing, MakeDealing, Own, ShareFailed
-from analyser.reading.whole import WholeReading
-from analyser.rows.fields import row_fields, row_kinds, row_names
-from analyser.rows.gathering import gathering
-from analyser.rows.names import Names
-from analyser.rows.store import RawStore
-from analyser.rows.timeorder import NO_FLOW
-from analyser.words import count
-from dissectors.core.budget import Budget
-from dissectors.core.later import Later
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Dissector, Sink
-from dissectors.core.rows import expert_row
-from dissectors.registry import CARRIERS
+from wirewitness.analyser.capture.model import Remark
+from wirewitness.analyser.collector import collector_paused
+from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
+from wirewitness.analyser.decoding.whole import WholeDecoder
+from wirewitness.analyser.faults import CODE, caught, sentence
+from wirewitness.analyser.flows import waits
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.flow_table import FlowTable
+from wirewitness.analyser.options import Progress, ProgressCallback, ReadOptions
+from wirewitness.analyser.reading.broker_files import BrokerFiles
+from wirewitness.analyser.reading.decoded import Decoded, UnreadInput
+from wirewitness.analyser.reading.facts import client_is_low, note_row
+from wirewitness.analyser.reading.flow_records import FlowRecords
+from wirewitness.analyser.reading.share import ALONE, Dealing, MakeDealing, Own, ShareFailed
+from wirewitness.analyser.reading.whole import WholeReading
+from wirewitness.analyser.rows.fields import row_fields, row_kinds, row_names
+from wirewitness.analyser.rows.gathering import gathering
+from wirewitness.analyser.rows.names import Names
+from wirewitness.analyser.rows.store import RawStore
+from wirewitness.analyser.rows.timeorder import NO_FLOW
+from wirewitness.analyser.words import count
+from wirewitness.dissectors.core.budget import Budget
+from wirewitness.dissectors.core.later import Later
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Dissector, Sink
+from wirewitness.dissectors.core.rows import expert_row
+from wirewitness.dissectors.registry import CARRIERS
 
 if TYPE_CHECKING:
-    from analyser.reading.keys import Keys
-    from analyser.reading.logs import Listener
+    from wirewitness.analyser.reading.keys import Keys
+    from wirewitness.analyser.reading.logs import Listener
 
 # Rows hold what streams brought since they were packed last; tables of few rows wait for more.
 _UNPACKED_BYTES = 64 << 20
@@ -247,7 +247,7 @@ class Pipeline:
 
     def _use_keys(self) -> Keys:
         """The keys of this run, from now on."""
-        from analyser.reading.keys import Keys
+        from wirewitness.analyser.reading.keys import Keys
 
         self._keys = Keys(self._options.keylogs)
         return self._keys

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from analyser.capture import CaptureLimits, EndpointTable
-from analyser.options import ReadOptions
-from analyser.reading.areas import Area
-from analyser.reading.child import Child, NewKeys, ShareJob
-from analyser.reading.dealing import ShareDealing
-from analyser.reading.decoded import Decoded
-from analyser.rows.timeorder import FLOW
+from wirewitness.analyser.capture import CaptureLimits, EndpointTable
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.areas import Area
+from wirewitness.analyser.reading.child import Child, NewKeys, ShareJob
+from wirewitness.analyser.reading.dealing import ShareDealing
+from wirewitness.analyser.reading.decoded import Decoded
+from wirewitness.analyser.rows.timeorder import FLOW
 
 if TYPE_CHECKING:
-    from analyser.reading.keys import Keys
+    from wirewitness.analyser.reading.keys import Keys
 
 
 class SharedReading:

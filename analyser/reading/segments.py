@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from analyser.capture import CaptureStats, LogSegment, Remark
-from analyser.capture.log_segment import partition_of
-from analyser.capture.model import add_remark
-from analyser.faults import CODE, caught, sentence
-from analyser.rows.store import RawStore
-from analyser.rows.timeorder import NO_FLOW
-from analyser.storage.files import FilePath
-from dissectors.core.limits import Limits
-from dissectors.core.model import packet_of
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.core.stored import SegmentReader
+from wirewitness.analyser.capture import CaptureStats, LogSegment, Remark
+from wirewitness.analyser.capture.log_segment import partition_of
+from wirewitness.analyser.capture.model import add_remark
+from wirewitness.analyser.faults import CODE, caught, sentence
+from wirewitness.analyser.rows.store import RawStore
+from wirewitness.analyser.rows.timeorder import NO_FLOW
+from wirewitness.analyser.storage.files import FilePath
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import packet_of
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.stored import SegmentReader
 
 # Rows are packed, and somebody is told how far reading is, after so much of the file.
 _PACKED_BYTES = 16 << 20

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from analyser.capture import EndpointTable, PacketBatch
+from wirewitness.analyser.capture import EndpointTable, PacketBatch
 
 Ints = npt.NDArray[np.int64]
 

@@ -12,16 +12,16 @@ from typing import IO, Any
 
 from pyarrow import feather
 
-from analyser.capture.model import Remark
-from analyser.collector import collector_paused
-from analyser.faults import CODE, caught, sentence
-from analyser.reading.areas import Area
-from analyser.reading.child import Done, NewKeys, NextFile, NoMore, ShareJob, ShareResult
-from analyser.reading.decoded import Decoded
-from analyser.reading.parcels import Parcel, unpacked
-from analyser.reading.pipeline import Pipeline
-from analyser.rows.store import RawStore
-from dissectors.registry import dissectors
+from wirewitness.analyser.capture.model import Remark
+from wirewitness.analyser.collector import collector_paused
+from wirewitness.analyser.faults import CODE, caught, sentence
+from wirewitness.analyser.reading.areas import Area
+from wirewitness.analyser.reading.child import Done, NewKeys, NextFile, NoMore, ShareJob, ShareResult
+from wirewitness.analyser.reading.decoded import Decoded
+from wirewitness.analyser.reading.parcels import Parcel, unpacked
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.rows.store import RawStore
+from wirewitness.dissectors.registry import dissectors
 
 
 def serve(messages: IO[bytes], told: IO[bytes]) -> ShareJob | None:

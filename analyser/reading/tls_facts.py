@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.decoding.tls_handshake import Handshake, Seen, handshake
-from analyser.flows.flow import Flow
-from analyser.flows.streams import Half
-from dissectors.core.encryption import DECRYPTED, CertificateFacts, Encryption
+from wirewitness.analyser.decoding.tls_handshake import Handshake, Seen, handshake
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.streams import Half
+from wirewitness.dissectors.core.encryption import DECRYPTED, CertificateFacts, Encryption
 
 _SIDES = ("client", "server")
 _FATAL = "fatal"

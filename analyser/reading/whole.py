@@ -11,21 +11,21 @@ from functools import partial
 
 import numpy as np
 
-from analyser.capture import EndpointTable
-from analyser.decoding.faults import Place, tell
-from analyser.decoding.whole import Portion, WholeDecoder, speaks
-from analyser.faults import CODE, caught, sentence
-from analyser.flows.flow import reset_note
-from analyser.flows.whole import Whole, WholeRead
-from analyser.flows.whole_flows import NO_PROTOCOL, Ints, Resets, WholeFlows
-from analyser.reading.facts import note_row
-from analyser.reading.flow_records import FlowRecords
-from analyser.rows.store import RawStore
-from analyser.rows.timeorder import NO_FLOW
-from dissectors.core.columns.streams import Gives, Rows
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.core.protocol import Sink
-from dissectors.core.rows import expert_row
+from wirewitness.analyser.capture import EndpointTable
+from wirewitness.analyser.decoding.faults import Place, tell
+from wirewitness.analyser.decoding.whole import Portion, WholeDecoder, speaks
+from wirewitness.analyser.faults import CODE, caught, sentence
+from wirewitness.analyser.flows.flow import reset_note
+from wirewitness.analyser.flows.whole import Whole, WholeRead
+from wirewitness.analyser.flows.whole_flows import NO_PROTOCOL, Ints, Resets, WholeFlows
+from wirewitness.analyser.reading.facts import note_row
+from wirewitness.analyser.reading.flow_records import FlowRecords
+from wirewitness.analyser.rows.store import RawStore
+from wirewitness.analyser.rows.timeorder import NO_FLOW
+from wirewitness.dissectors.core.columns.streams import Gives, Rows
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.rows import expert_row
 
 
 class WholeReading:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.capture import EndpointTable
-from analyser.capture.syn_options import NOT_SEEN, NOT_SENT
-from analyser.flows.whole_flows import NO_PROTOCOL, Flags, Ints, WholeFlows
-from analyser.registry.tables import arrow_schema
-from dissectors.registry import USUAL_PORTS
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.capture import EndpointTable
+from wirewitness.analyser.capture.syn_options import NOT_SEEN, NOT_SENT
+from wirewitness.analyser.flows.whole_flows import NO_PROTOCOL, Flags, Ints, WholeFlows
+from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.dissectors.registry import USUAL_PORTS
 
 _NS_PER_MS = 1e6
 

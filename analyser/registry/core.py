@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analyser.registry.model import Column, Table, columns_of
-from analyser.registry.owners import CLIENT_BESIDE, CLIENT_OWNER, SERVER_OWNER
-from analyser.registry.shared import (
+from wirewitness.analyser.registry.model import Column, Table, columns_of
+from wirewitness.analyser.registry.owners import CLIENT_BESIDE, CLIENT_OWNER, SERVER_OWNER
+from wirewitness.analyser.registry.shared import (
     CLIENT_ADDRESS,
     CLIENT_PORT,
     CLUSTER,
@@ -17,7 +17,7 @@ from analyser.registry.shared import (
     packet_column,
     ts_column,
 )
-from dissectors.core.model import EXCHANGES, EXPERT_INFOS, MESSAGES
+from wirewitness.dissectors.core.model import EXCHANGES, EXPERT_INFOS, MESSAGES
 
 _CAPTURES = Table(
     "captures",

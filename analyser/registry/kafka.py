@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from analyser.registry.kafka_connections import CONNECTIONS
-from analyser.registry.kafka_groups import KAFKA_GROUP_TABLES
-from analyser.registry.kafka_producers import KAFKA_PRODUCER_TABLES
-from analyser.registry.kafka_reading import READING_RUNS
-from analyser.registry.kafka_share import SHARE_TABLES
-from analyser.registry.kafka_stored import STORED_OFFSETS_TABLE
-from analyser.registry.model import Column, Table, columns_of
-from analyser.registry.owners import CLIENT_BESIDE
-from analyser.registry.shared import (
+from wirewitness.analyser.registry.kafka_connections import CONNECTIONS
+from wirewitness.analyser.registry.kafka_groups import KAFKA_GROUP_TABLES
+from wirewitness.analyser.registry.kafka_producers import KAFKA_PRODUCER_TABLES
+from wirewitness.analyser.registry.kafka_reading import READING_RUNS
+from wirewitness.analyser.registry.kafka_share import SHARE_TABLES
+from wirewitness.analyser.registry.kafka_stored import STORED_OFFSETS_TABLE
+from wirewitness.analyser.registry.model import Column, Table, columns_of
+from wirewitness.analyser.registry.owners import CLIENT_BESIDE
+from wirewitness.analyser.registry.shared import (
     CLIENT_ADDRESS,
     CLIENT_ID,
     CLIENT_PORT,
@@ -25,11 +25,11 @@ from analyser.registry.shared import (
     SERVER_PORT,
     ts_column,
 )
-from dissectors.kafka.rows.change_fields import ADMIN_CHANGES, AUTHENTICATIONS, TRANSACTIONS
-from dissectors.kafka.rows.cluster_fields import API_VERSIONS, BROKERS, PARTITIONS
-from dissectors.kafka.rows.data_fields import FETCH_PARTITIONS, LIST_OFFSETS, PRODUCE_BATCHES, RECORDS
-from dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS, OFFSET_COMMITS, OFFSET_FETCHES
-from dissectors.kafka.rows.log_fields import REQUEST_TIMES
+from wirewitness.dissectors.kafka.rows.change_fields import ADMIN_CHANGES, AUTHENTICATIONS, TRANSACTIONS
+from wirewitness.dissectors.kafka.rows.cluster_fields import API_VERSIONS, BROKERS, PARTITIONS
+from wirewitness.dissectors.kafka.rows.data_fields import FETCH_PARTITIONS, LIST_OFFSETS, PRODUCE_BATCHES, RECORDS
+from wirewitness.dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS, OFFSET_COMMITS, OFFSET_FETCHES
+from wirewitness.dissectors.kafka.rows.log_fields import REQUEST_TIMES
 
 _OFFSET_COMMITS = Table(
     "kafka_offset_commits",

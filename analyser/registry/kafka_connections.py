@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from analyser.registry.core import CORE_TABLES
-from analyser.registry.model import Column, Table
-from analyser.registry.shared import (
+from wirewitness.analyser.registry.core import CORE_TABLES
+from wirewitness.analyser.registry.model import Column, Table
+from wirewitness.analyser.registry.shared import (
     CLIENT_ADDRESS,
     CLIENT_PORT,
     CLUSTER,

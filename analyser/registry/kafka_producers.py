@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analyser.registry.model import Column, ColumnSource, Table
-from analyser.registry.shared import ts_column
+from wirewitness.analyser.registry.model import Column, ColumnSource, Table
+from wirewitness.analyser.registry.shared import ts_column
 
 _SOURCE: ColumnSource = "context"
 

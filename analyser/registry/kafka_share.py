@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from analyser.registry.model import Column, Table, columns_of
-from analyser.registry.shared import CLIENT_ADDRESS, CLIENT_PORT, CLUSTER, ERROR_NAME, EXCHANGE_ID, PLACE
-from dissectors.core.fields import Fields
-from dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES, SHARE_OFFSETS
+from wirewitness.analyser.registry.model import Column, Table, columns_of
+from wirewitness.analyser.registry.shared import CLIENT_ADDRESS, CLIENT_PORT, CLUSTER, ERROR_NAME, EXCHANGE_ID, PLACE
+from wirewitness.dissectors.core.fields import Fields
+from wirewitness.dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES, SHARE_OFFSETS
 
 
 def _table(name: str, meaning: str, fields: Fields) -> Table:

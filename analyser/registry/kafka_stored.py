@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analyser.registry.model import Column, Table, columns_of
-from dissectors.kafka.rows.stored_fields import STORED_OFFSETS
+from wirewitness.analyser.registry.model import Column, Table, columns_of
+from wirewitness.dissectors.kafka.rows.stored_fields import STORED_OFFSETS
 
 STORED_OFFSETS_TABLE = Table(
     "kafka_stored_offsets",

@@ -16,7 +16,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from dissectors.core.fields import Field, Fields, Kind
+from wirewitness.dissectors.core.fields import Field, Fields, Kind
 
 ColumnSource = Literal["row", "flow", "derived", "context"]
 

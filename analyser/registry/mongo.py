@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analyser.registry.model import Column, ColumnSource, Table, columns_of
-from analyser.registry.owners import CLIENT_BESIDE
-from analyser.registry.shared import (
+from wirewitness.analyser.registry.model import Column, ColumnSource, Table, columns_of
+from wirewitness.analyser.registry.owners import CLIENT_BESIDE
+from wirewitness.analyser.registry.shared import (
     CLIENT_ADDRESS,
     CLIENT_PORT,
     EXCHANGE_ID,
@@ -13,7 +13,7 @@ from analyser.registry.shared import (
     SERVER_PORT,
     ts_column,
 )
-from dissectors.mongo.rows import MONGO_COMMANDS
+from wirewitness.dissectors.mongo.rows import MONGO_COMMANDS
 
 _COMMANDS = Table(
     "mongo_commands",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from analyser.owners.owner import Owner
-from analyser.registry.model import Column
+from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.registry.model import Column
 
 SIDES = ("client", "server")
 _MEANINGS = {

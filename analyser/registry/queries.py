@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from analyser.capture.errors import CaptureError
-from analyser.registry.model import SQL_TYPES
-from analyser.registry.tables import ALL_TABLES, arrow_schema
+from wirewitness.analyser.capture.errors import CaptureError
+from wirewitness.analyser.registry.model import SQL_TYPES
+from wirewitness.analyser.registry.tables import ALL_TABLES, arrow_schema
 
 if TYPE_CHECKING:
     import duckdb

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analyser.options import ReadOptions
-from analyser.registry.queries import literal
-from analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.registry.tables import ALL_TABLES
 
 # First and last time of a row where it is not `ts`: these are shown when they touch the time.
 _TIME_COLUMNS = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analyser.registry.model import Column, ColumnSource
-from dissectors.registry import PROTOCOLS
+from wirewitness.analyser.registry.model import Column, ColumnSource
+from wirewitness.dissectors.registry import PROTOCOLS
 
 PROTOCOL_NAMES = ", ".join(PROTOCOLS)
 

@@ -11,13 +11,13 @@ from functools import cache
 
 import pyarrow as pa
 
-from analyser.registry.core import CORE_TABLES
-from analyser.registry.datasets import DATASET_TABLES as OF_DATASETS
-from analyser.registry.kafka import KAFKA_DATASET_TABLES, KAFKA_TABLES
-from analyser.registry.model import ARROW_TYPES, PANDAS_TYPES, Column, ColumnSource, Table
-from analyser.registry.mongo import MONGO_TABLES
-from analyser.registry.mqtt import MQTT_TABLES
-from dissectors.core.fields import Kind
+from wirewitness.analyser.registry.core import CORE_TABLES
+from wirewitness.analyser.registry.datasets import DATASET_TABLES as OF_DATASETS
+from wirewitness.analyser.registry.kafka import KAFKA_DATASET_TABLES, KAFKA_TABLES
+from wirewitness.analyser.registry.model import ARROW_TYPES, PANDAS_TYPES, Column, ColumnSource, Table
+from wirewitness.analyser.registry.mongo import MONGO_TABLES
+from wirewitness.analyser.registry.mqtt import MQTT_TABLES
+from wirewitness.dissectors.core.fields import Kind
 
 __all__ = [
     "ALL_TABLES",

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.rows.names import Names
-from analyser.rows.raw_types import GatherOfBlock
-from analyser.rows.text_codes import coded
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.core.model import Row
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.rows.names import Names
+from wirewitness.analyser.rows.raw_types import GatherOfBlock
+from wirewitness.analyser.rows.text_codes import coded
+from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from wirewitness.dissectors.core.model import Row
 
 
 def arrays_of(block: Block, types: Sequence[pa.DataType]) -> list[pa.Array]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analyser.flows import waits
-from analyser.registry.tables import TABLES
-from dissectors.core.model import CORE_ROWS
-from dissectors.core.protocol import Dissector
+from wirewitness.analyser.flows import waits
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.dissectors.core.model import CORE_ROWS
+from wirewitness.dissectors.core.protocol import Dissector
 
 
 def row_fields(dissectors: Mapping[str, Dissector]) -> dict[str, tuple[str, ...]]:

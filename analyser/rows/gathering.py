@@ -5,14 +5,14 @@ Few ask for such tables, so what makes them is imported for them alone.
 
 from __future__ import annotations
 
-from analyser.registry.tables import TABLES
-from analyser.rows.raw_types import Gathered
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.rows.raw_types import Gathered
 
 
 def gathering(table: str) -> Gathered | None:
     """How rows of that table become arrays, None where each is one row of the table."""
     if not TABLES[table].lists:
         return None
-    from analyser.rows.record_arrays import FIELDS, gathered, gathered_of_block
+    from wirewitness.analyser.rows.record_arrays import FIELDS, gathered, gathered_of_block
 
     return Gathered(FIELDS, gathered, gathered_of_block)

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from analyser import compute as pc
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.records.internal_json import told_record
-from dissectors.kafka.records.internal_topics import TOPICS, control_record, internal_record
+from wirewitness.analyser import compute as pc
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.records.internal_json import told_record
+from wirewitness.dissectors.kafka.records.internal_topics import TOPICS, control_record, internal_record
 
 _WHOLE = ("utf8", "hex")
 _TOPICS = pa.array(list(TOPICS), pa.string())

@@ -11,8 +11,8 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
-from analyser.words import rest_of_name
-from dissectors.core.model import Row
+from wirewitness.analyser.words import rest_of_name
+from wirewitness.dissectors.core.model import Row
 
 # What is told of the rest of a name takes so many at most.
 _ABOUT_THE_REST = 64

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.faults import caught
-from analyser.rows.chunk_file import ChunkWriter
-from analyser.rows.claims import Claims, Ints, has_long_names, repeated
-from analyser.rows.handed_over import CHUNK_ROWS, MAX_BATCH_BYTES, HandedOver, readers_of
-from analyser.rows.names import LongNames, Names, longest_at, with_cut_names
-from analyser.rows.raw_types import RAW_TYPES, Gathered
-from analyser.rows.text_codes import together
-from analyser.rows.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
-from dissectors.core.blocks import Block
-from dissectors.core.model import Row
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.faults import caught
+from wirewitness.analyser.rows.chunk_file import ChunkWriter
+from wirewitness.analyser.rows.claims import Claims, Ints, has_long_names, repeated
+from wirewitness.analyser.rows.handed_over import CHUNK_ROWS, MAX_BATCH_BYTES, HandedOver, readers_of
+from wirewitness.analyser.rows.names import LongNames, Names, longest_at, with_cut_names
+from wirewitness.analyser.rows.raw_types import RAW_TYPES, Gathered
+from wirewitness.analyser.rows.text_codes import together
+from wirewitness.analyser.rows.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
+from wirewitness.dissectors.core.blocks import Block
+from wirewitness.dissectors.core.model import Row
 
 MAX_ROWS_IN_MEMORY = 1 << 17
 MAX_BYTES_IN_MEMORY = 64 << 20

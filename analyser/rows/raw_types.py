@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dissectors.core.blocks import Block
-from dissectors.core.model import Row
+from wirewitness.dissectors.core.blocks import Block
+from wirewitness.dissectors.core.model import Row
 
 RAW_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),

@@ -16,17 +16,27 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.registry.tables import TABLES
-from analyser.rows.claims import arrays_of
-from analyser.rows.raw_types import RAW_TYPES
-from analyser.rows.record_places import NULL, Batch, Batches, Found, Ints, found_records, known, known_of, times_of
-from dissectors.core.blocks import Block, Column, Numbers, Same, values_of
-from dissectors.core.columns.made import chosen
-from dissectors.core.limits import Limits
-from dissectors.core.model import Row
-from dissectors.kafka.records.record_sets import record_headers
-from dissectors.kafka.rows.data_fields import RECORDS
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.rows.claims import arrays_of
+from wirewitness.analyser.rows.raw_types import RAW_TYPES
+from wirewitness.analyser.rows.record_places import (
+    NULL,
+    Batch,
+    Batches,
+    Found,
+    Ints,
+    found_records,
+    known,
+    known_of,
+    times_of,
+)
+from wirewitness.dissectors.core.blocks import Block, Column, Numbers, Same, values_of
+from wirewitness.dissectors.core.columns.made import chosen
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Row
+from wirewitness.dissectors.kafka.records.record_sets import record_headers
+from wirewitness.dissectors.kafka.rows.data_fields import RECORDS
 
 TABLE = "kafka_records"
 LIST_ROWS = 1024

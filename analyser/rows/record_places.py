@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dissectors.kafka.records.record_sets import Record, split_records
+from wirewitness.dissectors.kafka.records.record_sets import Record, split_records
 
 # Stands for a number that is not known.
 NULL = np.iinfo(np.int64).min

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analyser.faults import sentence
-from analyser.own_files import TemporaryFolder
-from analyser.rows.claims import Ints
-from analyser.rows.handed_over import HandedOver
-from analyser.rows.names import LongNames, Names
-from analyser.rows.raw_table import RawTable
-from analyser.rows.raw_types import Gathered
-from analyser.words import count
-from dissectors.core.blocks import Block
-from dissectors.core.model import Row
+from wirewitness.analyser.faults import sentence
+from wirewitness.analyser.own_files import TemporaryFolder
+from wirewitness.analyser.rows.claims import Ints
+from wirewitness.analyser.rows.handed_over import HandedOver
+from wirewitness.analyser.rows.names import LongNames, Names
+from wirewitness.analyser.rows.raw_table import RawTable
+from wirewitness.analyser.rows.raw_types import Gathered
+from wirewitness.analyser.words import count
+from wirewitness.dissectors.core.blocks import Block
+from wirewitness.dissectors.core.model import Row
 
 
 class RawStore:

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.rows.text_codes import in_text, together
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.rows.text_codes import in_text, together
 
 TIME, FLOW, ROW = "ts", "_flow", "_row"
 # In the column FLOW of rows about the capture as a whole.

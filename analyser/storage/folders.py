@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from analyser.storage.address import Address, address_of, local_path
-from analyser.storage.files import FilePath
-from analyser.storage.objects import ObjectPath, bytes_of, object_at
-from analyser.strange_files import bytes_in
+from wirewitness.analyser.storage.address import Address, address_of, local_path
+from wirewitness.analyser.storage.files import FilePath
+from wirewitness.analyser.storage.objects import ObjectPath, bytes_of, object_at
+from wirewitness.analyser.strange_files import bytes_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analyser.storage.address import Address
-from analyser.storage.faults import NameTaken
-from analyser.storage.hdfs import COPYING, client_of, read, state_at
-from analyser.storage.hdfs_faults import os_error
-from analyser.storage.state import ObjectState
+from wirewitness.analyser.storage.address import Address
+from wirewitness.analyser.storage.faults import NameTaken
+from wirewitness.analyser.storage.hdfs import COPYING, client_of, read, state_at
+from wirewitness.analyser.storage.hdfs_faults import os_error
+from wirewitness.analyser.storage.state import ObjectState
 
 if TYPE_CHECKING:
     from hdfs_native import Client

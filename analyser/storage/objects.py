@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from analyser.storage import buckets, hdfs
-from analyser.storage.address import Address
-from analyser.storage.state import ObjectState, Store
-from analyser.storage.stream import object_stream
+from wirewitness.analyser.storage import buckets, hdfs
+from wirewitness.analyser.storage.address import Address
+from wirewitness.analyser.storage.state import ObjectState, Store
+from wirewitness.analyser.storage.stream import object_stream
 
 # Who reads the addresses of a scheme; all others are buckets.
 _STORES: dict[str, Store] = {"hdfs": hdfs}

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from analyser.options import ReadOptions
-from analyser.registry.parquet import parquet_options
-from analyser.registry.queries import (
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.parquet import parquet_options
+from wirewitness.analyser.registry.queries import (
     QueryError,
     UnreadableRows,
     answer,
@@ -26,10 +26,10 @@ from analyser.registry.queries import (
     quoted,
     select,
 )
-from analyser.registry.tables import ALL_TABLES, PANDAS_TYPES, arrow_schema
-from analyser.registry.times_of_day import lacks_time_of_day, with_times_of_day
-from analyser.tables.shown_rows import shown_rows
-from analyser.tables.table_source import TableSource
+from wirewitness.analyser.registry.tables import ALL_TABLES, PANDAS_TYPES, arrow_schema
+from wirewitness.analyser.registry.times_of_day import lacks_time_of_day, with_times_of_day
+from wirewitness.analyser.tables.shown_rows import shown_rows
+from wirewitness.analyser.tables.table_source import TableSource
 
 if TYPE_CHECKING:
     import duckdb

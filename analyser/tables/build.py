@@ -13,16 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.capture import CaptureStats
-from analyser.flows import waits
-from analyser.registry.coded import Coder
-from analyser.registry.tables import TABLES, Column, arrow_schema
-from analyser.rows.text_codes import in_text
-from analyser.rows.timeorder import FLOW, NO_FLOW
-from analyser.tables.masking import masked_column
-from dissectors.core.model import PACKET_BITS
-from dissectors.core.protocol import Dissector
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.capture import CaptureStats
+from wirewitness.analyser.flows import waits
+from wirewitness.analyser.registry.coded import Coder
+from wirewitness.analyser.registry.tables import TABLES, Column, arrow_schema
+from wirewitness.analyser.rows.text_codes import in_text
+from wirewitness.analyser.rows.timeorder import FLOW, NO_FLOW
+from wirewitness.analyser.tables.masking import masked_column
+from wirewitness.dissectors.core.model import PACKET_BITS
+from wirewitness.dissectors.core.protocol import Dissector
 
 _DIRECTIONS = pa.array(["client_to_server", "server_to_client"])
 _SIDES = pa.array(["c", "s"])
@@ -214,7 +214,7 @@ class _Builder:
 
     def decoded(self) -> pa.Array:
         """What records of the system's own topics say."""
-        from analyser.rows.internal_records import decoded
+        from wirewitness.analyser.rows.internal_records import decoded
 
         return decoded(self.raw, in_text(self.topic()))
 

@@ -14,32 +14,32 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from analyser.context.inferred_names import INFERRED_FROM, inferred_names, naming_remarks
-from analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
-from analyser.context.stages import STAGE_OF, Stage
-from analyser.faults import caught, sentence
-from analyser.options import ReadOptions
-from analyser.reading.decoded import Decoded, UnreadInput
-from analyser.reading.facts import captures_table, remark_line
-from analyser.registry.coded import BATCH_ROWS, Coder, plain
-from analyser.registry.queries import distinct, name_list, quoted
-from analyser.registry.tables import TABLES, arrow_schema
-from analyser.rows.ahead import ahead
-from analyser.rows.timeorder import FLOW
-from analyser.tables.build import OF_FLOWS, Lookups
-from analyser.tables.decoded_rows import Batches, DecodedRows, flows_in_order
-from analyser.tables.kept import Kept, kept, kept_already, kept_table
-from analyser.tables.table_source import OrderedRows
-from analyser.tables.views import Views
-from dissectors.core.protocol import Dissector
+from wirewitness.analyser.context.inferred_names import INFERRED_FROM, inferred_names, naming_remarks
+from wirewitness.analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
+from wirewitness.analyser.context.stages import STAGE_OF, Stage
+from wirewitness.analyser.faults import caught, sentence
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.decoded import Decoded, UnreadInput
+from wirewitness.analyser.reading.facts import captures_table, remark_line
+from wirewitness.analyser.registry.coded import BATCH_ROWS, Coder, plain
+from wirewitness.analyser.registry.queries import distinct, name_list, quoted
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.rows.ahead import ahead
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.build import OF_FLOWS, Lookups
+from wirewitness.analyser.tables.decoded_rows import Batches, DecodedRows, flows_in_order
+from wirewitness.analyser.tables.kept import Kept, kept, kept_already, kept_table
+from wirewitness.analyser.tables.table_source import OrderedRows
+from wirewitness.analyser.tables.views import Views
+from wirewitness.dissectors.core.protocol import Dissector
 
 if TYPE_CHECKING:
     import duckdb
 
-    from analyser.context.shares import Dealer
-    from analyser.detectors.running import Failure
-    from analyser.owners.named import AddressNames
-    from analyser.reading.helpers import Helpers
+    from wirewitness.analyser.context.shares import Dealer
+    from wirewitness.analyser.detectors.running import Failure
+    from wirewitness.analyser.owners.named import AddressNames
+    from wirewitness.analyser.reading.helpers import Helpers
 
 # From so many rows on DuckDB is quicker, however long it takes to start.
 FEW_ROWS = 1 << 12
@@ -161,8 +161,8 @@ class CaptureTables:
         """Lookups for finishing tables; clusters and topic names are found first, from the tables that tell them."""
         if self._lookups is not None:
             return self._lookups
-        from analyser.context.clusters import cluster_of_flows
-        from analyser.context.topics import topic_names
+        from wirewitness.analyser.context.clusters import cluster_of_flows
+        from wirewitness.analyser.context.topics import topic_names
 
         files, logs = self._decoded_rows.files, self._decoded_rows.logs
         flows = self._decoded_rows.flows(lambda: self.con)
@@ -266,7 +266,7 @@ class CaptureTables:
         return raw is not None and raw.has_rows
 
     def _finish_findings(self) -> None:
-        from analyser.tables.detected import detected
+        from wirewitness.analyser.tables.detected import detected
 
         try:
             self.views.register("findings", self._named(detected(self, self._helpers)))
@@ -278,7 +278,7 @@ class CaptureTables:
         """The findings, with owners of the clients where flows know them."""
         if not self._decoded_rows.has_owners or not findings.num_rows:
             return findings
-        from analyser.tables.named_clients import named_findings
+        from wirewitness.analyser.tables.named_clients import named_findings
 
         try:
             return named_findings(self.con, findings, self.names)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.faults import caught, sentence
-from analyser.reading.decoded import Decoded
-from analyser.reading.facts import capture_remarks, file_label
-from analyser.registry.coded import Coder
-from analyser.rows.timeorder import FLOW
-from analyser.tables.build import (
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.faults import caught, sentence
+from wirewitness.analyser.reading.decoded import Decoded
+from wirewitness.analyser.reading.facts import capture_remarks, file_label
+from wirewitness.analyser.registry.coded import Coder
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.build import (
     Lookups,
     duplicate_flows,
     finish_batch,
@@ -26,14 +26,14 @@ from analyser.tables.build import (
     with_ends,
     with_first_packets,
 )
-from analyser.tables.row_order import in_order, order_columns
-from analyser.words import count
+from wirewitness.analyser.tables.row_order import in_order, order_columns
+from wirewitness.analyser.words import count
 
 if TYPE_CHECKING:
     import duckdb
 
-    from analyser.owners.named import AddressNames
-    from analyser.tables.joined import Joined
+    from wirewitness.analyser.owners.named import AddressNames
+    from wirewitness.analyser.tables.joined import Joined
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -100,7 +100,7 @@ class DecodedRows:
         """The flows, when it is known what logs and captures tell twice."""
         if not self.logs or len(self.logs) == len(self._decoded.captures):
             return flows
-        from analyser.tables.joined import NEEDED, joined
+        from wirewitness.analyser.tables.joined import NEEDED, joined
 
         if not self._decoded.store.tables.keys() >= {*NEEDED}:
             return flows
@@ -115,7 +115,7 @@ class DecodedRows:
         seen = [stats.owners for stats in self._decoded.captures if len(stats.owners)]
         if not seen and self._names is None:
             return flows
-        from analyser.tables.flow_owners import with_owners
+        from wirewitness.analyser.tables.flow_owners import with_owners
 
         flows, remarks = with_owners(flows, seen, self._names)
         self.remarks += remarks

@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from analyser.context.shares import Dealer
-from analyser.context.stages import STAGE_OF, STAGES
-from analyser.detecting.dealing import RuleDealing
-from analyser.detecting.shown import Shown
-from analyser.detectors import DETECTORS, run_detectors
-from analyser.detectors.asked import asked
-from analyser.detectors.detector import Detector
-from analyser.detectors.families import families
-from analyser.detectors.findings import findings_table, stories_table
-from analyser.detectors.told import failure_of
-from analyser.faults import caught, sentence
-from analyser.registry.queries import literal, quoted
-from analyser.tables.views import Views
+from wirewitness.analyser.context.shares import Dealer
+from wirewitness.analyser.context.stages import STAGE_OF, STAGES
+from wirewitness.analyser.detecting.dealing import RuleDealing
+from wirewitness.analyser.detecting.shown import Shown
+from wirewitness.analyser.detectors import DETECTORS, run_detectors
+from wirewitness.analyser.detectors.asked import asked
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.families import families
+from wirewitness.analyser.detectors.findings import findings_table, stories_table
+from wirewitness.analyser.detectors.told import failure_of
+from wirewitness.analyser.faults import caught, sentence
+from wirewitness.analyser.registry.queries import literal, quoted
+from wirewitness.analyser.tables.views import Views
 
 if TYPE_CHECKING:
-    from analyser.detectors.running import Failure
-    from analyser.reading.helpers import Helpers
+    from wirewitness.analyser.detectors.running import Failure
+    from wirewitness.analyser.reading.helpers import Helpers
 
 # With fewer rows than these in all tables, one process is done before another could begin.
 FEW_ROWS = 1 << 15

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.registry.coded import plain
-from analyser.rows.store import RawStore
-from analyser.rows.timeorder import FLOW
-from analyser.tables.build import in_logs
-from dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.registry.coded import plain
+from wirewitness.analyser.rows.store import RawStore
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.build import in_logs
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
 
 if TYPE_CHECKING:
     import duckdb

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from analyser.registry.coded import BATCH_ROWS, Coder, coded_schema, one_table
-from analyser.registry.parquet import temporary_options
+from wirewitness.analyser.registry.coded import BATCH_ROWS, Coder, coded_schema, one_table
+from wirewitness.analyser.registry.parquet import temporary_options
 
 # What may stay in memory, where all that is done to all other tables comes beside it.
 SMALL_ROWS, SMALL_BYTES = 1 << 17, 16 << 20

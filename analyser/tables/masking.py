@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.registry.model import Column
-from dissectors.core.secrets import TRIGGER, is_suspicious, masked, masked_user
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.registry.model import Column
+from wirewitness.dissectors.core.secrets import TRIGGER, is_suspicious, masked, masked_user
 
 # Ids that are made here, addresses, words of protocols; and what applications sent, which is only there when asked for.
 _LEFT_ALONE = frozenset(

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.asked import protocol_of
-from analyser.owners.owner import Owner, agreed, owner_words
-from analyser.registry.owners import process_text
-from analyser.registry.queries import literal, quoted
-from analyser.registry.tables import TABLES, arrow_schema
-from analyser.words import count, printable
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.asked import protocol_of
+from wirewitness.analyser.owners.owner import Owner, agreed, owner_words
+from wirewitness.analyser.registry.owners import process_text
+from wirewitness.analyser.registry.queries import literal, quoted
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.words import count, printable
 
 if TYPE_CHECKING:
     import duckdb

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from analyser.capture import Source
-from analyser.context.named_by import NAMED_BY
-from analyser.context.stages import STAGE_OF
-from analyser.registry.tables import TABLES
-from analyser.tables.analysis import UnknownTable
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.context.named_by import NAMED_BY
+from wirewitness.analyser.context.stages import STAGE_OF
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.analysis import UnknownTable
 
 # What a table's context columns, or the detectors, are made from.
 _CONTEXT_SOURCES = ("flows", *NAMED_BY)

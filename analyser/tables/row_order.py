@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from analyser import compute as pc
-from analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
 
 
 def order_columns(table: str, columns: Sequence[str] | None) -> Sequence[str] | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analyser.options import ReadOptions
-from analyser.registry.queries import literal
-from analyser.registry.selection import conditions
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.registry.selection import conditions
 
 _OF_FINDINGS = ("findings", "findings_history")
 
@@ -20,7 +20,7 @@ def shown_rows(table: str, options: ReadOptions) -> list[str]:
 
 def _codes_of_others(protocols: tuple[str, ...]) -> list[str]:
     """The rules that are about other protocols."""
-    from analyser.detectors import DETECTORS
-    from analyser.detectors.asked import protocol_of
+    from wirewitness.analyser.detectors import DETECTORS
+    from wirewitness.analyser.detectors.asked import protocol_of
 
     return [code for code, one in DETECTORS.items() if protocol_of(one) not in {None, *protocols}]

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from analyser.owners.named import LAST_NS, AddressNames, Found
-from analyser.owners.owner import Owner
-from analyser.registry.owners import FIELDS, SIDES
-from analyser.registry.queries import literal, quoted
-from analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.owners.named import LAST_NS, AddressNames, Found
+from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.registry.owners import FIELDS, SIDES
+from wirewitness.analyser.registry.queries import literal, quoted
+from wirewitness.analyser.registry.tables import ALL_TABLES
 
 NAMES = "wirewitness_address_names"
 _NAMED = "wirewitness_named"

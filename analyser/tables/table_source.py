@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from analyser.options import ReadOptions
-from analyser.reading.decoded import UnreadInput
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.decoded import UnreadInput
 
 if TYPE_CHECKING:
     import duckdb
 
-    from analyser.detectors.running import Failure
+    from wirewitness.analyser.detectors.running import Failure
 
 
 class OrderedRows(NamedTuple):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from analyser.registry.coded import BATCH_ROWS, Coder
-from analyser.registry.queries import CAPTURE_MEMORY, open_connection, quoted
-from analyser.registry.tables import arrow_schema
-from analyser.registry.views import show_rows
-from analyser.tables.kept import Kept, kept
+from wirewitness.analyser.registry.coded import BATCH_ROWS, Coder
+from wirewitness.analyser.registry.queries import CAPTURE_MEMORY, open_connection, quoted
+from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.registry.views import show_rows
+from wirewitness.analyser.tables.kept import Kept, kept
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.cli.failure import CallerError, say
-from app.cli.names import near_names
-from app.cli.output import check_output, whole_file
-from app.cli.review_file import OPTION, read_review, text_of
-from app.cli.review_write import with_entries
+from wirewitness.app.cli.failure import CallerError, say
+from wirewitness.app.cli.names import near_names
+from wirewitness.app.cli.output import check_output, whole_file
+from wirewitness.app.cli.review_file import OPTION, read_review, text_of
+from wirewitness.app.cli.review_write import with_entries
 
 if TYPE_CHECKING:
-    from reports.questions.causes import Finding
-    from reports.questions.reviews import Review, Trouble
+    from wirewitness.reports.questions.causes import Finding
+    from wirewitness.reports.questions.reviews import Review, Trouble
 
 EVERYTHING = "all"
 _MOST_LETTERS = 1000
@@ -32,7 +32,7 @@ def review_of(path: str | None, accepted: Sequence[str], note: str | None, captu
 
     A file that is not there yet is empty where something is accepted.
     """
-    from reports.questions.reviews import NO_REVIEW, Review
+    from wirewitness.reports.questions.reviews import NO_REVIEW, Review
 
     if accepted and path is None:
         raise click.UsageError("--accept needs --review FILE: where it is written")
@@ -56,7 +56,7 @@ def accept(
     path: str, review: Review, found: Sequence[Finding], accepted: Sequence[str], note: str, by: str | None
 ) -> Review:
     """The review with entries for what is accepted, written to its file. CallerError for an id that no finding has."""
-    from reports.questions.reviews import Review, entry_of, troubles
+    from wirewitness.reports.questions.reviews import Review, entry_of, troubles
 
     chosen: dict[int, Trouble] = {}
     every = list(enumerate(troubles(found)))
@@ -97,7 +97,7 @@ def _check_rule(name: str) -> str:
     """The code of a rule. CallerError for what is neither a rule nor an id."""
     if name.lower() == EVERYTHING or _ID.fullmatch(name.lower()):
         return name
-    from analyser.detectors import DETECTORS
+    from wirewitness.analyser.detectors import DETECTORS
 
     names = {detector.name: code for code, detector in DETECTORS.items()}
     code = names.get(name.lower(), name.upper())

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import Status
-from app.cli.findings import fail_on_option, review_option
-from app.cli.options import output_option, reading_options
-from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
-from app.cli.reading import open_analysis, status_of
-from app.cli.review_file import read_review
+from wirewitness.app.cli.failure import Status
+from wirewitness.app.cli.findings import fail_on_option, review_option
+from wirewitness.app.cli.options import output_option, reading_options
+from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width
+from wirewitness.app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.review_file import read_review
 
 if TYPE_CHECKING:
-    from analyser.tables.analysis import Analysis
-    from reports.formats.document import Section
-    from reports.questions.reviews import Review
+    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.reports.formats.document import Section
+    from wirewitness.reports.questions.reviews import Review
 
 
 @click.command()
@@ -52,9 +52,9 @@ def analyse(
     """
     check_output(output, captures)
     known = None if review is None else read_review(review)
-    from analyser.reading.pandas_later import import_pandas_later
-    from reports.questions.causes import findings, severity_among
-    from reports.questions.reviews import NO_REVIEW
+    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.reports.questions.causes import findings, severity_among
+    from wirewitness.reports.questions.reviews import NO_REVIEW
 
     import_pandas_later()
     with open_analysis(captures, _tables(captures), reading) as analysis:
@@ -67,10 +67,10 @@ def analyse(
 
 
 def _tables(captures: tuple[str, ...]) -> tuple[str, ...]:
-    from analyser.archive.dataset.place import is_dataset
-    from reports.sections.protocols import REPORT_TABLES
-    from reports.sections.trends import TABLES_READ
-    from reports.why.tables import FIRST_CAUSE_TABLES
+    from wirewitness.analyser.archive.dataset.place import is_dataset
+    from wirewitness.reports.sections.protocols import REPORT_TABLES
+    from wirewitness.reports.sections.trends import TABLES_READ
+    from wirewitness.reports.why.tables import FIRST_CAUSE_TABLES
 
     # Rules keep what first causes read; a dataset's findings are there without them.
     whole = tuple(dict.fromkeys((*REPORT_TABLES, *FIRST_CAUSE_TABLES, *TABLES_READ)))
@@ -78,9 +78,9 @@ def _tables(captures: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _sections(analysis: Analysis, review: Review | None) -> list[Section]:
-    from reports.questions.reviews import NO_REVIEW
-    from reports.sections.contents import report
-    from reports.sections.trends import TABLES_READ
+    from wirewitness.reports.questions.reviews import NO_REVIEW
+    from wirewitness.reports.sections.contents import report
+    from wirewitness.reports.sections.trends import TABLES_READ
 
     of_dataset = {*TABLES_READ} <= {*analysis.tables()}
     return report(analysis, of_dataset=of_dataset, review=review or NO_REVIEW)
@@ -93,26 +93,26 @@ def _write(analysis: Analysis, captures: tuple[str, ...], review: Review | None,
 
 
 def _text(analysis: Analysis, _: tuple[str, ...], review: Review | None, output: str | None) -> Iterator[bytes]:
-    from reports.formats.text import render
+    from wirewitness.reports.formats.text import render
 
     text = render(_sections(analysis, review), terminal_width(), colour=colour_wanted(output))
     yield text.encode("utf-8", "backslashreplace")
 
 
 def _json(analysis: Analysis, _: tuple[str, ...], review: Review | None, __: str | None) -> Iterator[bytes]:
-    from reports.sections.json_document import json_pieces
+    from wirewitness.reports.sections.json_document import json_pieces
 
     return json_pieces(analysis, review)
 
 
 def _html(analysis: Analysis, captures: tuple[str, ...], review: Review | None, _: str | None) -> Iterator[bytes]:
-    from reports.formats.html import render
+    from wirewitness.reports.formats.html import render
 
     yield render(_sections(analysis, review), _title(captures)).encode("utf-8", "backslashreplace")
 
 
 def _markdown(analysis: Analysis, captures: tuple[str, ...], review: Review | None, _: str | None) -> Iterator[bytes]:
-    from reports.formats.markdown import render
+    from wirewitness.reports.formats.markdown import render
 
     yield render(_sections(analysis, review), _title(captures)).encode("utf-8", "backslashreplace")
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.archive_result import complaints, notes, result_lines, status_of
-from app.cli.failure import CallerError, Status, complain, say
-from app.cli.names import checked_table
-from app.cli.options import TimeType, keylog_option, log_zone_option, read_options, topic_id_option
-from app.cli.output import write_text
-from app.cli.reading import complain_of_failure
+from wirewitness.app.cli.archive_result import complaints, notes, result_lines, status_of
+from wirewitness.app.cli.failure import CallerError, Status, complain, say
+from wirewitness.app.cli.names import checked_table
+from wirewitness.app.cli.options import TimeType, keylog_option, log_zone_option, read_options, topic_id_option
+from wirewitness.app.cli.output import write_text
+from wirewitness.app.cli.reading import complain_of_failure
 
 if TYPE_CHECKING:
-    from analyser.archive.run import ArchiveOptions
-    from analyser.archive.spark.session import SessionSettings
+    from wirewitness.analyser.archive.run import ArchiveOptions
+    from wirewitness.analyser.archive.spark.session import SessionSettings
 
 # What the system says of places and disks that the caller has to look after.
 _CALLERS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.ENAMETOOLONG}
@@ -33,7 +33,7 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
     """--pack: writes what spark-submit needs and ends."""
     if folder is None or ctx.resilient_parsing:
         return
-    from analyser.archive.spark.code_zip import pack_for_submit
+    from wirewitness.analyser.archive.spark.code_zip import pack_for_submit
 
     try:
         packed, program = pack_for_submit(Path(folder))
@@ -131,8 +131,8 @@ class _Archiving:
     def run(self, spark: Any, *, noting: bool = True) -> bool:
         """One run and its lines; whether a store did not give something that the next run is to try again. noting: also
         of what is left out by choice, and that there was nothing to do."""
-        from analyser.archive.intake.arriving import AGAIN
-        from analyser.archive.run import archive as take_in
+        from wirewitness.analyser.archive.intake.arriving import AGAIN
+        from wirewitness.analyser.archive.run import archive as take_in
 
         with _progress(self.quiet, self._begun) as progress:
             summary = take_in(self.inputs, self.output, spark, self.options, progress)
@@ -148,9 +148,9 @@ class _Archiving:
 
     def run_again(self, spark: Any) -> bool:
         """One of many runs: what is still being written is no news, and that there is no capture yet no end."""
-        from analyser.archive.dataset.place import is_dataset
-        from analyser.archive.intake.arriving import AGAIN
-        from analyser.capture import CaptureError
+        from wirewitness.analyser.archive.dataset.place import is_dataset
+        from wirewitness.analyser.archive.intake.arriving import AGAIN
+        from wirewitness.analyser.capture import CaptureError
 
         try:
             is_left = self.run(spark, noting=False)
@@ -170,8 +170,8 @@ class _Archiving:
 
 
 def _compacted(output: str, how: dict[str, Any], quiet: bool) -> Status:
-    from analyser.archive.run import compact_dataset
-    from reports.formats.printable import visible
+    from wirewitness.analyser.archive.run import compact_dataset
+    from wirewitness.reports.formats.printable import visible
 
     with _session(_session_settings(how), quiet) as spark:
         before, after = compact_dataset(output, spark)
@@ -180,8 +180,8 @@ def _compacted(output: str, how: dict[str, Any], quiet: bool) -> Status:
 
 
 def _once(work: _Archiving, settings: SessionSettings) -> Status:
-    from analyser.archive.dataset.place import is_dataset
-    from analyser.archive.intake.plan import check_any_there
+    from wirewitness.analyser.archive.dataset.place import is_dataset
+    from wirewitness.analyser.archive.intake.plan import check_any_there
 
     if not is_dataset(work.output):  # a dataset notes what it could not take in
         check_any_there(work.inputs)
@@ -192,9 +192,9 @@ def _once(work: _Archiving, settings: SessionSettings) -> Status:
 
 def _followed(work: _Archiving, settings: SessionSettings) -> Status:
     """Run after run until Ctrl-C; a second one does not wait for the run that is on."""
-    from analyser.archive.intake.arriving import leases_do_no_harm
-    from analyser.archive.intake.follow import follow as follow_captures
-    from analyser.own_files import TemporaryFolder
+    from wirewitness.analyser.archive.intake.arriving import leases_do_no_harm
+    from wirewitness.analyser.archive.intake.follow import follow as follow_captures
+    from wirewitness.analyser.own_files import TemporaryFolder
 
     asked: list[int] = []
     with _session(settings, work.quiet) as spark, TemporaryFolder() as notes:
@@ -218,8 +218,8 @@ def _followed(work: _Archiving, settings: SessionSettings) -> Status:
 
 
 def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
-    from analyser.archive.intake.arriving import Intake
-    from analyser.archive.run import SHARES, ArchiveOptions
+    from wirewitness.analyser.archive.intake.arriving import Intake
+    from wirewitness.analyser.archive.run import SHARES, ArchiveOptions
 
     since_ns, until_ns = how["since_ns"], how["until_ns"]
     if since_ns is not None and until_ns is not None and since_ns > until_ns:
@@ -249,7 +249,7 @@ def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
 
 
 def _session_settings(how: dict[str, Any]) -> SessionSettings:
-    from analyser.archive.spark.session import MASTER, SessionSettings
+    from wirewitness.analyser.archive.spark.session import MASTER, SessionSettings
 
     master = how["master"]
     if master is not None and not MASTER.fullmatch(master):
@@ -268,10 +268,10 @@ def _session_settings(how: dict[str, Any]) -> SessionSettings:
 @contextmanager
 def _faults_as_lines() -> Iterator[None]:
     """What the caller can mend as one line: packages, Java, a master, inputs, the dataset, the disk."""
-    from analyser.archive.spark.faults import JobFailed, NotInstalled, spark_faults
-    from analyser.archive.spark.java import NoJava
-    from analyser.archive.spark.session import SessionError
-    from analyser.capture import CaptureError
+    from wirewitness.analyser.archive.spark.faults import JobFailed, NotInstalled, spark_faults
+    from wirewitness.analyser.archive.spark.java import NoJava
+    from wirewitness.analyser.archive.spark.session import SessionError
+    from wirewitness.analyser.capture import CaptureError
 
     try:
         with spark_faults():
@@ -293,8 +293,8 @@ def _faults_as_lines() -> Iterator[None]:
 @contextmanager
 def _session(settings: SessionSettings, quiet: bool) -> Iterator[Any]:
     """Spark, started; says which Java it runs on."""
-    from analyser.archive.spark.java import find_java
-    from analyser.archive.spark.session import open_session, started_by_spark_submit
+    from wirewitness.analyser.archive.spark.java import find_java
+    from wirewitness.analyser.archive.spark.session import open_session, started_by_spark_submit
 
     java = None if started_by_spark_submit() else find_java()
     if java is not None and not quiet:
@@ -315,7 +315,7 @@ def _progress(quiet: bool, begun: float) -> Iterator[Callable[[str], None] | Non
         from rich.console import Console
         from rich.text import Text
 
-        from reports.formats.printable import visible
+        from wirewitness.reports.formats.printable import visible
 
         with Console(stderr=True).status("beginning") as status:
             yield lambda text: status.update(Text(visible(text)))

@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.cli.failure import Status
+from wirewitness.app.cli.failure import Status
 
 if TYPE_CHECKING:
-    from analyser.archive.run import Summary
+    from wirewitness.analyser.archive.run import Summary
 
 _CLOCKS = "CAP108"
 
 
 def result_lines(summary: Summary, output: str) -> Iterator[str]:
     """What was read, rows of each table, findings by severity, what was set aside."""
-    from analyser.severity import SEVERITIES
-    from analyser.words import count
-    from reports.formats.printable import visible
+    from wirewitness.analyser.severity import SEVERITIES
+    from wirewitness.analyser.words import count
+    from wirewitness.reports.formats.printable import visible
 
     if summary.run is None:
         yield f"{visible(output)}: nothing new"
@@ -41,7 +41,7 @@ def result_lines(summary: Summary, output: str) -> Iterator[str]:
 
 def _read(summary: Summary) -> Iterator[str]:
     """How many files of each kind, and their packets."""
-    from analyser.words import count
+    from wirewitness.analyser.words import count
 
     kinds: Counter[str] = Counter(one.kind for one in summary.files)
     if kinds["packets"] or not kinds:
@@ -54,7 +54,7 @@ def _read(summary: Summary) -> Iterator[str]:
 
 def complaints(summary: Summary, output: str) -> Iterator[str]:
     """A line for each input of which something is missing in the dataset, and for clocks that disagree."""
-    from analyser.archive.intake.arriving import is_by_choice
+    from wirewitness.analyser.archive.intake.arriving import is_by_choice
 
     for one in summary.aside:
         if not is_by_choice(one.reason or ""):
@@ -69,7 +69,7 @@ def complaints(summary: Summary, output: str) -> Iterator[str]:
 
 def notes(summary: Summary) -> Iterator[str]:
     """A line for each capture that is left out for its time, or for a later run, and for what is remarked on all."""
-    from analyser.archive.intake.arriving import is_by_choice
+    from wirewitness.analyser.archive.intake.arriving import is_by_choice
 
     yield from (f"note: {one.reason}" for one in summary.aside if is_by_choice(one.reason or ""))
     yield from (f"note: {remark}" for remark in summary.remarks)
@@ -77,7 +77,7 @@ def notes(summary: Summary) -> Iterator[str]:
 
 def status_of(summary: Summary, output: str) -> Status:
     """SOME_INPUT_UNREAD when something is missing in the dataset that the caller wanted in it."""
-    from analyser.archive.intake.arriving import is_by_choice
+    from wirewitness.analyser.archive.intake.arriving import is_by_choice
 
     held = _held_keys(output)
     missing = [one for one in summary.aside if one.key not in held and not is_by_choice(one.reason or "")]
@@ -85,7 +85,7 @@ def status_of(summary: Summary, output: str) -> Status:
 
 
 def _held_keys(output: str) -> set[str]:
-    from analyser.archive.dataset.dataset import Dataset
+    from wirewitness.analyser.archive.dataset.dataset import Dataset
 
     return {one.key for one in Dataset.open(output).manifest.inputs if one.status == "read"}
 
@@ -94,8 +94,8 @@ def _clock_sentences(output: str) -> list[str]:
     """What the rule on clocks found: capture points that disagree make times across them unsure."""
     import pyarrow.parquet as pq
 
-    from analyser.archive.dataset.dataset import Dataset
-    from analyser.storage.files import file_at, for_parquet
+    from wirewitness.analyser.archive.dataset.dataset import Dataset
+    from wirewitness.analyser.storage.files import file_at, for_parquet
 
     dataset = Dataset.open(output)
     told: list[str] = []
@@ -111,7 +111,7 @@ def _clock_sentences(output: str) -> list[str]:
 
 
 def _times(summary: Summary) -> str:
-    from reports.formats.values import time_text
+    from wirewitness.reports.formats.values import time_text
 
     first = min((one.first_ns for one in summary.files if one.first_ns is not None), default=None)
     last = max((one.last_ns for one in summary.files if one.last_ns is not None), default=None)

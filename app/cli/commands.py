@@ -42,7 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 def command(name: str) -> click.Command:
     """The command of that name, which COMMANDS has."""
-    found: click.Command = getattr(import_module(f"app.cli.{COMMANDS[name][0]}"), name)
+    found: click.Command = getattr(import_module(f"wirewitness.app.cli.{COMMANDS[name][0]}"), name)
     return found
 
 

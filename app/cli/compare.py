@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from app.cli.failure import Status
-from app.cli.options import TimeType, output_option, reading_options
-from app.cli.output import check_output, result_sink
-from app.cli.reading import open_analysis, status_of
-from app.cli.results import write_blocks
+from wirewitness.app.cli.failure import Status
+from wirewitness.app.cli.options import TimeType, output_option, reading_options
+from wirewitness.app.cli.output import check_output, result_sink
+from wirewitness.app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.results import write_blocks
 
 if TYPE_CHECKING:
-    from analyser.tables.analysis import Analysis
-    from reports.questions.differences import Between
-    from reports.questions.sides import Side
-    from reports.sections.differences import Difference
+    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.reports.questions.differences import Between
+    from wirewitness.reports.questions.sides import Side
+    from wirewitness.reports.sections.differences import Difference
 
 Times = tuple[int | None, int | None]
 
@@ -93,13 +93,13 @@ def compare(
     sides = _sides(captures, at_ns, times)
     if reading["from_ns"] is not None or reading["to_ns"] is not None:
         raise click.UsageError("--from and --to do not go with compare: --times FROM/TO names the times of both sides")
-    from analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.reading.pandas_later import import_pandas_later
 
     import_pandas_later()
     with _opened(sides, reading) as (a, b, analyses):
-        from reports.questions.causes import findings
-        from reports.questions.sides import compared
-        from reports.sections.differences import differences
+        from wirewitness.reports.questions.causes import findings
+        from wirewitness.reports.questions.sides import compared
+        from wirewitness.reports.sections.differences import differences
 
         tables = compared(a, b, (findings(a), findings(b)))
         found = differences(tables)
@@ -124,7 +124,7 @@ def _sides(captures: Sequence[str], at_ns: int | None, times: Sequence[Times]) -
 @contextmanager
 def _opened(asked: tuple[_Asked, _Asked], reading: dict[str, Any]) -> Iterator[tuple[Side, Side, tuple[Analysis, ...]]]:
     """Both sides, and what was read: a capture of two times once."""
-    from reports.questions.sides import COMPARED_TABLES, Side
+    from wirewitness.reports.questions.sides import COMPARED_TABLES, Side
 
     with ExitStack() as opened:
         analyses: dict[tuple[str, ...], Analysis] = {}
@@ -149,11 +149,11 @@ def _write(
     sides: tuple[Side, Side], tables: Between, found: Sequence[Difference], form: str, limit: int, output: str | None
 ) -> None:
     if form == "table":
-        from reports.sections.compared import comparison_blocks
+        from wirewitness.reports.sections.compared import comparison_blocks
 
         write_blocks(comparison_blocks(sides, tables, found, limit), output)
         return
-    from reports.sections.compared import comparison_csv, comparison_json
+    from wirewitness.reports.sections.compared import comparison_csv, comparison_json
 
     with result_sink(output) as write:
         write(comparison_json(sides, tables, found) if form == "json" else comparison_csv(found))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import CallerError, Status, complain, say
-from app.cli.options import output_option, reading_options
-from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
-from app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.failure import CallerError, Status, complain, say
+from wirewitness.app.cli.options import output_option, reading_options
+from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width
+from wirewitness.app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
-    from analyser.crosscheck import CrossCheck
+    from wirewitness.analyser.crosscheck import CrossCheck
 
 
 @click.command()
@@ -44,7 +44,7 @@ def crosscheck(
     check_output(output, captures)
     if any(name == "-" or (os.path.exists(name) and not _is_plain(name)) for name in captures):
         raise CallerError("crosscheck reads a capture twice, which a pipe cannot: write it to a file first")
-    from analyser.crosscheck import TABLES, TsharkError, cross_check, find_tshark
+    from wirewitness.analyser.crosscheck import TABLES, TsharkError, cross_check, find_tshark
 
     try:
         tshark = find_tshark()
@@ -69,9 +69,9 @@ def _is_plain(name: str) -> bool:
 
 def _paths(captures: tuple[str, ...]) -> dict[str, str]:
     """Names of files in tables -> their paths, for names that are not UTF-8."""
-    from analyser.capture.errors import CaptureError
-    from analyser.capture.opening import open_captures
-    from analyser.reading.facts import file_label
+    from wirewitness.analyser.capture.errors import CaptureError
+    from wirewitness.analyser.capture.opening import open_captures
+    from wirewitness.analyser.reading.facts import file_label
 
     found: dict[str, str] = {}
     for name in captures:
@@ -83,8 +83,8 @@ def _paths(captures: tuple[str, ...]) -> dict[str, str]:
 
 
 def _write(result: CrossCheck, form: str, output: str | None) -> None:
-    from reports.formats.text import render
-    from reports.sections.crosscheck import crosscheck_json, crosscheck_sections
+    from wirewitness.reports.formats.text import render
+    from wirewitness.reports.sections.crosscheck import crosscheck_json, crosscheck_sections
 
     with result_sink(output, text=form == "text") as write:
         if form == "json":

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import click
 
-from app.cli.failure import CallerError, complain
-from app.cli.options import hosts_option, keylog_option, read_options, topic_id_option
-from app.cli.reading import check_standard_input
+from wirewitness.app.cli.failure import CallerError, complain
+from wirewitness.app.cli.options import hosts_option, keylog_option, read_options, topic_id_option
+from wirewitness.app.cli.reading import check_standard_input
 
 _LOOPBACK = "127.0.0.1"
 
@@ -85,7 +85,7 @@ def dashboard(
       wirewitness dashboard --port 8080 --no-browser captures/
     """  # fmt: skip
     if find_spec("streamlit") is None or find_spec("altair") is None:
-        from analyser.extras import how_to_install
+        from wirewitness.analyser.extras import how_to_install
 
         raise CallerError(f"the dashboard is not installed; {how_to_install('dashboard')}")
     if compare and len(captures) != 2:
@@ -94,7 +94,7 @@ def dashboard(
         decode_as, (), enable, None, None, processes, topic_ids=topic_ids, keylogs=keylogs, hosts=hosts
     )
     with _files(captures, apart=compare) as paths:
-        from app.dashboard.serve import serve
+        from wirewitness.app.dashboard.serve import serve
 
         given = {
             "decode_as": {str(number): name for number, name in options.decode_as.items()},
@@ -114,10 +114,10 @@ def _files(captures: Sequence[str], *, apart: bool) -> Iterator[list[str]]:
 
     apart: each is looked at by itself, so each must be readable.
     """
-    from analyser.archive.dataset.place import one_dataset
-    from analyser.capture import CaptureError
-    from analyser.own_files import TemporaryFolder
-    from app.dashboard.snapshots import is_live
+    from wirewitness.analyser.archive.dataset.place import one_dataset
+    from wirewitness.analyser.capture import CaptureError
+    from wirewitness.analyser.own_files import TemporaryFolder
+    from wirewitness.app.dashboard.snapshots import is_live
 
     check_standard_input(captures)
     with TemporaryFolder() as folder:
@@ -138,7 +138,7 @@ def _files(captures: Sequence[str], *, apart: bool) -> Iterator[list[str]]:
 
 
 def _unreadable(paths: Sequence[str]) -> list[str]:
-    from analyser.capture import CaptureError, open_captures
+    from wirewitness.analyser.capture import CaptureError, open_captures
 
     wrong = []
     for path in paths:
@@ -151,7 +151,7 @@ def _unreadable(paths: Sequence[str]) -> list[str]:
 
 def _file(name: str, folder: Path) -> str:
     if name != "-":
-        from analyser.storage.files import absolute_name
+        from wirewitness.analyser.storage.files import absolute_name
 
         return absolute_name(name)
     path = folder / "standard-input"

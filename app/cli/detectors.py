@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import Status
-from app.cli.names import checked_name
-from app.cli.output import terminal_width, write_text
+from wirewitness.app.cli.failure import Status
+from wirewitness.app.cli.names import checked_name
+from wirewitness.app.cli.output import terminal_width, write_text
 
 if TYPE_CHECKING:
-    from analyser.detectors.detector import Detector
+    from wirewitness.analyser.detectors.detector import Detector
 
 
 @click.command()
@@ -38,7 +38,7 @@ def detectors(code: str | None, form: str, debug: bool) -> Status:
 
 
 def _registered() -> list[Detector]:
-    from analyser.detectors import DETECTORS
+    from wirewitness.analyser.detectors import DETECTORS
 
     return sorted(DETECTORS.values(), key=lambda detector: detector.code)
 
@@ -51,8 +51,8 @@ def _code(text: str, known: dict[str, Detector]) -> str:
 
 
 def _list(selected: list[Detector]) -> str:
-    from reports.formats.document import Cells, Paragraph, Section
-    from reports.formats.text import render
+    from wirewitness.reports.formats.document import Cells, Paragraph, Section
+    from wirewitness.reports.formats.text import render
 
     rows = tuple((d.code, d.name, d.severity, _first_sentence(d)) for d in selected)
     listing = Cells(("CODE", "NAME", "AT WORST", "FINDS"), rows, wrapped=(3,))
@@ -61,7 +61,7 @@ def _list(selected: list[Detector]) -> str:
 
 
 def _page(detector: Detector) -> str:
-    from reports.formats.pages import page_text
+    from wirewitness.reports.formats.pages import page_text
 
     thresholds = [f"    {name} = {default}" for name, default in detector.thresholds.items()] or ["    none"]
     reads = [f"    {table}: {', '.join(columns)}" for table, columns in detector.reads.items()]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import CallerError, Status
-from app.cli.options import output_option, reading_options
-from app.cli.output import check_output, result_sink
-from app.cli.reading import open_analysis, status_of
-from app.cli.results import write_blocks
+from wirewitness.app.cli.failure import CallerError, Status
+from wirewitness.app.cli.options import output_option, reading_options
+from wirewitness.app.cli.output import check_output, result_sink
+from wirewitness.app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.results import write_blocks
 
 if TYPE_CHECKING:
-    from reports.questions.standing_out import Common
+    from wirewitness.reports.questions.standing_out import Common
 
 
 @click.command()
@@ -52,9 +52,9 @@ def differ(
       wirewitness differ incident.pcapng --where "client_id = 'billing-a'" --all-operations --format csv
     """
     check_output(output, captures)
-    from analyser.reading.pandas_later import import_pandas_later
-    from analyser.registry.queries import QueryError
-    from reports.questions.standing_out import TABLES, common_of
+    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.registry.queries import QueryError
+    from wirewitness.reports.questions.standing_out import TABLES, common_of
 
     import_pandas_later()
     with open_analysis(captures, list(TABLES), reading) as analysis:
@@ -68,13 +68,13 @@ def differ(
 
 def _write(found: Common, where: str, form: str, limit: int, output: str | None) -> None:
     if form == "table":
-        from reports.sections.common import common_blocks
+        from wirewitness.reports.sections.common import common_blocks
 
         write_blocks(common_blocks(found, where, limit), output)
         return
     import pyarrow as pa
 
-    from reports.formats.rows import csv_pieces, jsonl_pieces
+    from wirewitness.reports.formats.rows import csv_pieces, jsonl_pieces
 
     whole = ("chosen", "of_chosen", "rest", "of_rest")
     schema = pa.schema([

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import CallerError, Status
-from app.cli.options import output_option, reading_options
-from app.cli.output import check_output, colour_wanted, result_sink, terminal_width, write_text
-from app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.failure import CallerError, Status
+from wirewitness.app.cli.options import output_option, reading_options
+from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width, write_text
+from wirewitness.app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
-    from app.expect.checking import Outcome
-    from app.expect.kinds import Expectation
+    from wirewitness.app.expect.checking import Outcome
+    from wirewitness.app.expect.kinds import Expectation
 
 
 def _list_and_end(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or ctx.resilient_parsing:
         return
-    from app.expect.ready import ready_contracts
-    from reports.formats.document import Cells, Paragraph, Section
-    from reports.formats.text import render
+    from wirewitness.app.expect.ready import ready_contracts
+    from wirewitness.reports.formats.document import Cells, Paragraph, Section
+    from wirewitness.reports.formats.text import render
 
     rows = tuple((one.name, one.line) for one in ready_contracts().values())
     hint = Paragraph("wirewitness expect --print NAME shows its rules: a file of your own may begin with them.")
@@ -36,8 +36,8 @@ def _list_and_end(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 def _print_and_end(ctx: click.Context, _: click.Parameter, name: str | None) -> None:
     if name is None or ctx.resilient_parsing:
         return
-    from app.cli.names import checked_name
-    from app.expect.ready import ready_contracts
+    from wirewitness.app.cli.names import checked_name
+    from wirewitness.app.expect.ready import ready_contracts
 
     known = ready_contracts()
     write_text(known[checked_name(name, known, "contract")].text)
@@ -91,7 +91,7 @@ def expect(
     """
     check_output(output, captures)
     check_output(junit, captures, "--junit")
-    from app.expect.errors import RulesError
+    from wirewitness.app.expect.errors import RulesError
 
     try:
         expectations = _narrowed(_expectations(rules), about)
@@ -99,21 +99,21 @@ def expect(
     except RulesError as error:
         raise CallerError(str(error), *error.hints) from error
     _write(outcomes, doubts, form, output, junit, strict=strict)
-    from app.expect.told import failed
+    from wirewitness.app.expect.told import failed
 
     return Status.FAIL_ON_MET if failed(outcomes, strict=strict) else status
 
 
 def _expectations(rules: str) -> list[Expectation]:
-    from app.expect.ready import ready_contract
-    from app.expect.rules import read_rules
+    from wirewitness.app.expect.ready import ready_contract
+    from wirewitness.app.expect.rules import read_rules
 
     is_file = os.path.exists(rules) or rules.endswith(".toml") or os.sep in rules
     return read_rules(rules) if is_file else ready_contract(rules)
 
 
 def _narrowed(expectations: Sequence[Expectation], about: Sequence[str]) -> list[Expectation]:
-    from app.expect.bound import check_about
+    from wirewitness.app.expect.bound import check_about
 
     pairs = dict(_pair(text) for text in about)
     narrowed = [replace(one, about={**one.about, **pairs}) for one in expectations]
@@ -132,8 +132,8 @@ def _pair(text: str) -> tuple[str, str]:
 def _outcomes(
     captures: tuple[str, ...], expectations: Sequence[Expectation], reading: dict[str, Any]
 ) -> tuple[list[Outcome], list[str], Status]:
-    from analyser.reading.pandas_later import import_pandas_later
-    from app.expect.checking import check_all, doubts, tables_of
+    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.app.expect.checking import check_all, doubts, tables_of
 
     import_pandas_later()
     with open_analysis(captures, tables_of(expectations), reading) as analysis:
@@ -150,8 +150,8 @@ def _write(
     *,
     strict: bool,
 ) -> None:
-    from app.expect.told import json_document, junit_document, outcome_sections
-    from reports.formats.text import render
+    from wirewitness.app.expect.told import json_document, junit_document, outcome_sections
+    from wirewitness.reports.formats.text import render
 
     if junit is not None:
         with result_sink(junit) as write:

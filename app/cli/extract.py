@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from app.cli.failure import CallerError, Status, say
-from app.cli.locating import open_located
-from app.cli.options import locating_options
-from app.cli.output import check_output, whole_file
+from wirewitness.app.cli.failure import CallerError, Status, say
+from wirewitness.app.cli.locating import open_located
+from wirewitness.app.cli.options import locating_options
+from wirewitness.app.cli.output import check_output, whole_file
 
 if TYPE_CHECKING:
-    from analyser.evidence.choose import Choice
-    from analyser.evidence.index import Index
-    from analyser.evidence.rows import MessageRow
-    from analyser.tables.analysis import Analysis
+    from wirewitness.analyser.evidence.choose import Choice
+    from wirewitness.analyser.evidence.index import Index
+    from wirewitness.analyser.evidence.rows import MessageRow
+    from wirewitness.analyser.tables.analysis import Analysis
 
 
 @click.command()
@@ -114,8 +114,8 @@ def extract(
 
 
 def _analysis(index: Index, reading: dict[str, Any]) -> Analysis:
-    import analyser
-    from app.cli.options import read_options
+    from wirewitness import analyser
+    from wirewitness.app.cli.options import read_options
 
     given = {name: value for name, value in reading.items() if name not in ("quiet", "debug", "no_index")}
     options = read_options(**given, protocol=(), from_ns=None, to_ns=None)
@@ -125,10 +125,10 @@ def _analysis(index: Index, reading: dict[str, Any]) -> Analysis:
 def _choice(
     index: Index, kind: str, wanted: str, analysis: Analysis | None, *, redact: bool
 ) -> tuple[Choice, list[MessageRow]]:
-    from analyser.evidence.bytes import BytesGone
-    from analyser.evidence.choose import Choice
-    from analyser.evidence.gather import add_evidence, add_hidden, add_message, parted
-    from analyser.evidence.rows import UnknownId, parse_message_id
+    from wirewitness.analyser.evidence.bytes import BytesGone
+    from wirewitness.analyser.evidence.choose import Choice
+    from wirewitness.analyser.evidence.gather import add_evidence, add_hidden, add_message, parted
+    from wirewitness.analyser.evidence.rows import UnknownId, parse_message_id
 
     choice, rows = Choice(), list[Any]()
     try:
@@ -159,7 +159,7 @@ def _choice(
 
 def _check_packets(index: Index, kind: str, place: int) -> None:
     """CallerError where what was asked for lies in a request log. place: file and number in one."""
-    from dissectors.core.model import split_packet
+    from wirewitness.dissectors.core.model import split_packet
 
     source = index.sources[split_packet(place)[0]]
     if source.is_log:
@@ -196,13 +196,13 @@ def _items(text: str | None) -> list[dict[str, Any]] | None:
 
 def _prepared(index: Index, choice: Choice, *, with_secrets: bool, decrypted: bool) -> bytes:
     """The secrets to write; says what cannot be opened."""
-    from analyser.evidence.gather import add_beginnings, add_clear
+    from wirewitness.analyser.evidence.gather import add_beginnings, add_clear
 
     if decrypted and (left := add_clear(choice, index)):
         say(f"connections that stay encrypted, for want of a key: {left}")
     if not with_secrets:
         return b""
-    from analyser.evidence.secrets import secret_lines
+    from wirewitness.analyser.evidence.secrets import secret_lines
 
     flows = add_beginnings(choice)
     lines, known = secret_lines(index, flows)
@@ -211,7 +211,7 @@ def _prepared(index: Index, choice: Choice, *, with_secrets: bool, decrypted: bo
 
 
 def _write(index: Index, choice: Choice, output: str, secrets: bytes) -> int:
-    from analyser.evidence.choose import chosen_packets
+    from wirewitness.analyser.evidence.choose import chosen_packets
 
     with whole_file(output) as path, path.open("wb") as file:
         return sum(1 for _ in _written(chosen_packets(choice, index.sources, index.places), file, output, secrets))
@@ -219,7 +219,7 @@ def _write(index: Index, choice: Choice, output: str, secrets: bytes) -> int:
 
 def _written(packets: Any, file: BinaryIO, output: str, secrets: bytes) -> Any:
     """Each packet once it is written."""
-    from analyser.evidence.write import PcapngWriter, PcapWriter
+    from wirewitness.analyser.evidence.write import PcapngWriter, PcapWriter
 
     if not output.lower().endswith(".pcap"):
         writer = PcapngWriter(file, "raw packets chosen by wirewitness: evidence, not a whole capture")
@@ -246,7 +246,7 @@ def _written(packets: Any, file: BinaryIO, output: str, secrets: bytes) -> Any:
 @contextmanager
 def _new_bundle(target: Path) -> Iterator[Path]:
     """A folder to fill; a zip file is made of it when the target's name ends so."""
-    from analyser.own_files import TemporaryFolder, part_of
+    from wirewitness.analyser.own_files import TemporaryFolder, part_of
 
     if target.suffix.lower() != ".zip":
         with part_of(target, folder=True) as folder:
@@ -260,11 +260,11 @@ def _new_bundle(target: Path) -> Iterator[Path]:
 
 
 def _fill_bundle(folder: Path, analysis: Analysis, kind: str, wanted: str, rows: Sequence[MessageRow]) -> None:
-    from analyser.registry.tables import ALL_TABLES
-    from reports.formats.rows import jsonl_pieces
-    from reports.formats.text import render
-    from reports.questions.causes import causes, findings
-    from reports.sections.findings import finding_section
+    from wirewitness.analyser.registry.tables import ALL_TABLES
+    from wirewitness.reports.formats.rows import jsonl_pieces
+    from wirewitness.reports.formats.text import render
+    from wirewitness.reports.questions.causes import causes, findings
+    from wirewitness.reports.sections.findings import finding_section
 
     ids = ", ".join(f"'{row.message_id().text()}'" for row in rows) or "''"
     quoted = "'" + wanted.replace("'", "''") + "'"
@@ -305,9 +305,9 @@ def _tell(count: int, choice: Choice, output: str, *, redact: bool) -> None:
 
 def _tell_lines(index: Index, rows: Sequence[MessageRow]) -> None:
     """Which lines of request logs prove the same, and are in no packet."""
-    from analyser.evidence.gather import parted
-    from analyser.words import count
-    from dissectors.core.model import split_packet
+    from wirewitness.analyser.evidence.gather import parted
+    from wirewitness.analyser.words import count
+    from wirewitness.dissectors.core.model import split_packet
 
     lines = sorted({split_packet(row.packet_last) for row in parted(rows, index)[1]})
     for file in dict.fromkeys(file for file, _ in lines):

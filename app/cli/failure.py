@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import click
 
-from app.cli.interrupts import interrupted, raise_no_more
+from wirewitness.app.cli.interrupts import interrupted, raise_no_more
 
 # What commands find in their context when the process is this program's own, so that they may give its rights up.
 OWN_PROCESS = object()
@@ -53,7 +53,7 @@ def complain(text: str) -> None:
 def say(text: str) -> None:
     """A line on standard error, always one: names in it can neither begin another nor steer the terminal. When nobody
     reads it any more, that is no reason to fail."""
-    from reports.formats.printable import visible
+    from wirewitness.reports.formats.printable import visible
 
     _write_line(visible(text))
 
@@ -68,7 +68,7 @@ def _write_line(text: str) -> None:
 def _show(error: click.ClickException) -> None:
     """What click says of wrong usage, line by line; what was given and is quoted in it stays on its line. Help that is
     shown in place of a command quotes nothing."""
-    from reports.formats.printable import visible
+    from wirewitness.reports.formats.printable import visible
 
     told = StringIO()
     error.show(told)
@@ -106,7 +106,7 @@ def guarded(run: Callable[[], Any], *, debug: bool) -> int:
 def _broken_off(error: Exception) -> bool:
     if not isinstance(error, RuntimeError):
         return False
-    from analyser.faults import DUCKDB_INTERRUPTED
+    from wirewitness.analyser.faults import DUCKDB_INTERRUPTED
 
     return str(error) == DUCKDB_INTERRUPTED
 
@@ -129,7 +129,7 @@ def _interrupted_status() -> int:
 
 
 def _own_fault(error: Exception, *, debug: bool) -> int:
-    from analyser.faults import described, trace_lines
+    from wirewitness.analyser.faults import described, trace_lines
 
     if debug:
         for line in trace_lines(error):

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.accepting import accept, review_of
-from app.cli.failure import Status
-from app.cli.options import output_option, reading_options
-from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
-from app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.accepting import accept, review_of
+from wirewitness.app.cli.failure import Status
+from wirewitness.app.cli.options import output_option, reading_options
+from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width
+from wirewitness.app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
-    from analyser.tables.analysis import Analysis
-    from reports.questions.reviews import Judged, Review
+    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.reports.questions.reviews import Judged, Review
 
 review_option = click.option(
     "--review", metavar="FILE",
@@ -73,10 +73,10 @@ def findings(
     """
     check_output(output, captures)
     known = review_of(review, accepted, note, captures)
-    from analyser.detectors import tables_needed
-    from analyser.reading.pandas_later import import_pandas_later
-    from reports.questions.causes import findings as found_in
-    from reports.questions.causes import severity_among
+    from wirewitness.analyser.detectors import tables_needed
+    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.reports.questions.causes import findings as found_in
+    from wirewitness.reports.questions.causes import severity_among
 
     import_pandas_later()
     with open_analysis(captures, ["findings", *sorted(tables_needed())], reading) as analysis:
@@ -96,8 +96,8 @@ def _write(
 ) -> None:
     with result_sink(output, text=form == "text") as write:
         if form == "text":
-            from reports.formats.text import render
-            from reports.sections.trouble_list import trouble_sections
+            from wirewitness.reports.formats.text import render
+            from wirewitness.reports.sections.trouble_list import trouble_sections
 
             sections = trouble_sections(judged, review, every=every, verbose=verbose)
             text = render(sections, terminal_width(), colour=colour_wanted(output))
@@ -108,9 +108,9 @@ def _write(
 
 
 def _pieces(analysis: Analysis, judged: Judged, review: Review, form: str) -> Iterator[bytes]:
-    from reports.formats.rows import csv_pieces, jsonl_pieces
-    from reports.questions.review_rows import REVIEWED_COLUMNS, reviewed_rows
-    from reports.sections.json_document import findings_pieces
+    from wirewitness.reports.formats.rows import csv_pieces, jsonl_pieces
+    from wirewitness.reports.questions.review_rows import REVIEWED_COLUMNS, reviewed_rows
+    from wirewitness.reports.sections.json_document import findings_pieces
 
     rows = reviewed_rows(analysis, review, judged)
     if form == "json":

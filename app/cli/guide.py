@@ -6,10 +6,10 @@ import re
 
 import click
 
-from app.cli.failure import Status
-from app.cli.guides import GUIDES, Guide
-from app.cli.names import checked_name
-from app.cli.output import terminal_width, write_text
+from wirewitness.app.cli.failure import Status
+from wirewitness.app.cli.guides import GUIDES, Guide
+from wirewitness.app.cli.names import checked_name
+from wirewitness.app.cli.output import terminal_width, write_text
 
 
 @click.command()
@@ -34,8 +34,8 @@ def guide(name: str | None, port: int | None, debug: bool) -> Status:
 
 
 def _list() -> str:
-    from reports.formats.document import Cells, Paragraph, Section
-    from reports.formats.text import render
+    from wirewitness.reports.formats.document import Cells, Paragraph, Section
+    from wirewitness.reports.formats.text import render
 
     rows = tuple((name, page.about) for name, page in GUIDES.items())
     hint = Paragraph("wirewitness guide NAME shows a page.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.carriers.tls.key_logging import WAYS
+from wirewitness.dissectors.carriers.tls.key_logging import WAYS
 
 
 class Guide(NamedTuple):

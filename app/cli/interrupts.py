@@ -12,7 +12,7 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from app.start import end_at_once
+from wirewitness.app.start import end_at_once
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs

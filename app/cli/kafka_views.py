@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from app.cli.failure import Status
-from app.cli.options import TimeType, output_option, reading_options
-from app.cli.output import check_output
-from app.cli.reading import open_analysis, status_of
-from app.cli.results import write_blocks, write_query
-from app.cli.rows import checked_form, format_option, limit_option, payload_option
+from wirewitness.app.cli.failure import Status
+from wirewitness.app.cli.options import TimeType, output_option, reading_options
+from wirewitness.app.cli.output import check_output
+from wirewitness.app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.results import write_blocks, write_query
+from wirewitness.app.cli.rows import checked_form, format_option, limit_option, payload_option
 
 if TYPE_CHECKING:
-    from analyser.tables.analysis import Analysis
-    from reports.questions.kafka_view import KafkaView
+    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.reports.questions.kafka_view import KafkaView
 
 # Few enough bins for a terminal; programs choose their own with --step.
 _BINS = 20
@@ -250,10 +250,10 @@ def _options(made: _Command) -> list[Callable[..., Any]]:
 
 def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: dict[str, Any]) -> Status:
     check_output(wanted.output, captures)
-    from analyser.registry.queries import literal
-    from reports.questions.group_restart import OF_MEMBER
-    from reports.questions.kafka_view import view_sql
-    from reports.questions.kafka_views import VIEWS
+    from wirewitness.analyser.registry.queries import literal
+    from wirewitness.reports.questions.group_restart import OF_MEMBER
+    from wirewitness.reports.questions.kafka_view import view_sql
+    from wirewitness.reports.questions.kafka_views import VIEWS
 
     view = VIEWS[made.name][wanted.flag]
     _check(made, view, wanted, reading)
@@ -268,8 +268,8 @@ def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: di
         chosen = partial(times, column=made.column, names=wanted.names, also=also, limit=wanted.limit)
         sql = chosen(view, width_ns=_width_ns(analysis, wanted.step_s) if over_time else 1)
         if wanted.form == "table":
-            from reports.questions.source import rows
-            from reports.sections.kafka_view import view_blocks
+            from wirewitness.reports.questions.source import rows
+            from wirewitness.reports.sections.kafka_view import view_blocks
 
             found = rows(analysis, sql)
             stand = rows(analysis, times(head, column=made.column, names=wanted.names)) if head else []
@@ -298,14 +298,14 @@ def _has_column(view: KafkaView, column: str) -> bool:
 
 def _flags_with_names(made: _Command) -> list[str]:
     """Flags of the views whose rows `option` selects."""
-    from reports.questions.kafka_views import VIEWS
+    from wirewitness.reports.questions.kafka_views import VIEWS
 
     return [f"--{flag}" for flag, view in VIEWS[made.name].items() if flag and _has_column(view, made.column)]
 
 
 def _width_ns(analysis: Analysis, step_s: float | None) -> int:
-    from reports.questions.source import rows
-    from reports.questions.timelines import bin_width_ns
+    from wirewitness.reports.questions.source import rows
+    from wirewitness.reports.questions.timelines import bin_width_ns
 
     if step_s is not None:
         return round(step_s * 1e9)
@@ -315,7 +315,7 @@ def _width_ns(analysis: Analysis, step_s: float | None) -> int:
 
 def _nothing(made: _Command, wanted: _Wanted) -> str:
     """What is said where there are no rows."""
-    from reports.formats.printable import visible
+    from wirewitness.reports.formats.printable import visible
 
     if wanted.member:
         when = "then" if wanted.at_ns is not None else "when the capture ends (--at TIME looks at an earlier moment)"

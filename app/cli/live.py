@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import OWN_PROCESS, CallerError, Status, complain
-from app.cli.live_options import DurationType, PortsType, RotationType, capture_job, check_options
-from app.cli.options import hosts_option, keylog_option, log_zone_option, topic_id_option
-from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
-from app.cli.reading import report_inputs, status_of
+from wirewitness.app.cli.failure import OWN_PROCESS, CallerError, Status, complain
+from wirewitness.app.cli.live_options import DurationType, PortsType, RotationType, capture_job, check_options
+from wirewitness.app.cli.options import hosts_option, keylog_option, log_zone_option, topic_id_option
+from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width
+from wirewitness.app.cli.reading import report_inputs, status_of
 
 if TYPE_CHECKING:
-    from analyser.capture.capturing import CaptureJob
-    from analyser.live.feed import CaptureState
-    from analyser.live.session import Session
-    from analyser.tables.analysis import Analysis
-    from app.cli.live_output import Output
-    from app.dashboard.snapshots import Snapshots
+    from wirewitness.analyser.capture.capturing import CaptureJob
+    from wirewitness.analyser.live.feed import CaptureState
+    from wirewitness.analyser.live.session import Session
+    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.app.cli.live_output import Output
+    from wirewitness.app.dashboard.snapshots import Snapshots
 
 
 @click.command()
@@ -96,7 +96,7 @@ def live(
     check_options(interfaces, read, only)
     check_output(write, [], "--write")
     job = capture_job(interfaces, filter_text, ports or (), write, rotate, not no_owners) if read is None else None
-    from app.cli.live_output import output_for
+    from wirewitness.app.cli.live_output import output_for
 
     analysis = state = None
     title = ", ".join(interfaces) or ("standard input" if read == "-" else str(read))
@@ -129,12 +129,12 @@ def run_live(
 
     job: interfaces, else `read` names a stream. keep: seconds that rows stay. tables: None for those of a report.
     """
-    from analyser.live.confined import Confinement
-    from analyser.live.rolling import Kept
-    from analyser.live.session import Session
-    from app.cli.options import read_options
-    from app.dashboard.snapshots import SHARED_TABLES
-    from reports.sections.protocols import REPORT_TABLES
+    from wirewitness.analyser.live.confined import Confinement
+    from wirewitness.analyser.live.rolling import Kept
+    from wirewitness.analyser.live.session import Session
+    from wirewitness.app.cli.options import read_options
+    from wirewitness.app.dashboard.snapshots import SHARED_TABLES
+    from wirewitness.reports.sections.protocols import REPORT_TABLES
 
     confinement = Confinement() if click.get_current_context().obj is OWN_PROCESS else None
     options = read_options(**reading, from_ns=None, to_ns=None)
@@ -184,8 +184,8 @@ def _shared(
         return None
     from pathlib import Path
 
-    from app.cli.options import read_options
-    from app.dashboard.snapshots import Snapshots
+    from wirewitness.app.cli.options import read_options
+    from wirewitness.app.dashboard.snapshots import Snapshots
 
     options = read_options(**reading, from_ns=None, to_ns=None)
     kept = {
@@ -202,9 +202,9 @@ def _shared(
 def _sources(
     job: CaptureJob | None, read: str | None, session: Session, stops: list[Callable[[bool], None]], opened: ExitStack
 ) -> Iterator[Any]:
-    from analyser.capture import Source
-    from analyser.live.capturer import Capturer
-    from analyser.live.feed import Messages, Watched
+    from wirewitness.analyser.capture import Source
+    from wirewitness.analyser.live.capturer import Capturer
+    from wirewitness.analyser.live.feed import Messages, Watched
 
     if job is not None:
         capturer = opened.enter_context(Capturer(job))
@@ -245,8 +245,8 @@ def _stopped_by_signals(session: Session) -> Iterator[None]:
 
 
 def _report(analysis: Analysis) -> None:
-    from reports.formats.text import render
-    from reports.sections.contents import report
+    from wirewitness.reports.formats.text import render
+    from wirewitness.reports.sections.contents import report
 
     text = render(report(analysis), terminal_width(), colour=colour_wanted(None))
     with result_sink(None, text=True) as write:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import CallerError
-from app.cli.reading import check_standard_input
+from wirewitness.app.cli.failure import CallerError
+from wirewitness.app.cli.reading import check_standard_input
 
 if TYPE_CHECKING:
-    from analyser.capture.capturing import CaptureJob
+    from wirewitness.analyser.capture.capturing import CaptureJob
 
 _UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _UNITS_BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
@@ -81,10 +81,10 @@ def capture_job(
 
     CallerError without the right to capture, for a bad filter, a missing interface.
     """
-    from analyser.capture.capturing import CaptureJob
-    from analyser.capture.packet_filter import FilterError, both, compiled, of_ports
-    from analyser.capture.ring import FILTERED_AS, NoInterfaceError, interface_facts
-    from analyser.live.capturer import may_capture
+    from wirewitness.analyser.capture.capturing import CaptureJob
+    from wirewitness.analyser.capture.packet_filter import FilterError, both, compiled, of_ports
+    from wirewitness.analyser.capture.ring import FILTERED_AS, NoInterfaceError, interface_facts
+    from wirewitness.analyser.live.capturer import may_capture
 
     text = both(filter_text, of_ports(ports))
     if not may_capture():
@@ -104,9 +104,9 @@ def capture_job(
 
 def _syn_program(text: str) -> tuple[tuple[int, int, int, int], ...]:
     """What lets through the SYNs among the packets of this filter; empty where it needs the link layer."""
-    from analyser.capture.packet_filter import FilterError, both, compiled
-    from analyser.capture.ring import COOKED, FILTERED_AS
-    from analyser.capture.syn_watch import SYN_FILTER, SYN_PROGRAM
+    from wirewitness.analyser.capture.packet_filter import FilterError, both, compiled
+    from wirewitness.analyser.capture.ring import COOKED, FILTERED_AS
+    from wirewitness.analyser.capture.syn_watch import SYN_FILTER, SYN_PROGRAM
 
     if not text:
         return tuple(SYN_PROGRAM)

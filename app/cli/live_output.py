@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from app.cli.failure import complain, say
-from app.cli.output import Write, colour_wanted, flush_output, result_sink
+from wirewitness.app.cli.failure import complain, say
+from wirewitness.app.cli.output import Write, colour_wanted, flush_output, result_sink
 
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from analyser.live.known import News
-    from analyser.live.session import Session
-    from analyser.tables.analysis import Analysis
+    from wirewitness.analyser.live.known import News
+    from wirewitness.analyser.live.session import Session
+    from wirewitness.analyser.tables.analysis import Analysis
 
 _FINDINGS_SHOWN = 50
 _LINES_SHOWN = 3
@@ -68,12 +68,12 @@ class Screen:
         self.lines: deque[str] = deque(maxlen=_LINES_SHOWN)
 
     def view(self, analysis: Analysis) -> Any:
-        from reports.questions.groups import groups
+        from wirewitness.reports.questions.groups import groups
 
         return groups(analysis) if "kafka_offset_commits" in analysis.tables() else []
 
     def show(self, session: Session) -> None:
-        from app.cli.live_screen import screen
+        from wirewitness.app.cli.live_screen import screen
 
         self._news.extend(session.news)
         self.lines.extend(session.lines)
@@ -130,7 +130,7 @@ def _exchange_lines(session: Session) -> Iterator[bytes]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from reports.formats.rows import join_lines, json_rows, slices
+    from wirewitness.reports.formats.rows import join_lines, json_rows, slices
 
     protocols = session.pipeline.shown_protocols
     for batch in slices(session.pipeline.fresh):
@@ -143,8 +143,8 @@ def _exchange_lines(session: Session) -> Iterator[bytes]:
 
 
 def _finding_line(news: News) -> bytes:
-    from analyser.words import json_text
-    from reports.formats.values import time_text
+    from wirewitness.analyser.words import json_text
+    from wirewitness.reports.formats.values import time_text
 
     row = dict(news.finding)
     for name in ("ts_first", "ts_last"):

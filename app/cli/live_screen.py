@@ -15,17 +15,17 @@ from rich.console import Group as Lines
 from rich.table import Table
 from rich.text import Text
 
-from analyser.words import count
-from reports.formats.printable import shortened, visible
-from reports.formats.words import size
+from wirewitness.analyser.words import count
+from wirewitness.reports.formats.printable import shortened, visible
+from wirewitness.reports.formats.words import size
 
 if TYPE_CHECKING:
-    from analyser.live.feed import CaptureState
-    from analyser.live.known import News
-    from analyser.live.pipeline import LivePipeline
-    from analyser.live.rates import OperationRate
-    from analyser.live.session import Session
-    from reports.questions.groups import Group, PartitionState
+    from wirewitness.analyser.live.feed import CaptureState
+    from wirewitness.analyser.live.known import News
+    from wirewitness.analyser.live.pipeline import LivePipeline
+    from wirewitness.analyser.live.rates import OperationRate
+    from wirewitness.analyser.live.session import Session
+    from wirewitness.reports.questions.groups import Group, PartitionState
 
 WIDE = 100
 _LEAST_ROWS = 3

@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.cli.failure import CallerError, complain
-from app.cli.options import read_options
-from app.cli.reading import check_standard_input, progress_shown
+from wirewitness.app.cli.failure import CallerError, complain
+from wirewitness.app.cli.options import read_options
+from wirewitness.app.cli.reading import check_standard_input, progress_shown
 
 if TYPE_CHECKING:
-    from analyser.capture import Source
-    from analyser.evidence.index import Index
-    from analyser.options import ReadOptions
+    from wirewitness.analyser.capture import Source
+    from wirewitness.analyser.evidence.index import Index
+    from wirewitness.analyser.options import ReadOptions
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def open_located(captures: Sequence[str], locating: dict[str, Any]) -> Iterator[
     quiet, use_cache = locating.pop("quiet"), not locating.pop("no_index")
     locating.pop("debug")
     options = read_options(**locating, protocol=(), from_ns=None, to_ns=None)
-    from analyser.capture.errors import CaptureError
+    from wirewitness.analyser.capture.errors import CaptureError
 
     with ExitStack() as stack:
         try:
@@ -43,25 +43,25 @@ def open_located(captures: Sequence[str], locating: dict[str, Any]) -> Iterator[
 
 
 def _dataset_index(captures: Sequence[str], options: ReadOptions) -> Index | None:
-    from analyser.archive.dataset.place import one_dataset
+    from wirewitness.analyser.archive.dataset.place import one_dataset
 
     dataset = one_dataset(captures)
     if dataset is None:
         return None
-    from analyser.archive.dataset.index import open_dataset_index
+    from wirewitness.analyser.archive.dataset.index import open_dataset_index
 
     return open_dataset_index(dataset, options.keylogs)
 
 
 def _index(sources: list[Source], options: ReadOptions, *, use_cache: bool, quiet: bool) -> Index:
-    from analyser.evidence.index import open_index
+    from wirewitness.analyser.evidence.index import open_index
 
     with progress_shown(quiet) as progress:
         return open_index(sources, options, progress, use_cache=use_cache)
 
 
 def _sources(captures: Sequence[str], stack: ExitStack) -> tuple[list[Source], bool]:
-    from analyser.capture import CaptureError, in_time_order, open_captures
+    from wirewitness.analyser.capture import CaptureError, in_time_order, open_captures
 
     check_standard_input(captures)
     sources: list[Source] = []
@@ -81,8 +81,8 @@ def _sources(captures: Sequence[str], stack: ExitStack) -> tuple[list[Source], b
 def _readable_twice(source: Source, stack: ExitStack) -> Source:
     if source.path is not None and source.path.is_file():
         return source
-    from analyser.capture.opening import probed
-    from analyser.own_files import TemporaryFolder
+    from wirewitness.analyser.capture.opening import probed
+    from wirewitness.analyser.own_files import TemporaryFolder
 
     path = Path(stack.enter_context(TemporaryFolder())) / "capture"
     with source.open() as stream, path.open("wb") as copy:

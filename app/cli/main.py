@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from app.cli.commands import LaterGroup
-from app.cli.failure import OWN_PROCESS, guarded
-from app.cli.interrupts import note_interrupts
+from wirewitness.app.cli.commands import LaterGroup
+from wirewitness.app.cli.failure import OWN_PROCESS, guarded
+from wirewitness.app.cli.interrupts import note_interrupts
 
 
 class GuardedGroup(click.Group):
@@ -24,7 +24,7 @@ class GuardedGroup(click.Group):
         given = list(sys.argv[1:] if args is None else args)
         extra.pop("standalone_mode", None)
         if "--debug" in given:
-            from analyser.faults import FAULTS, TRACE
+            from wirewitness.analyser.faults import FAULTS, TRACE
 
             os.environ.setdefault(FAULTS, TRACE)  # read where a fault is met, in processes that help too
         run = super().main
@@ -40,7 +40,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         return
     from importlib.metadata import PackageNotFoundError, version
 
-    from app.cli.output import write_text
+    from wirewitness.app.cli.output import write_text
 
     try:
         number = version("wirewitness")

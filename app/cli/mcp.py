@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import CallerError, Status
-from app.cli.options import reading_options
-from app.cli.reading import open_analysis, status_of
-from app.cli.rows import payload_option
-from app.cli.times import unix_ns
+from wirewitness.app.cli.failure import CallerError, Status
+from wirewitness.app.cli.options import reading_options
+from wirewitness.app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.rows import payload_option
+from wirewitness.app.cli.times import unix_ns
 
 if TYPE_CHECKING:
-    from analyser.evidence.index import Index
+    from wirewitness.analyser.evidence.index import Index
 
 
 @click.command()
@@ -39,14 +39,14 @@ def mcp(*, captures: tuple[str, ...], **reading: Any) -> Status:
     if "-" in captures:
         raise CallerError("standard input has the questions here: name a file, a directory or a dataset")
     try:
-        from app.mcp.server import server
+        from wirewitness.app.mcp.server import server
     except ModuleNotFoundError as error:
-        from analyser.extras import how_to_install
+        from wirewitness.analyser.extras import how_to_install
 
         raise CallerError(f"the Model Context Protocol is not installed; {how_to_install('mcp')}") from error
-    from analyser.reading.pandas_later import import_pandas_later
-    from analyser.registry.tables import TABLES
-    from app.mcp.answers import Answers
+    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.registry.tables import TABLES
+    from wirewitness.app.mcp.answers import Answers
 
     import_pandas_later()
     payload, locating = reading["payload"], _locating(reading)
@@ -56,8 +56,8 @@ def mcp(*, captures: tuple[str, ...], **reading: Any) -> Status:
 
         def index() -> Index:
             if not indexes:
-                from analyser.capture.errors import CaptureError
-                from app.cli.locating import open_located
+                from wirewitness.analyser.capture.errors import CaptureError
+                from wirewitness.app.cli.locating import open_located
 
                 try:
                     indexes.append(opened.enter_context(open_located(captures, dict(locating)))[0])

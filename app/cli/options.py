@@ -11,12 +11,12 @@ from uuid import UUID
 
 import click
 
-from app.cli.failure import CallerError
-from app.cli.names import checked_name
-from app.cli.times import unix_ns
+from wirewitness.app.cli.failure import CallerError
+from wirewitness.app.cli.names import checked_name
+from wirewitness.app.cli.times import unix_ns
 
 if TYPE_CHECKING:
-    from analyser.options import ReadOptions
+    from wirewitness.analyser.options import ReadOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -63,7 +63,7 @@ class ZoneType(click.ParamType[int]):
         """ns, or a usage error that shows the format."""
         if isinstance(value, int):
             return value
-        from analyser.capture.log_times import zone_ns_of
+        from wirewitness.analyser.capture.log_times import zone_ns_of
 
         try:
             return zone_ns_of(str(value))
@@ -145,7 +145,7 @@ def read_options(
 ) -> ReadOptions:
     """The checked value. CallerError for an unknown name, a bad port, a file that is not there, or times the wrong way
     round."""
-    from analyser.options import ReadOptions
+    from wirewitness.analyser.options import ReadOptions
 
     if from_ns is not None and to_ns is not None and from_ns > to_ns:
         raise click.UsageError("--from is later than --to: no row can be between them")
@@ -168,14 +168,14 @@ def read_options(
 
 def known_protocols() -> Collection[str]:
     """Names of all protocols that have a dissector which is on by itself."""
-    from dissectors.registry import PROTOCOLS
+    from wirewitness.dissectors.registry import PROTOCOLS
 
     return tuple(PROTOCOLS)
 
 
 def optional_protocols() -> Collection[str]:
     """Names of the dissectors that are off unless asked for."""
-    from dissectors.registry import OPTIONAL
+    from wirewitness.dissectors.registry import OPTIONAL
 
     return tuple(OPTIONAL)
 
@@ -229,7 +229,7 @@ def _kafka_id(text: str) -> str | None:
 
 
 def _an_example() -> str:
-    from dissectors.registry import PROTOCOLS
+    from wirewitness.dissectors.registry import PROTOCOLS
 
     first = next(iter(PROTOCOLS.values()))
     return f"{first.ports[-1]}={first.name}"

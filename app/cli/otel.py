@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import CallerError, Status, say
-from app.cli.live_options import DurationType, PortsType, capture_job
-from app.cli.options import output_option, reading_options
-from app.cli.output import check_output, flush_output, result_sink
-from app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.failure import CallerError, Status, say
+from wirewitness.app.cli.live_options import DurationType, PortsType, capture_job
+from wirewitness.app.cli.options import output_option, reading_options
+from wirewitness.app.cli.output import check_output, flush_output, result_sink
+from wirewitness.app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
-    from analyser.capture.capturing import CaptureJob
-    from analyser.tables.analysis import Analysis
+    from wirewitness.analyser.capture.capturing import CaptureJob
+    from wirewitness.analyser.tables.analysis import Analysis
 
 
 # Rows of a running capture that are kept for the exchanges to come.
@@ -60,7 +60,7 @@ def otel(
       wirewitness otel incident.pcapng --from 2026-11-20T11:23:00 --to 2026-11-20T11:24:00 | head -1
     """
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
-        from analyser.extras import how_to_install
+        from wirewitness.analyser.extras import how_to_install
 
         raise CallerError(f"OpenTelemetry is not installed; {how_to_install('otel')}")
     if endpoint is not None and output is not None:
@@ -72,7 +72,7 @@ def otel(
     if interfaces and (reading["from_ns"] is not None or reading["to_ns"] is not None):
         raise click.UsageError("--from and --to are for captures, not for interfaces (-i)")
     check_output(output, captures)
-    from analyser.otel.exchanges import TABLES
+    from wirewitness.analyser.otel.exchanges import TABLES
 
     url = None if endpoint is None else _url(endpoint)
     if interfaces:
@@ -87,7 +87,7 @@ def otel(
 
 
 def _url(endpoint: str) -> str:
-    from analyser.otel.export import endpoint_url
+    from wirewitness.analyser.otel.export import endpoint_url
 
     try:
         return endpoint_url(endpoint)
@@ -96,9 +96,9 @@ def _url(endpoint: str) -> str:
 
 
 def _write(analysis: Analysis, service_name: str, output: str | None) -> None:
-    from analyser.otel.exchanges import batches
-    from analyser.otel.export import json_lines
-    from analyser.otel.spans import resource, spans
+    from wirewitness.analyser.otel.exchanges import batches
+    from wirewitness.analyser.otel.export import json_lines
+    from wirewitness.analyser.otel.spans import resource, spans
 
     with result_sink(output) as write:
         for line in json_lines(spans(batches(analysis), resource(service_name))):
@@ -106,9 +106,9 @@ def _write(analysis: Analysis, service_name: str, output: str | None) -> None:
 
 
 def _send(analysis: Analysis, service_name: str, url: str, *, quiet: bool) -> None:
-    from analyser.otel.exchanges import batches
-    from analyser.otel.export import ExportError, send
-    from analyser.otel.spans import resource, spans
+    from wirewitness.analyser.otel.exchanges import batches
+    from wirewitness.analyser.otel.export import ExportError, send
+    from wirewitness.analyser.otel.spans import resource, spans
 
     try:
         sent = send(spans(batches(analysis), resource(service_name)), url)
@@ -122,11 +122,11 @@ def _live(
     job: CaptureJob, reading: dict[str, Any], duration: float | None, url: str | None, service_name: str,
     output: str | None,
 ) -> Status:  # fmt: skip
-    from analyser.otel.exchanges import TABLES
-    from analyser.otel.spans import resource
-    from app.cli.live import run_live
-    from app.cli.otel_live import SpanOutput, line_writer
-    from app.cli.otel_sender import SenderProgram
+    from wirewitness.analyser.otel.exchanges import TABLES
+    from wirewitness.analyser.otel.spans import resource
+    from wirewitness.app.cli.live import run_live
+    from wirewitness.app.cli.otel_live import SpanOutput, line_writer
+    from wirewitness.app.cli.otel_sender import SenderProgram
 
     chosen = {name: reading[name] for name in ("decode_as", "protocol", "enable", "topic_ids", "keylogs", "hosts")}
     with result_sink(output) as write, ExitStack() as opened:

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from analyser.otel.exchanges import batches_of
-from analyser.otel.export import ExportError, json_lines, send
-from analyser.otel.spans import spans
-from app.cli.failure import complain
+from wirewitness.analyser.otel.exchanges import batches_of
+from wirewitness.analyser.otel.export import ExportError, json_lines, send
+from wirewitness.analyser.otel.spans import spans
+from wirewitness.app.cli.failure import complain
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
-    from analyser.live.session import Session
-    from analyser.tables.analysis import Analysis
+    from wirewitness.analyser.live.session import Session
+    from wirewitness.analyser.tables.analysis import Analysis
 
 # Answers that wait for the endpoint, each with the exchanges of a second or more.
 _WAITING = 60

@@ -18,9 +18,9 @@ from typing import IO, Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from analyser.capture.outlet import HEAD, PACKETS, Outlet
+from wirewitness.analyser.capture.outlet import HEAD, PACKETS, Outlet
 
-PROGRAM = "from app.cli.otel_sender import main; main()"
+PROGRAM = "from wirewitness.app.cli.otel_sender import main; main()"
 # Rows that the pipe does not take at once.
 _MOST_BYTES = 64 << 20
 
@@ -78,9 +78,9 @@ class SenderProgram:
 
 def main() -> None:
     """Take rows until standard input ends, and send what is left; without rights, since rows are a stranger's."""
-    from analyser.otel.confined import confined
-    from analyser.otel.spans import resource
-    from app.cli.otel_live import Sender
+    from wirewitness.analyser.otel.confined import confined
+    from wirewitness.analyser.otel.spans import resource
+    from wirewitness.app.cli.otel_live import Sender
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     service_name, url = sys.argv[1:]

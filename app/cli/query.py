@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from app.cli.failure import CallerError, Status
-from app.cli.names import unknown_name
-from app.cli.options import output_option, reading_options
-from app.cli.output import check_output
-from app.cli.reading import open_analysis, status_of
-from app.cli.results import write_query
-from app.cli.rows import checked_form, format_option, limit_option, payload_option
+from wirewitness.app.cli.failure import CallerError, Status
+from wirewitness.app.cli.names import unknown_name
+from wirewitness.app.cli.options import output_option, reading_options
+from wirewitness.app.cli.output import check_output
+from wirewitness.app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.results import write_query
+from wirewitness.app.cli.rows import checked_form, format_option, limit_option, payload_option
 
 
 @click.command()
@@ -63,9 +63,9 @@ def query(
 
 def _tables_of(sql: str, captures: list[str]) -> list[str]:
     """Tables that the query needs. CallerError for SQL that cannot be answered, before any capture is read."""
-    from analyser.detectors import tables_needed
-    from analyser.registry.queries import QueryError, missing_table, tables_in
-    from analyser.registry.tables import ALL_TABLES
+    from wirewitness.analyser.detectors import tables_needed
+    from wirewitness.analyser.registry.queries import QueryError, missing_table, tables_in
+    from wirewitness.analyser.registry.tables import ALL_TABLES
 
     try:
         named = tables_in(sql)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from app.cli.failure import CallerError, Status, complain, say
-from app.cli.options import read_options
+from wirewitness.app.cli.failure import CallerError, Status, complain, say
+from wirewitness.app.cli.options import read_options
 
 if TYPE_CHECKING:
-    from analyser.detectors.running import Failure
-    from analyser.options import Progress
-    from analyser.tables.analysis import Analysis
+    from wirewitness.analyser.detectors.running import Failure
+    from wirewitness.analyser.options import Progress
+    from wirewitness.analyser.tables.analysis import Analysis
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def open_analysis(captures: Sequence[str], tables: Sequence[str], reading: dict[
     quiet, _ = reading.pop("quiet"), reading.pop("debug")
     options = read_options(**reading)
     check_standard_input(captures)
-    import analyser
+    from wirewitness import analyser
 
     with progress_shown(quiet) as progress:
         try:
@@ -62,9 +62,9 @@ def status_of(analysis: Analysis) -> Status:
 
 def complain_of_failure(failure: Failure) -> None:
     """Says what a detector could not look at."""
-    from analyser.detectors import DETECTORS
-    from analyser.detectors.findings import subject_text
-    from analyser.detectors.running import NotLookedAt
+    from wirewitness.analyser.detectors import DETECTORS
+    from wirewitness.analyser.detectors.findings import subject_text
+    from wirewitness.analyser.detectors.running import NotLookedAt
 
     if isinstance(failure.error, NotLookedAt):
         about = subject_text(**dict(zip(DETECTORS[failure.code].partition_by, failure.key, strict=False)))
@@ -99,7 +99,7 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    from reports.formats.printable import visible
+    from wirewitness.reports.formats.printable import visible
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from app.cli.conditions import check_condition
-from app.cli.failure import Status
-from app.cli.names import checked_columns
-from app.cli.options import output_option, reading_options
-from app.cli.output import check_output
-from app.cli.reading import open_analysis, status_of
-from app.cli.rows import (
+from wirewitness.app.cli.conditions import check_condition
+from wirewitness.app.cli.failure import Status
+from wirewitness.app.cli.names import checked_columns
+from wirewitness.app.cli.options import output_option, reading_options
+from wirewitness.app.cli.output import check_output
+from wirewitness.app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.rows import (
     Selection,
     checked_form,
     columns_option,
@@ -83,7 +83,7 @@ def records(
     form = checked_form(form, output, raw=raw)
     shown = columns or (_PAYLOAD if reading["payload"] else _SIZES)
     check_condition(where, TABLE)
-    from analyser.registry.queries import literal
+    from wirewitness.analyser.registry.queries import literal
 
     conditions = [
         f"topic IN ({', '.join(map(literal, topic))})" if topic else None,

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from app.cli.failure import CallerError
-from app.cli.output import colour_wanted, result_sink, terminal_width, whole_file, width_limit
-from app.cli.rows import formatted
+from wirewitness.app.cli.failure import CallerError
+from wirewitness.app.cli.output import colour_wanted, result_sink, terminal_width, whole_file, width_limit
+from wirewitness.app.cli.rows import formatted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from analyser.tables.analysis import Analysis
-    from reports.formats.document import Block
+    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.reports.formats.document import Block
 
 
 def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> None:
     """Write what a SELECT answers. CallerError when it cannot be computed."""
-    from analyser.registry.queries import QueryError
+    from wirewitness.analyser.registry.queries import QueryError
 
     try:
         batches = _batches(analysis, sql)
@@ -39,8 +39,8 @@ def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> 
 
 def write_blocks(blocks: Sequence[Block], output: str | None) -> None:
     """Write blocks as text, as wide as the terminal."""
-    from reports.formats.document import Section
-    from reports.formats.text import render
+    from wirewitness.reports.formats.document import Section
+    from wirewitness.reports.formats.text import render
 
     text = render([Section("", tuple(blocks))], terminal_width(), colour=colour_wanted(output))
     with result_sink(output, text=True) as write:
@@ -49,7 +49,7 @@ def write_blocks(blocks: Sequence[Block], output: str | None) -> None:
 
 def _batches(analysis: Analysis, sql: str) -> Iterator[pa.RecordBatch]:
     """Rows of the result in plain types; at least one batch, so that columns are known."""
-    from reports.formats.plain import plain_batch
+    from wirewitness.reports.formats.plain import plain_batch
 
     return (plain_batch(batch) for batch in analysis.query(sql))
 

@@ -22,12 +22,12 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from app.cli.failure import CallerError
-from app.cli.names import near_names
-from app.cli.small_files import NoSuchText, small_text, toml_of
+from wirewitness.app.cli.failure import CallerError
+from wirewitness.app.cli.names import near_names
+from wirewitness.app.cli.small_files import NoSuchText, small_text, toml_of
 
 if TYPE_CHECKING:
-    from reports.questions.reviews import Entry, Review
+    from wirewitness.reports.questions.reviews import Entry, Review
 
 OPTION = "--review"
 TABLE = "reviewed"
@@ -39,7 +39,7 @@ _MOST_LISTED = 10_000
 
 def read_review(path: str) -> Review:
     """The entries of a file. CallerError where it is not there, too large, no TOML, or an entry is wrong."""
-    from reports.questions.reviews import Review
+    from wirewitness.reports.questions.reviews import Review
 
     return Review(tuple(entries_of(path, text_of(path))), os.path.basename(path))
 
@@ -70,7 +70,7 @@ def entries_of(path: str, text: str) -> list[Entry]:
 
 
 def _entry(where: str, values: Mapping[str, Any]) -> Entry:
-    from reports.questions.reviews import Entry
+    from wirewitness.reports.questions.reviews import Entry
 
     unknown = next((key for key in values if key not in _KEYS), None)
     if unknown is not None:
@@ -83,7 +83,7 @@ def _entry(where: str, values: Mapping[str, Any]) -> Entry:
 
 
 def _rule(value: Any, where: str) -> str:
-    from analyser.detectors import DETECTORS
+    from wirewitness.analyser.detectors import DETECTORS
 
     text = _text(value, where)
     names = {detector.name: code for code, detector in DETECTORS.items()}
@@ -127,7 +127,7 @@ def _size(value: Any, where: str) -> int | float:
 
 
 def _severity(value: Any, where: str) -> str:
-    from analyser.severity import SEVERITIES
+    from wirewitness.analyser.severity import SEVERITIES
 
     if value not in SEVERITIES:
         raise CallerError(f"{where} must be one of {', '.join(SEVERITIES)}, not {_kind(value)}")

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from app.cli.failure import CallerError
-from app.cli.review_file import OPTION, TABLE, entries_of
+from wirewitness.app.cli.failure import CallerError
+from wirewitness.app.cli.review_file import OPTION, TABLE, entries_of
 
 if TYPE_CHECKING:
-    from reports.questions.reviews import Entry
+    from wirewitness.reports.questions.reviews import Entry
 
 _HEAD = """\
 # Findings that somebody has looked at: wirewitness folds them away until they grow.

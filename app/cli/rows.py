@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from app.cli.conditions import condition_error
-from app.cli.failure import CallerError
-from app.cli.output import result_sink, whole_file, width_limit
+from wirewitness.app.cli.conditions import condition_error
+from wirewitness.app.cli.failure import CallerError
+from wirewitness.app.cli.output import result_sink, whole_file, width_limit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from analyser.tables.analysis import Analysis
+    from wirewitness.analyser.tables.analysis import Analysis
 
 
 RAW_CSV = "csv --raw"
@@ -66,7 +66,7 @@ def checked_form(form: str, output: str | None, *, raw: bool) -> str:
 
 def write_rows(analysis: Analysis, selection: Selection, form: str, output: str | None) -> None:
     """Write the selected rows. CallerError when the condition cannot be computed."""
-    from analyser.registry.queries import QueryError
+    from wirewitness.analyser.registry.queries import QueryError
 
     try:
         if form == "parquet" and output is not None:
@@ -92,8 +92,8 @@ def formatted(
     batches: Iterator[pa.RecordBatch], columns: list[str], form: str, width: int | None, table: str = ""
 ) -> Iterator[bytes]:
     """Rows in one of the text formats. width: of the terminal for `table`; table: whose columns may hold JSON."""
-    from reports.formats.aligned import aligned_pieces
-    from reports.formats.rows import csv_pieces, jsonl_pieces
+    from wirewitness.reports.formats.aligned import aligned_pieces
+    from wirewitness.reports.formats.rows import csv_pieces, jsonl_pieces
 
     if form in {"csv", RAW_CSV}:
         return csv_pieces(batches, columns, raw=form == RAW_CSV)

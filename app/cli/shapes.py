@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from app.cli.failure import Status
-from app.cli.options import output_option, reading_options
-from app.cli.output import check_output
-from app.cli.reading import open_analysis, status_of
-from app.cli.results import write_blocks, write_query
-from app.cli.rows import checked_form, format_option, limit_option
+from wirewitness.app.cli.failure import Status
+from wirewitness.app.cli.options import output_option, reading_options
+from wirewitness.app.cli.output import check_output
+from wirewitness.app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.results import write_blocks, write_query
+from wirewitness.app.cli.rows import checked_form, format_option, limit_option
 
 
 @click.command()
@@ -49,14 +49,14 @@ def shapes(
     """
     form = checked_form(form, output, raw=raw)
     check_output(output, captures)
-    from reports.sections.shapes import shape_blocks, shapes_sql
+    from wirewitness.reports.sections.shapes import shape_blocks, shapes_sql
 
     query = shapes_sql(sort, every=every, limit=limit)
     with open_analysis(captures, ["mongo_commands"], reading) as analysis:
         if form != "table":
             write_query(analysis, query, form, output)
             return status_of(analysis)
-        from reports.questions.source import rows
+        from wirewitness.reports.questions.source import rows
 
         write_blocks(shape_blocks(rows(analysis, query)), output)
         return status_of(analysis)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import CallerError, Status
-from app.cli.locating import open_located
-from app.cli.options import locating_options
-from app.cli.output import result_sink, terminal_width
+from wirewitness.app.cli.failure import CallerError, Status
+from wirewitness.app.cli.locating import open_located
+from wirewitness.app.cli.options import locating_options
+from wirewitness.app.cli.output import result_sink, terminal_width
 
 if TYPE_CHECKING:
-    from analyser.evidence.index import Index
-    from analyser.evidence.rows import MessageRow
-    from analyser.owners.named import AddressNames
-    from reports.formats.message_view import MessageView
+    from wirewitness.analyser.evidence.index import Index
+    from wirewitness.analyser.evidence.rows import MessageRow
+    from wirewitness.analyser.owners.named import AddressNames
+    from wirewitness.reports.formats.message_view import MessageView
 
 
 @click.command()
@@ -55,7 +55,7 @@ def show(
     captures, wanted = (words, None) if packet is not None else (words[:-1], words[-1])
     if not captures:
         raise click.UsageError("a capture and a message id are needed: wirewitness show CAPTURE... MESSAGE_ID")
-    from analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.reading.pandas_later import import_pandas_later
 
     import_pandas_later()
     hosts = tuple(locating["hosts"])
@@ -71,7 +71,7 @@ def show(
 
 
 def _rows(index: Index, wanted: str | None, packet: str | None) -> list[MessageRow]:
-    from analyser.evidence.rows import UnknownId, parse_message_id
+    from wirewitness.analyser.evidence.rows import UnknownId, parse_message_id
 
     try:
         if wanted is not None:
@@ -86,7 +86,7 @@ def _rows(index: Index, wanted: str | None, packet: str | None) -> list[MessageR
 
 def _none_in(index: Index, packet: str) -> str:
     """Why there is no message in a packet, or in what stands in its place."""
-    from dissectors.core.model import split_packet
+    from wirewitness.dissectors.core.model import split_packet
 
     source = index.sources[split_packet(packet_number(index, packet))[0]]
     if source.is_segment:
@@ -96,7 +96,7 @@ def _none_in(index: Index, packet: str) -> str:
 
 def packet_number(index: Index, text: str) -> int:
     """File and number in one, see `packet_of`. CallerError for a wrong text."""
-    from dissectors.core.model import packet_of
+    from wirewitness.dissectors.core.model import packet_of
 
     name, _, number = text.rpartition(":")
     names = [source.name for source in index.sources]
@@ -116,11 +116,11 @@ def _exchange(index: Index, row: MessageRow) -> list[MessageRow]:
 def _pieces(
     index: Index, rows: list[MessageRow], form: str, hex_bytes: int, names: AddressNames | None, *, payload: bool
 ) -> Any:
-    from reports.formats.message_view import json_value, text_lines
+    from wirewitness.reports.formats.message_view import json_value, text_lines
 
     if form == "json":
-        from analyser.registry.tables import SCHEMA_VERSION
-        from analyser.words import json_text
+        from wirewitness.analyser.registry.tables import SCHEMA_VERSION
+        from wirewitness.analyser.words import json_text
 
         values = [json_value(_view(index, row, names, payload=payload), hex_bytes) for row in rows]
         yield json_text({"schema_version": SCHEMA_VERSION, "messages": values}, indent=2) + "\n"
@@ -134,15 +134,15 @@ def _pieces(
 def _names(hosts: tuple[str, ...]) -> AddressNames | None:
     if not hosts:
         return None
-    from analyser.options import ReadOptions
-    from analyser.reading.address_names import named_addresses
+    from wirewitness.analyser.options import ReadOptions
+    from wirewitness.analyser.reading.address_names import named_addresses
 
     return named_addresses(ReadOptions(hosts=hosts))
 
 
 def _view(index: Index, row: MessageRow, names: AddressNames | None, *, payload: bool) -> MessageView:
-    from analyser.evidence.bytes import BytesGone
-    from reports.formats.message_view import view_message
+    from wirewitness.analyser.evidence.bytes import BytesGone
+    from wirewitness.reports.formats.message_view import view_message
 
     try:
         view = view_message(index, row, payload=payload)
@@ -150,7 +150,7 @@ def _view(index: Index, row: MessageRow, names: AddressNames | None, *, payload:
         raise CallerError(f"{error}; the capture changed since it was indexed, try --no-index") from error
     if names is None:
         return view
-    from analyser.owners.owner import owner_words
+    from wirewitness.analyser.owners.owner import owner_words
 
     found = (names.at(address, row.ts_ns)[0] for address, _ in (row.flow.client, row.flow.server))
     client, server = ("" if one is None else owner_words(one) for one in found)

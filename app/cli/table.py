@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from app.cli.conditions import check_condition
-from app.cli.failure import Status
-from app.cli.names import checked_columns, checked_table
-from app.cli.options import output_option, reading_options
-from app.cli.output import check_output
-from app.cli.reading import open_analysis, status_of
-from app.cli.rows import (
+from wirewitness.app.cli.conditions import check_condition
+from wirewitness.app.cli.failure import Status
+from wirewitness.app.cli.names import checked_columns, checked_table
+from wirewitness.app.cli.options import output_option, reading_options
+from wirewitness.app.cli.output import check_output
+from wirewitness.app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.rows import (
     Selection,
     checked_form,
     columns_option,
@@ -61,7 +61,7 @@ def table(
     selection = Selection(selected, checked_columns(columns, selected), where, limit)
     check_condition(where, selected)
     check_output(output, captures)
-    from analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.reading.pandas_later import import_pandas_later
 
     import_pandas_later()
     with open_analysis(captures, _needed(selected), reading) as analysis:
@@ -73,6 +73,6 @@ def _needed(name: str) -> list[str]:
     """Tables to read for a table; the findings need all that detectors look at."""
     if name != "findings":
         return [name]
-    from analyser.detectors import tables_needed
+    from wirewitness.analyser.detectors import tables_needed
 
     return [name, *sorted(tables_needed())]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import Status
-from app.cli.names import checked_table
-from app.cli.output import terminal_width, write_text
+from wirewitness.app.cli.failure import Status
+from wirewitness.app.cli.names import checked_table
+from wirewitness.app.cli.output import terminal_width, write_text
 
 if TYPE_CHECKING:
-    from analyser.registry.tables import Column, Table
+    from wirewitness.analyser.registry.tables import Column, Table
 
 
 @click.command()
@@ -28,7 +28,7 @@ def tables(name: str | None, form: str, debug: bool) -> Status:
       wirewitness tables kafka_offset_commits
       wirewitness tables --format json
     """
-    from analyser.registry.tables import ALL_TABLES, SCHEMA_VERSION
+    from wirewitness.analyser.registry.tables import ALL_TABLES, SCHEMA_VERSION
 
     selected = [ALL_TABLES[checked_table(name)]] if name else list(ALL_TABLES.values())
     if form == "json":
@@ -40,8 +40,8 @@ def tables(name: str | None, form: str, debug: bool) -> Status:
 
 
 def _tables_text(tables: list[Table]) -> str:
-    from reports.formats.document import Cells, Paragraph, Section
-    from reports.formats.text import render
+    from wirewitness.reports.formats.document import Cells, Paragraph, Section
+    from wirewitness.reports.formats.text import render
 
     rows = tuple((table.name, table.protocol or "", str(len(table.columns)), _rows_are(table)) for table in tables)
     listing = Cells(("TABLE", "PROTOCOL", "COLUMNS", "ROWS ARE"), rows, numbers=(2,), wrapped=(3,))
@@ -50,14 +50,14 @@ def _tables_text(tables: list[Table]) -> str:
 
 
 def _rows_are(table: Table) -> str:
-    from analyser.registry.tables import DATASET_TABLES
+    from wirewitness.analyser.registry.tables import DATASET_TABLES
 
     return f"{table.meaning} (only in datasets)" if table.name in DATASET_TABLES else table.meaning
 
 
 def _columns_text(table: Table) -> str:
-    from reports.formats.document import Cells, Paragraph, Section
-    from reports.formats.text import render
+    from wirewitness.reports.formats.document import Cells, Paragraph, Section
+    from wirewitness.reports.formats.text import render
 
     rows = tuple((c.name, c.kind, c.unit, _meaning(c)) for c in table.columns)
     listing = Cells(("COLUMN", "TYPE", "UNIT", "MEANING"), rows, wrapped=(3,))
@@ -73,7 +73,7 @@ def _meaning(column: Column) -> str:
 
 
 def _table_json(table: Table) -> dict[str, Any]:
-    from analyser.registry.tables import DATASET_TABLES
+    from wirewitness.analyser.registry.tables import DATASET_TABLES
 
     return {
         "name": table.name,

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.failure import CallerError, Status
-from app.cli.options import TimeType, output_option, reading_options
-from app.cli.output import check_output, colour_wanted, result_sink, terminal_width
-from app.cli.reading import open_analysis, status_of
+from wirewitness.app.cli.failure import CallerError, Status
+from wirewitness.app.cli.options import TimeType, output_option, reading_options
+from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width
+from wirewitness.app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
-    from analyser.evidence.index import Index
-    from reports.why.model import Chain
-    from reports.why.packets import Around
+    from wirewitness.analyser.evidence.index import Index
+    from wirewitness.reports.why.model import Chain
+    from wirewitness.reports.why.packets import Around
 
 
 @click.command()
@@ -62,11 +62,11 @@ def why(*, words: tuple[str, ...], at: int | None, rows: bool, form: str, output
             "--from and --to do not go with why: causes may lie anywhere; --at TIME is the last moment"
         )
     check_output(output, captures)
-    from analyser.reading.pandas_later import import_pandas_later
-    from reports.why.ask import Asking
-    from reports.why.model import NoSubject
-    from reports.why.subjects import answer
-    from reports.why.tables import WHY_TABLES
+    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.reports.why.ask import Asking
+    from wirewitness.reports.why.model import NoSubject
+    from wirewitness.reports.why.subjects import answer
+    from wirewitness.reports.why.tables import WHY_TABLES
 
     import_pandas_later()
     locating = _locating(reading)
@@ -87,8 +87,8 @@ def _packets(
     captures: Sequence[str], locating: dict[str, Any], opened: ExitStack, kept: list[Index], exchange: Mapping[str, Any]
 ) -> Around:
     """The packets of an exchange, by an index of the captures that is opened when it is asked for first."""
-    from app.cli.locating import open_located
-    from reports.why.packets import Around, around
+    from wirewitness.app.cli.locating import open_located
+    from wirewitness.reports.why.packets import Around, around
 
     if not kept:
         try:
@@ -117,19 +117,19 @@ def _is_input(word: str) -> bool:
 
 
 def _pieces(chains: Sequence[Chain], form: str, output: str | None, *, rows: bool) -> Iterator[str]:
-    from reports.sections.why import chain_sections, chain_values
+    from wirewitness.reports.sections.why import chain_sections, chain_values
 
     if form == "json":
-        from analyser.registry.tables import SCHEMA_VERSION
-        from analyser.words import json_text
+        from wirewitness.analyser.registry.tables import SCHEMA_VERSION
+        from wirewitness.analyser.words import json_text
 
         document = {"schema_version": SCHEMA_VERSION, "chains": [chain_values(chain) for chain in chains]}
         yield json_text(document, indent=1) + "\n"
     elif form == "markdown":
-        from reports.formats.markdown import render as markdown
+        from wirewitness.reports.formats.markdown import render as markdown
 
         yield markdown(chain_sections(chains, rows=rows), "wirewitness why")
     else:
-        from reports.formats.text import render
+        from wirewitness.reports.formats.text import render
 
         yield render(chain_sections(chains, rows=rows), terminal_width(), colour=colour_wanted(output))

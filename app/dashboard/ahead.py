@@ -9,16 +9,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.dashboard.answers import keep_answer
-from app.dashboard.known import known
-from app.dashboard.opened import Opened, Selected
-from app.dashboard.views.compare import both_compared
-from app.dashboard.views.kafka_group_list import listed_groups
-from app.dashboard.views.kafka_groups import CHANGES, MEMBERS, commits_of_all, of_group
-from reports.questions.commits import commit_counts, commits, committers, log_ends, owners, partitions_by_suspicion
-from reports.questions.groups import groups
-from reports.questions.lag_history import lag_over_time
-from reports.questions.timelines import middle_ns, width_of
+from wirewitness.app.dashboard.answers import keep_answer
+from wirewitness.app.dashboard.known import known
+from wirewitness.app.dashboard.opened import Opened, Selected
+from wirewitness.app.dashboard.views.compare import both_compared
+from wirewitness.app.dashboard.views.kafka_group_list import listed_groups
+from wirewitness.app.dashboard.views.kafka_groups import CHANGES, MEMBERS, commits_of_all, of_group
+from wirewitness.reports.questions.commits import (
+    commit_counts,
+    commits,
+    committers,
+    log_ends,
+    owners,
+    partitions_by_suspicion,
+)
+from wirewitness.reports.questions.groups import groups
+from wirewitness.reports.questions.lag_history import lag_over_time
+from wirewitness.reports.questions.timelines import middle_ns, width_of
 
 
 def answer_ahead(folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import streamlit as st
 
-from app.dashboard import state
+from wirewitness.app.dashboard import state
 
 Width: TypeAlias = int | Literal["stretch"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from app.dashboard import state
-from reports.formats.printable import visible
-from reports.formats.values import time_text
-from reports.formats.words import rate, size, span
-from reports.questions.columns import Column
+from wirewitness.app.dashboard import state
+from wirewitness.reports.formats.printable import visible
+from wirewitness.reports.formats.values import time_text
+from wirewitness.reports.formats.words import rate, size, span
+from wirewitness.reports.questions.columns import Column
 
 # Kinds that stand to the right.
 NUMBERS = frozenset({"count", "offset", "plain", "figure", "ms", "rate", "bytes", "span"})

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from analyser.registry.queries import literal, quoted
-from app.dashboard import state
-from app.dashboard.grid import UNORDERED
-from app.dashboard.opened import Selected
-from reports.questions.columns import Column
-from reports.questions.source import narrowed
+from wirewitness.analyser.registry.queries import literal, quoted
+from wirewitness.app.dashboard import state
+from wirewitness.app.dashboard.grid import UNORDERED
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.source import narrowed
 
 
 class Choice(NamedTuple):

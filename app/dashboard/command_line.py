@@ -6,9 +6,9 @@ import shlex
 
 import streamlit as st
 
-from app.dashboard.offers import without_folder
-from app.dashboard.opened import Opened
-from app.dashboard.text import line
+from wirewitness.app.dashboard.offers import without_folder
+from wirewitness.app.dashboard.opened import Opened
+from wirewitness.app.dashboard.text import line
 
 
 def show_command(command: str, about: str = "The same on the command line:") -> None:

@@ -6,12 +6,12 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analyser.evidence.choose import Choice, chosen_packets
-from analyser.evidence.gather import add_evidence, add_hidden, add_message
-from analyser.evidence.logged import is_logged
-from analyser.evidence.write import PcapngWriter
-from app.dashboard.opened import Opened
-from app.dashboard.packets import packet_index
+from wirewitness.analyser.evidence.choose import Choice, chosen_packets
+from wirewitness.analyser.evidence.gather import add_evidence, add_hidden, add_message
+from wirewitness.analyser.evidence.logged import is_logged
+from wirewitness.analyser.evidence.write import PcapngWriter
+from wirewitness.app.dashboard.opened import Opened
+from wirewitness.app.dashboard.packets import packet_index
 
 # What a browser takes is held in memory, here and there; the command line writes to a file.
 MOST_BYTES = 64_000_000

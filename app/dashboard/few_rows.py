@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import streamlit as st
 
-from analyser.words import count
-from app.dashboard.chosen_rows import ask_order, asked_order
-from app.dashboard.downloads import offer_table
-from app.dashboard.grid import Picked, draw_grid
-from app.dashboard.pager import beside
-from reports.questions.columns import Column
+from wirewitness.analyser.words import count
+from wirewitness.app.dashboard.chosen_rows import ask_order, asked_order
+from wirewitness.app.dashboard.downloads import offer_table
+from wirewitness.app.dashboard.grid import Picked, draw_grid
+from wirewitness.app.dashboard.pager import beside
+from wirewitness.reports.questions.columns import Column
 
 
 def grid(

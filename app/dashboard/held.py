@@ -6,12 +6,12 @@ import secrets
 
 import streamlit as st
 
-from analyser.archive.dataset.place import is_dataset
-from analyser.storage.folders import StorePath, folder_at
-from app.dashboard.gate import visitor_cookie
-from app.dashboard.jobs import Jobs
-from app.dashboard.offers import Offer, Uploads
-from app.dashboard.opened import Opened
+from wirewitness.analyser.archive.dataset.place import is_dataset
+from wirewitness.analyser.storage.folders import StorePath, folder_at
+from wirewitness.app.dashboard.gate import visitor_cookie
+from wirewitness.app.dashboard.jobs import Jobs
+from wirewitness.app.dashboard.offers import Offer, Uploads
+from wirewitness.app.dashboard.opened import Opened
 
 
 @st.cache_resource(show_spinner=False)

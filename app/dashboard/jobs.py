@@ -20,14 +20,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analyser.capture import CaptureError, Source, in_time_order, open_captures
-from analyser.evidence.cache import cache_folder, part
-from analyser.evidence.identity import capture_key
-from analyser.own_files import TemporaryFolder
-from analyser.storage.folders import FolderPath
-from app.dashboard.opened import META, reading_options
+from wirewitness.analyser.capture import CaptureError, Source, in_time_order, open_captures
+from wirewitness.analyser.evidence.cache import cache_folder, part
+from wirewitness.analyser.evidence.identity import capture_key
+from wirewitness.analyser.own_files import TemporaryFolder
+from wirewitness.analyser.package import PACKAGE_FOLDER
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.app.dashboard.opened import META, reading_options
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = PACKAGE_FOLDER.parent
 _PATIENCE_S = 3.0
 _JOBS_KEPT = 16
 _KEPT = "tables-"
@@ -53,7 +54,7 @@ class Job:
         self._temporary = TemporaryFolder()
         environment = {**os.environ, "TMPDIR": self._temporary.name, "PYTHONPATH": import_path()}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "app.dashboard.worker"],
+            [sys.executable, "-P", "-m", "wirewitness.app.dashboard.worker"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True,
         )  # fmt: skip
         order = {"paths": list(paths), "options": dict(options), "key": key}

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from analyser.words import count
-from app.dashboard.opened import Selected
-from reports.questions.causes import Cause, Finding, causes, findings
-from reports.questions.unjudged import UnjudgedErrors, unjudged_errors
+from wirewitness.analyser.words import count
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.reports.questions.causes import Cause, Finding, causes, findings
+from wirewitness.reports.questions.unjudged import UnjudgedErrors, unjudged_errors
 
 
 class Known(NamedTuple):

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from analyser.archive.dataset.place import one_dataset
-from analyser.capture import CaptureError
-from analyser.storage.folders import FolderPath, folder_at
-from app.dashboard import held, state
-from app.dashboard.jobs import Job, Standing, kept_tables, key_of
-from app.dashboard.live import live_folder, live_runs, show_start, show_waiting
-from app.dashboard.offered import given
-from app.dashboard.offers import UPLOAD_LIMIT_MB, Offer, recent, samples, without_folder
-from app.dashboard.snapshots import newest
-from app.dashboard.text import card, html, line, show
-from dissectors.registry import PROTOCOLS
-from reports.formats.words import size
+from wirewitness.analyser.archive.dataset.place import one_dataset
+from wirewitness.analyser.capture import CaptureError
+from wirewitness.analyser.storage.folders import FolderPath, folder_at
+from wirewitness.app.dashboard import held, state
+from wirewitness.app.dashboard.jobs import Job, Standing, kept_tables, key_of
+from wirewitness.app.dashboard.live import live_folder, live_runs, show_start, show_waiting
+from wirewitness.app.dashboard.offered import given
+from wirewitness.app.dashboard.offers import UPLOAD_LIMIT_MB, Offer, recent, samples, without_folder
+from wirewitness.app.dashboard.snapshots import newest
+from wirewitness.app.dashboard.text import card, html, line, show
+from wirewitness.dissectors.registry import PROTOCOLS
+from wirewitness.reports.formats.words import size
 
 _POLL_S = 1.0
 _TELLING_S = 2.0

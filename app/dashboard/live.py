@@ -17,12 +17,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from analyser.own_files import TemporaryFolder
-from app.dashboard.jobs import import_path
-from app.dashboard.offers import Offer, live_offer
-from app.dashboard.snapshots import is_live, is_running, newest, title_of
-from app.dashboard.text import card, line
-from reports.formats.values import time_text
+from wirewitness.analyser.own_files import TemporaryFolder
+from wirewitness.app.dashboard.jobs import import_path
+from wirewitness.app.dashboard.offers import Offer, live_offer
+from wirewitness.app.dashboard.snapshots import is_live, is_running, newest, title_of
+from wirewitness.app.dashboard.text import card, line
+from wirewitness.reports.formats.values import time_text
 
 REFRESH_S = 2.0
 _PATIENCE_S = 10.0
@@ -39,7 +39,7 @@ class LiveRun:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         words = ["live", "-i", interface, "--share", str(folder), "--quiet", *(["--ports", ports] if ports else [])]
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "app.dashboard.live_program", *words],
+            [sys.executable, "-P", "-m", "wirewitness.app.dashboard.live_program", *words],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,  # standard input is closed when this process ends
             stderr=self._errors, env={**os.environ, "PYTHONPATH": import_path()}, process_group=0,
         )  # fmt: skip

@@ -11,14 +11,14 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from analyser.reading.parent import end_with_parent
+from wirewitness.analyser.reading.parent import end_with_parent
 
 
 def main() -> None:
     """Runs the command."""
     gone = end_with_parent(signal.SIGINT)
     shared = Path(sys.argv[sys.argv.index("--share") + 1])
-    from app.cli.main import main as run
+    from wirewitness.app.cli.main import main as run
 
     try:
         run()

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from app.dashboard import held
-from app.dashboard.live import live_runs
-from app.dashboard.offers import Offer, given_offer, recent, samples
+from wirewitness.app.dashboard import held
+from wirewitness.app.dashboard.live import live_runs
+from wirewitness.app.dashboard.offers import Offer, given_offer, recent, samples
 
 # Captures of the command line, as one argument of the script.
 GIVEN = "--given="

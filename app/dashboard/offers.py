@@ -18,18 +18,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from analyser.evidence.identity import content_key
-from analyser.own_files import PREFIX, TemporaryFolder
-from analyser.storage.address import address_of
-from analyser.storage.files import absolute_name
-from reports.formats.words import size
+from wirewitness.analyser.evidence.identity import content_key
+from wirewitness.analyser.own_files import PREFIX, TemporaryFolder
+from wirewitness.analyser.package import PACKAGE_FOLDER
+from wirewitness.analyser.storage.address import address_of
+from wirewitness.analyser.storage.files import absolute_name
+from wirewitness.reports.formats.words import size
 
 UPLOAD_LIMIT_MB = 500
 UPLOADS = "uploads"
 _UPLOAD_FOLDER = re.compile(rf"[^\s'\"]*/{PREFIX}{UPLOADS}-\w+/[0-9a-f]+/")
 _RECENT = 12
 _UPLOADS = 6
-_SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
+_SAMPLES = PACKAGE_FOLDER / "sample_pcaps"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,19 +19,19 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-import analyser
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.dataset.place import MANIFEST
-from analyser.evidence.cache import cache_folder
-from analyser.options import ReadOptions
-from analyser.registry.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
-from analyser.registry.required import lacking
-from analyser.registry.tables import TABLES, arrow_schema
-from analyser.storage.address import address_of
-from analyser.storage.folders import FolderPath, StorePath
-from analyser.strange_files import is_no_file, text_of
-from app.dashboard.answers import kept_answer
-from reports.questions.source import narrowed, rows
+from wirewitness import analyser
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.dataset.place import MANIFEST
+from wirewitness.analyser.evidence.cache import cache_folder
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
+from wirewitness.analyser.registry.required import lacking
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.storage.address import address_of
+from wirewitness.analyser.storage.folders import FolderPath, StorePath
+from wirewitness.analyser.strange_files import is_no_file, text_of
+from wirewitness.app.dashboard.answers import kept_answer
+from wirewitness.reports.questions.source import narrowed, rows
 
 META = "dashboard.json"
 _REMEMBERED_BYTES = 64_000_000

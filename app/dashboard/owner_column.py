@@ -4,9 +4,9 @@ empty.
 
 from __future__ import annotations
 
-from app.dashboard.opened import Selected
-from reports.questions.columns import Column
-from reports.questions.owners import OWNER, is_anybody_named
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.owners import OWNER, is_anybody_named
 
 
 def with_owners(source: Selected, columns: tuple[Column, ...]) -> tuple[Column, ...]:

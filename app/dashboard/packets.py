@@ -13,19 +13,19 @@ from typing import Any, overload
 
 import streamlit as st
 
-from analyser.archive.dataset.index import open_dataset_index
-from analyser.capture import CaptureError, Source, in_time_order
-from analyser.capture.places import Places, find_places
-from analyser.evidence.bytes import BytesGone
-from analyser.evidence.index import Index
-from analyser.evidence.rows import UnknownId, parse_message_id
-from analyser.evidence.table_rows import CaptureTimes, TableRows
-from analyser.options import ReadOptions
-from analyser.reading.facts import file_label
-from analyser.registry.selection import conditions
-from analyser.storage.files import file_at
-from app.dashboard.opened import Opened
-from reports.formats.message_view import MessageView, view_message
+from wirewitness.analyser.archive.dataset.index import open_dataset_index
+from wirewitness.analyser.capture import CaptureError, Source, in_time_order
+from wirewitness.analyser.capture.places import Places, find_places
+from wirewitness.analyser.evidence.bytes import BytesGone
+from wirewitness.analyser.evidence.index import Index
+from wirewitness.analyser.evidence.rows import UnknownId, parse_message_id
+from wirewitness.analyser.evidence.table_rows import CaptureTimes, TableRows
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.facts import file_label
+from wirewitness.analyser.registry.selection import conditions
+from wirewitness.analyser.storage.files import file_at
+from wirewitness.app.dashboard.opened import Opened
+from wirewitness.reports.formats.message_view import MessageView, view_message
 
 _CAPTURES = """
     SELECT file, epoch_ns(ts_first) AS first_ns, epoch_ns(ts_last) AS last_ns, lines IS NOT NULL AS is_log,

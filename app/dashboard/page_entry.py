@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from app.dashboard.state import View
-from dissectors.core.protocol import Dissector
+from wirewitness.app.dashboard.state import View
+from wirewitness.dissectors.core.protocol import Dissector
 
 
 class PageEntry(NamedTuple):

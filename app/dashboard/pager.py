@@ -6,8 +6,8 @@ from functools import partial
 
 import streamlit as st
 
-from app.dashboard import state
-from app.dashboard.text import html, show
+from wirewitness.app.dashboard import state
+from wirewitness.app.dashboard.text import html, show
 
 
 def pager(key: str, total: int, page_rows: int, words: str) -> int:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from app.dashboard.page_entry import PageEntry
-from app.dashboard.views import clients, compare, connections, exchanges, findings, kafka, mongo, mqtt, overview
+from wirewitness.app.dashboard.page_entry import PageEntry
+from wirewitness.app.dashboard.views import (
+    clients,
+    compare,
+    connections,
+    exchanges,
+    findings,
+    kafka,
+    mongo,
+    mqtt,
+    overview,
+)
 
 PAGES = (
     PageEntry("overview", "Capture", "Overview", ":material/monitoring:", overview.show),

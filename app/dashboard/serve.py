@@ -17,8 +17,8 @@ from typing import Any
 
 import click
 
-from app.dashboard.gate import TOKEN, Gate
-from app.dashboard.offers import UPLOAD_LIMIT_MB
+from wirewitness.app.dashboard.gate import TOKEN, Gate
+from wirewitness.app.dashboard.offers import UPLOAD_LIMIT_MB
 
 _SCRIPT = Path(__file__).with_name("streamlit_app.py")
 _FIRST_PORT = 8501
@@ -51,7 +51,7 @@ def serve(
     from streamlit.web import bootstrap
     from streamlit.web.server.starlette.starlette_server import UvicornRunner
 
-    import app.dashboard.pages  # noqa: F401  loaded now, so that the first page does not wait for it
+    import wirewitness.app.dashboard.pages  # noqa: F401  loaded now, so that the first page does not wait for it
 
     chosen = _free_port(host, port)
     private = is_loopback(host)

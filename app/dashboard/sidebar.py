@@ -8,18 +8,18 @@ from typing import Any
 
 import streamlit as st
 
-from analyser.options import ReadOptions
-from app.dashboard import boxes, state
-from app.dashboard.landing import close
-from app.dashboard.live import live_folder
-from app.dashboard.offers import Offer
-from app.dashboard.opened import Opened
-from app.dashboard.page_entry import PageEntry
-from app.dashboard.sidebar_times import moment_ns, moment_words
-from app.dashboard.text import html, line, show
-from app.dashboard.views.exchange_filters import exchange_filters
-from reports.formats.words import span
-from reports.questions.exchange_rows import packet_messages
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.app.dashboard import boxes, state
+from wirewitness.app.dashboard.landing import close
+from wirewitness.app.dashboard.live import live_folder
+from wirewitness.app.dashboard.offers import Offer
+from wirewitness.app.dashboard.opened import Opened
+from wirewitness.app.dashboard.page_entry import PageEntry
+from wirewitness.app.dashboard.sidebar_times import moment_ns, moment_words
+from wirewitness.app.dashboard.text import html, line, show
+from wirewitness.app.dashboard.views.exchange_filters import exchange_filters
+from wirewitness.reports.formats.words import span
+from wirewitness.reports.questions.exchange_rows import packet_messages
 
 _STEPS = 400
 _DAY_NS = 86_400_000_000_000

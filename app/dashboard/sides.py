@@ -10,19 +10,19 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from analyser.capture import CaptureError
-from analyser.options import ReadOptions
-from app.dashboard import boxes, held, state
-from app.dashboard.jobs import discard
-from app.dashboard.landing import show_failed, show_reading, tables_of
-from app.dashboard.offered import offer_of, offered
-from app.dashboard.offers import Offer
-from app.dashboard.opened import Selected, TablesDamaged, TablesGone, version_of
-from app.dashboard.sidebar_times import moment_ns, moment_words
-from app.dashboard.state import View
-from app.dashboard.text import card, empty, line
-from reports.formats.words import span
-from reports.questions.timelines import selected_span_ns
+from wirewitness.analyser.capture import CaptureError
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.app.dashboard import boxes, held, state
+from wirewitness.app.dashboard.jobs import discard
+from wirewitness.app.dashboard.landing import show_failed, show_reading, tables_of
+from wirewitness.app.dashboard.offered import offer_of, offered
+from wirewitness.app.dashboard.offers import Offer
+from wirewitness.app.dashboard.opened import Selected, TablesDamaged, TablesGone, version_of
+from wirewitness.app.dashboard.sidebar_times import moment_ns, moment_words
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.text import card, empty, line
+from wirewitness.reports.formats.words import span
+from wirewitness.reports.questions.timelines import selected_span_ns
 
 
 class Side(NamedTuple):

@@ -16,11 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from analyser.capture.privileges import invoking_user
-from analyser.registry.tables import TABLES
-from analyser.strange_files import text_of
-from analyser.tables.analysis import Analysis
-from app.dashboard.opened import META
+from wirewitness.analyser.capture.privileges import invoking_user
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.strange_files import text_of
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.app.dashboard.opened import META
 
 # Contents of records are not shown in dashboards.
 SHARED_TABLES = tuple(name for name, table in TABLES.items() if not table.on_request)

@@ -14,9 +14,9 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from analyser.options import ReadOptions
-from app.dashboard.opened import Selected
-from dissectors.registry import dissector_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.dissectors.registry import dissector_of
 
 _VALUES = "ww_values"
 _TOUCHED = "ww_touched"

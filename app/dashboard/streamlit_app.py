@@ -8,23 +8,23 @@ from pathlib import Path, PurePath
 
 import streamlit as st
 
-from analyser.capture import CaptureError
-from analyser.registry.queries import QueryError
-from analyser.storage.folders import FolderPath
-from app.dashboard import held, state
-from app.dashboard.jobs import discard
-from app.dashboard.landing import show_failed, show_landing, show_reading, tables_of
-from app.dashboard.live import follow, live_folder
-from app.dashboard.offered import given, offer_of
-from app.dashboard.offers import Offer, remember
-from app.dashboard.opened import Opened, Selected, TablesDamaged, TablesGone, version_of
-from app.dashboard.page_entry import PageEntry
-from app.dashboard.pages import PAGES, pages_for
-from app.dashboard.sidebar import show_links, show_sidebar
-from app.dashboard.text import STYLE, card, empty, heading
-from dissectors.registry import SEGMENTS_OF
-from reports.formats.printable import visible
-from reports.questions.quality import quality
+from wirewitness.analyser.capture import CaptureError
+from wirewitness.analyser.registry.queries import QueryError
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.app.dashboard import held, state
+from wirewitness.app.dashboard.jobs import discard
+from wirewitness.app.dashboard.landing import show_failed, show_landing, show_reading, tables_of
+from wirewitness.app.dashboard.live import follow, live_folder
+from wirewitness.app.dashboard.offered import given, offer_of
+from wirewitness.app.dashboard.offers import Offer, remember
+from wirewitness.app.dashboard.opened import Opened, Selected, TablesDamaged, TablesGone, version_of
+from wirewitness.app.dashboard.page_entry import PageEntry
+from wirewitness.app.dashboard.pages import PAGES, pages_for
+from wirewitness.app.dashboard.sidebar import show_links, show_sidebar
+from wirewitness.app.dashboard.text import STYLE, card, empty, heading
+from wirewitness.dissectors.registry import SEGMENTS_OF
+from wirewitness.reports.formats.printable import visible
+from wirewitness.reports.questions.quality import quality
 
 _ICON = Path(__file__).with_name("icon.svg")  # a named icon would be fetched from the internet
 

@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow as pa
 import streamlit as st
 
-from analyser.words import count
-from app.dashboard import boxes, state
-from app.dashboard.chosen_rows import Choice, ask_order, asked_order, containing, ordering
-from app.dashboard.downloads import offer_rows
-from app.dashboard.grid import draw_grid
-from app.dashboard.opened import Selected
-from app.dashboard.pager import pager
-from app.dashboard.text import empty
-from reports.questions.columns import Column
+from wirewitness.analyser.words import count
+from wirewitness.app.dashboard import boxes, state
+from wirewitness.app.dashboard.chosen_rows import Choice, ask_order, asked_order, containing, ordering
+from wirewitness.app.dashboard.downloads import offer_rows
+from wirewitness.app.dashboard.grid import draw_grid
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.pager import pager
+from wirewitness.app.dashboard.text import empty
+from wirewitness.reports.questions.columns import Column
 
 PAGE_ROWS = 100
 _SMALL = 12

@@ -15,12 +15,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import analyser
-from analyser.evidence.cache import new_part, part
-from analyser.options import Progress
-from analyser.reading.parent import end_with_parent
-from analyser.tables.analysis import Analysis
-from app.dashboard.opened import META, TablesGone, reading_options
+from wirewitness import analyser
+from wirewitness.analyser.evidence.cache import new_part, part
+from wirewitness.analyser.options import Progress
+from wirewitness.analyser.reading.parent import end_with_parent
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.app.dashboard.opened import META, TablesGone, reading_options
 
 # Of captures with fewer messages nobody waits for an answer.
 LONG = 50_000
@@ -41,7 +41,7 @@ def main() -> None:
 
 def keep_tables(paths: list[str], given: dict[str, Any], key: str) -> Path:
     """The folder with the tables of these captures. Raises CaptureError."""
-    from analyser.registry.tables import TABLES
+    from wirewitness.analyser.registry.tables import TABLES
 
     options = reading_options(given)
     wanted = [name for name, table in TABLES.items() if not table.on_request]
@@ -59,7 +59,7 @@ def keep_tables(paths: list[str], given: dict[str, Any], key: str) -> Path:
 
 def _answer_ahead(folder: Path) -> None:
     """What cannot be kept is asked when somebody wants to see it."""
-    from app.dashboard.ahead import answer_ahead
+    from wirewitness.app.dashboard.ahead import answer_ahead
 
     with suppress(OSError, TablesGone):
         answer_ahead(folder)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from analyser.registry.queries import QueryError, columns_in, missing_table, tables_in
-from analyser.registry.tables import ALL_TABLES
-from app.cli.names import near_names
-from app.expect.errors import RulesError
-from app.expect.kinds import Expectation, Measured, OfQuery, Order, column_of, subject_names
+from wirewitness.analyser.registry.queries import QueryError, columns_in, missing_table, tables_in
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.app.cli.names import near_names
+from wirewitness.app.expect.errors import RulesError
+from wirewitness.app.expect.kinds import Expectation, Measured, OfQuery, Order, column_of, subject_names
 
 _COLUMN = re.compile(r'column "?(\w+)"? not found', re.IGNORECASE)
 

@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from app.cli.failure import CallerError, complain, say
+from wirewitness.app.cli.failure import CallerError, complain, say
 
 NO_RIGHT = 3
 _USAGE = 2
@@ -25,10 +25,10 @@ def main() -> None:
     """Run the job in the first argument."""
     from dataclasses import replace
 
-    from analyser.capture.capturing import Capturing
-    from analyser.capture.outlet import Outlet
-    from analyser.live.capturer import may_capture
-    from app.cli.live_options import capture_job
+    from wirewitness.analyser.capture.capturing import Capturing
+    from wirewitness.analyser.capture.outlet import Outlet
+    from wirewitness.analyser.live.capturer import may_capture
+    from wirewitness.app.cli.live_options import capture_job
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests, whose end closes standard input
     told = json.loads(sys.argv[1])
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _filter(ports: Sequence[int], mark: int | None) -> str:
-    from analyser.capture.packet_filter import of_ports
+    from wirewitness.analyser.capture.packet_filter import of_ports
 
     wanted = of_ports(ports)
     return f"({wanted}) or (udp port {mark})" if wanted and mark is not None else wanted

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from analyser.registry.queries import QueryError, name_list, quoted
-from analyser.registry.tables import ALL_TABLES
-from analyser.severity import severity_rank
-from analyser.words import count, names_text
-from app.expect.errors import RulesError
-from app.expect.evidence import Found, evidence_of, rows_of
-from app.expect.kinds import Expectation, Measured, NoFindings, OfQuery, Order, Rows, column_of
-from reports.questions.causes import Finding, findings
-from reports.questions.review_subject import subject_pairs
-from reports.questions.reviews import matches
+from wirewitness.analyser.registry.queries import QueryError, name_list, quoted
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.severity import severity_rank
+from wirewitness.analyser.words import count, names_text
+from wirewitness.app.expect.errors import RulesError
+from wirewitness.app.expect.evidence import Found, evidence_of, rows_of
+from wirewitness.app.expect.kinds import Expectation, Measured, NoFindings, OfQuery, Order, Rows, column_of
+from wirewitness.reports.questions.causes import Finding, findings
+from wirewitness.reports.questions.review_subject import subject_pairs
+from wirewitness.reports.questions.reviews import matches
 
 if TYPE_CHECKING:
-    from analyser.tables.analysis import Analysis
+    from wirewitness.analyser.tables.analysis import Analysis
 
 State = Literal["ok", "FAILED", "nothing"]
 OK: State = "ok"
@@ -51,7 +51,7 @@ class Outcome:
 
 def tables_of(expectations: Iterable[Expectation]) -> tuple[str, ...]:
     """Tables to read for these expectations."""
-    from analyser.detectors import tables_needed
+    from wirewitness.analyser.detectors import tables_needed
 
     every = list(expectations)
     needed = [rows.table for one in every for rows in one.needs]
@@ -186,7 +186,7 @@ def _over(
 
 
 def _equal(name: str, value: Any) -> str:
-    from analyser.registry.queries import literal
+    from wirewitness.analyser.registry.queries import literal
 
     return f"{quoted(name)} IS NULL" if value is None else f"{quoted(name)}::VARCHAR = {literal(str(value))}"
 

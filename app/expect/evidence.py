@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from analyser.registry.queries import literal, quoted
-from analyser.registry.tables import ALL_TABLES
-from reports.formats.plain import plain_batch
-from reports.formats.values import time_text
+from wirewitness.analyser.registry.queries import literal, quoted
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.reports.formats.plain import plain_batch
+from wirewitness.reports.formats.values import time_text
 
 if TYPE_CHECKING:
-    from analyser.tables.analysis import Analysis
+    from wirewitness.analyser.tables.analysis import Analysis
 
 Found = Mapping[str, Any]
 ROWS_KEPT = 10

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from analyser.registry.queries import literal, quoted
-from analyser.registry.tables import ALL_TABLES
-from app.expect.comparison import Comparison
+from wirewitness.analyser.registry.queries import literal, quoted
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.app.expect.comparison import Comparison
 
 # A subject's name -> the columns that hold it, the first that a table has.
 _COLUMNS_OF = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import NamedTuple
 
-from app.cli.names import near_names
-from app.expect.errors import RulesError
-from app.expect.kinds import Expectation
-from app.expect.rules import expectations_of
+from wirewitness.app.cli.names import near_names
+from wirewitness.app.expect.errors import RulesError
+from wirewitness.app.expect.kinds import Expectation
+from wirewitness.app.expect.rules import expectations_of
 
 _SUFFIX = ".toml"
 
@@ -24,7 +24,7 @@ class Ready(NamedTuple):
 def ready_contracts() -> dict[str, Ready]:
     """All of them by name."""
     found = {}
-    for file in sorted(files("app.expect").joinpath("ready").iterdir(), key=lambda file: file.name):
+    for file in sorted(files("wirewitness.app.expect").joinpath("ready").iterdir(), key=lambda file: file.name):
         if file.name.endswith(_SUFFIX):
             text, name = file.read_text(encoding="utf-8"), file.name.removesuffix(_SUFFIX)
             found[name] = Ready(name, text.partition("\n")[0].removeprefix("#").strip(), text)

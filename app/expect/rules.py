@@ -20,16 +20,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analyser.detectors import DETECTORS
-from analyser.registry.queries import quoted
-from analyser.registry.tables import ALL_TABLES
-from analyser.severity import SEVERITIES
-from app.cli.names import near_names
-from app.cli.small_files import NoSuchText, small_text, toml_of
-from app.expect.bound import check_about, check_condition, check_query
-from app.expect.comparison import comparison
-from app.expect.errors import RulesError
-from app.expect.kinds import Expectation, Measure, Measured, NoFindings, OfQuery, Order, Rows
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.registry.queries import quoted
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.severity import SEVERITIES
+from wirewitness.app.cli.names import near_names
+from wirewitness.app.cli.small_files import NoSuchText, small_text, toml_of
+from wirewitness.app.expect.bound import check_about, check_condition, check_query
+from wirewitness.app.expect.comparison import comparison
+from wirewitness.app.expect.errors import RulesError
+from wirewitness.app.expect.kinds import Expectation, Measure, Measured, NoFindings, OfQuery, Order, Rows
 
 MOST_BYTES = 1 << 20
 MOST_EXPECTATIONS = 1000

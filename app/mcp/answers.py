@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
-from analyser.registry.queries import QueryError, literal
-from analyser.words import json_text
+from wirewitness.analyser.registry.queries import QueryError, literal
+from wirewitness.analyser.words import json_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from analyser.evidence.index import Index
-    from analyser.tables.analysis import Analysis
-    from reports.why.packets import Around
+    from wirewitness.analyser.evidence.index import Index
+    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.reports.why.packets import Around
 
 MOST_ROWS, MOST_CHARACTERS, MOST_SECONDS = 1000, 60_000, 30.0
 _MOST_HEX_BYTES = 256
@@ -55,7 +55,7 @@ class Answers:
 
     def tables(self) -> str:
         """All tables, a JSON line each."""
-        from analyser.registry.tables import ALL_TABLES
+        from wirewitness.analyser.registry.tables import ALL_TABLES
 
         held = set(self.analysis.tables())
         told = (
@@ -67,7 +67,7 @@ class Answers:
 
     def columns(self, table: str) -> str:
         """The columns of a table, a JSON line each. Raises NoAnswer."""
-        from analyser.registry.tables import ALL_TABLES
+        from wirewitness.analyser.registry.tables import ALL_TABLES
 
         if table not in self.analysis.tables():
             raise NoAnswer(f"there is no table {table}; `tables` lists them")
@@ -105,7 +105,7 @@ class Answers:
 
     def rule(self, code: str) -> str:
         """How a rule decides, and when it is wrong. Raises NoAnswer."""
-        from analyser.detectors import DETECTORS
+        from wirewitness.analyser.detectors import DETECTORS
 
         known = DETECTORS.get(code.upper())
         if known is None:
@@ -114,8 +114,8 @@ class Answers:
 
     def groups(self, group: str = "", at: str = "") -> str:
         """How partitions of Kafka's groups stand: stored offset, lag, consumer, last committer. Raises NoAnswer."""
-        from reports.questions.kafka_view import view_sql
-        from reports.questions.kafka_views import VIEWS
+        from wirewitness.reports.questions.kafka_view import view_sql
+        from wirewitness.reports.questions.kafka_views import VIEWS
 
         try:
             until_ns = self.moment(at) if at else None
@@ -127,11 +127,11 @@ class Answers:
 
     def why(self, subject: str, at: str = "") -> str:
         """The chain of causes behind a subject, as text. Raises NoAnswer."""
-        from reports.formats.text import render
-        from reports.sections.why import chain_sections
-        from reports.why.ask import Asking
-        from reports.why.model import NoSubject
-        from reports.why.subjects import answer
+        from wirewitness.reports.formats.text import render
+        from wirewitness.reports.sections.why import chain_sections
+        from wirewitness.reports.why.ask import Asking
+        from wirewitness.reports.why.model import NoSubject
+        from wirewitness.reports.why.subjects import answer
 
         watch = Timer(MOST_SECONDS, self.analysis.connection.interrupt)
         watch.daemon = True
@@ -148,10 +148,10 @@ class Answers:
 
     def message(self, message_id: str) -> str:
         """One message with all its fields, and the beginning of its bytes. Raises NoAnswer."""
-        from analyser.capture.errors import CaptureError
-        from analyser.evidence.bytes import BytesGone
-        from analyser.evidence.rows import UnknownId, parse_message_id
-        from reports.formats.message_view import text_lines, view_message
+        from wirewitness.analyser.capture.errors import CaptureError
+        from wirewitness.analyser.evidence.bytes import BytesGone
+        from wirewitness.analyser.evidence.rows import UnknownId, parse_message_id
+        from wirewitness.reports.formats.message_view import text_lines, view_message
 
         try:
             index = self.open_index()
@@ -161,8 +161,8 @@ class Answers:
         return _bounded(iter(text_lines(view, 120, _MOST_HEX_BYTES)))
 
     def _around(self, exchange: Mapping[str, Any]) -> Around:
-        from analyser.capture.errors import CaptureError
-        from reports.why.packets import Around, around
+        from wirewitness.analyser.capture.errors import CaptureError
+        from wirewitness.reports.why.packets import Around, around
 
         try:
             return around(self.open_index(), exchange)
@@ -170,8 +170,8 @@ class Answers:
             return Around(None, f"its packets cannot be read again: {error}")
 
     def _lines(self, sql: str) -> Iterator[str]:
-        from reports.formats.plain import plain_batch
-        from reports.formats.rows import jsonl_pieces
+        from wirewitness.reports.formats.plain import plain_batch
+        from wirewitness.reports.formats.rows import jsonl_pieces
 
         batches: Iterator[pa.RecordBatch] = (plain_batch(batch) for batch in self.analysis.query(sql))
         first = next(batches)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 
 if TYPE_CHECKING:
-    from dissectors.core.columns.frames import Bytes, Flags
+    from wirewitness.dissectors.core.columns.frames import Bytes, Flags
 
 METHOD = b"GET "
 MASKED, COMPRESSED, RESERVED = 0x80, 0x40, 0x70

@@ -11,8 +11,8 @@ import zlib
 from wsproto.extensions import Extension, PerMessageDeflate
 from wsproto.frame_protocol import CloseReason, FrameDecoder, FrameProtocol, Opcode, RsvBits
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
 
 _TAIL = b"\x00\x00\xff\xff"
 _NOTHING = RsvBits(False, False, False)

@@ -10,11 +10,11 @@ from collections import deque
 
 from wsproto.frame_protocol import Frame, FrameDecoder, Header, Opcode, ParseFailed
 
-from dissectors.carriers.frames import COMPRESSED, looks_like
-from dissectors.carriers.inflate import Inflate
-from dissectors.core.carrier import Carried, Interrupted, Item, Opening, Pieces, Told
-from dissectors.core.limits import Limits
-from dissectors.core.model import SERVER_TO_CLIENT
+from wirewitness.dissectors.carriers.frames import COMPRESSED, looks_like
+from wirewitness.dissectors.carriers.inflate import Inflate
+from wirewitness.dissectors.core.carrier import Carried, Interrupted, Item, Opening, Pieces, Told
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import SERVER_TO_CLIENT
 
 # A frame header at most: two bytes, eight of length, four of mask.
 MAX_HEADER_BYTES = 14

@@ -10,9 +10,9 @@ import re
 
 import h11
 
-from dissectors.carriers.frames import METHOD
-from dissectors.core.carrier import HiddenBytes, Opening, Told
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.carriers.frames import METHOD
+from wirewitness.dissectors.core.carrier import HiddenBytes, Opening, Told
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 
 # A head that is longer opens nothing.
 MAX_HEAD_BYTES = 16 * 1024

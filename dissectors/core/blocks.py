@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from dissectors.core.model import Row
+from wirewitness.dissectors.core.model import Row
 
 
 class Same(NamedTuple):

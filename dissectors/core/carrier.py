@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from dissectors.core.encryption import Encryption
-from dissectors.core.limits import Limits
+from wirewitness.dissectors.core.encryption import Encryption
+from wirewitness.dissectors.core.limits import Limits
 
 if TYPE_CHECKING:
-    from dissectors.core.columns.streams import Opens
+    from wirewitness.dissectors.core.columns.streams import Opens
 
 
 class Carried(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import cramjam
 import zstandard
 
-from dissectors.core.limits import Limits
+from wirewitness.dissectors.core.limits import Limits
 
 # What goes wrong is looked for again in small steps, so that what was readable before it is kept.
 CAREFUL_BYTES = 64

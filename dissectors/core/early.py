@@ -7,9 +7,9 @@ read; those for which there is no room, or no request.
 
 from __future__ import annotations
 
-from dissectors.core.budget import FRAME_BYTES
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
+from wirewitness.dissectors.core.budget import FRAME_BYTES
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
 
 # Packets that several queues or capture points put out of order are this close together.
 EARLY_NS = 1_000_000_000

@@ -9,7 +9,7 @@ from itertools import chain
 from struct import Struct
 from typing import Literal, NamedTuple
 
-from dissectors.core.protocol import STUCK, Cut, Plausible, Skipped
+from wirewitness.dissectors.core.protocol import STUCK, Cut, Plausible, Skipped
 
 # (data, position, end) -> size of the frame at position; 0: more bytes needed to tell; -1: no frame starts here.
 Measure = Callable[[bytes, int, int], int]

@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dissectors.core.inspect import Hidden, Inspected, Node
-from dissectors.core.secrets import MASK, is_secret_name, looks_opaque, masked, may_hold_secrets, secret_spans
+from wirewitness.dissectors.core.inspect import Hidden, Inspected, Node
+from wirewitness.dissectors.core.secrets import (
+    MASK,
+    is_secret_name,
+    looks_opaque,
+    masked,
+    may_hold_secrets,
+    secret_spans,
+)
 
 _USER, _PAIR = "user_name", "user_property"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.options import DecodeOptions
 
 # secret: proves who somebody is, never shown. payload: what applications sent, shown when asked for.
 HiddenKind = Literal["secret", "payload"]

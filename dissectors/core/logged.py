@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from dissectors.core.inspect import Inspected
-from dissectors.core.limits import Limits
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.inspect import Inspected
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
 
 
 class LogError(Exception):

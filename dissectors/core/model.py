@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dissectors.core.fields import Field, Fields, packet, ts
+from wirewitness.dissectors.core.fields import Field, Fields, packet, ts
 
 CLIENT_TO_SERVER = 0
 SERVER_TO_CLIENT = 1

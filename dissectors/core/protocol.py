@@ -21,17 +21,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from dissectors.core.blocks import Block
-from dissectors.core.fields import Fields
-from dissectors.core.inspect import Inspect, MayHide, anything, undecoded
-from dissectors.core.judged import Judged
-from dissectors.core.later import Later
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame, Row
-from dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.blocks import Block
+from wirewitness.dissectors.core.fields import Fields
+from wirewitness.dissectors.core.inspect import Inspect, MayHide, anything, undecoded
+from wirewitness.dissectors.core.judged import Judged
+from wirewitness.dissectors.core.later import Later
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame, Row
+from wirewitness.dissectors.core.options import DecodeOptions
 
 if TYPE_CHECKING:
-    from dissectors.core.columns.streams import Opens, Streams, WholeRead
+    from wirewitness.dissectors.core.columns.streams import Opens, Streams, WholeRead
 
 # A probe that is so sure decides by itself.
 DECIDES = 50

@@ -6,10 +6,10 @@ was reached is told once, however many other remarks there are.
 
 from __future__ import annotations
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.core.protocol import Sink
-from dissectors.core.rows import expert_row
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.rows import expert_row
 
 # Something to tell about a message: severity, group, code, text.
 Remark = tuple[str, str, str, str]

@@ -7,7 +7,7 @@ path and for Kafka's exchanges, tuples are written in line.
 
 from __future__ import annotations
 
-from dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
 
 # What `messages.error` says of a frame that a gap or the end of the stream cut, and of a response without request.
 CUT = "cut: the rest of this message is not in the capture"

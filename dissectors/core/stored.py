@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from dissectors.core.limits import Limits
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
 
 Graveness = Literal["note", "warn", "error"]
 

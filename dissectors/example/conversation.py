@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
-from dissectors.core.protocol import Sink
-from dissectors.core.rows import CUT, ORPHAN, exchange_row, expert_row, message_row
-from dissectors.example.framing import SENT, plausible
-from dissectors.example.headers import CALL, KNOWN_VERSION, REQUEST, RESPONSE, Header, header
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.rows import CUT, ORPHAN, exchange_row, expert_row, message_row
+from wirewitness.dissectors.example.framing import SENT, plausible
+from wirewitness.dissectors.example.headers import CALL, KNOWN_VERSION, REQUEST, RESPONSE, Header, header
 
 MAX_VERSIONS = 8
 

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dissectors.core.inspect import Asked, Inspected
-from dissectors.core.limits import Limits
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Conversation, Dissector
-from dissectors.example.framing import framer, probe
+from wirewitness.dissectors.core.inspect import Asked, Inspected
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Conversation, Dissector
+from wirewitness.dissectors.example.framing import framer, probe
 
 
 def _conversation(limits: Limits, _options: DecodeOptions) -> Conversation:
-    from dissectors.example.conversation import ExampleConversation
+    from wirewitness.dissectors.example.conversation import ExampleConversation
 
     return ExampleConversation(limits)
 
 
 def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
-    from dissectors.example.inspect import inspect
+    from wirewitness.dissectors.example.inspect import inspect
 
     return inspect(data, asked, options)
 
 
 def _may_hide(asked: Asked) -> bool:
-    from dissectors.example.inspect import may_hide
+    from wirewitness.dissectors.example.inspect import may_hide
 
     return may_hide(asked)
 

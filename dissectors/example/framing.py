@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.framer import LengthFramer
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.example.headers import (
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.framer import LengthFramer
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.example.headers import (
     HEADER_BYTES,
     KNOWN_VERSION,
     MAGIC,

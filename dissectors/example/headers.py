@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.errors import DecodeError
 
 MAGIC = b"\xca\xfe"
 HEADER_BYTES = 8

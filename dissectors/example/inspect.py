@@ -5,10 +5,10 @@ In: the bytes of a frame. Out: see `dissectors/core/inspect.py`.
 
 from __future__ import annotations
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.inspect import Asked, Hidden, Inspected, Node
-from dissectors.core.options import DecodeOptions
-from dissectors.example.headers import HEADER_BYTES, MAGIC, header
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.inspect import Asked, Hidden, Inspected, Node
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.example.headers import HEADER_BYTES, MAGIC, header
 
 
 def inspect(data: bytes, _asked: Asked, options: DecodeOptions) -> Inspected:

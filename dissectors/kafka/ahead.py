@@ -10,18 +10,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from dissectors.core.early import EARLY_NS
-from dissectors.core.errors import DecodeError
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, Frame
-from dissectors.core.outstanding import Outstanding
-from dissectors.kafka.first_request import Asked
-from dissectors.kafka.headers import MAX_VERSION, request_header
-from dissectors.kafka.operation import operation
-from dissectors.kafka.output import Output
-from dissectors.kafka.rows.api_rows import PRODUCE
-from dissectors.kafka.rows.fields import Request
-from dissectors.kafka.sasl import SASL_KEYS
+from wirewitness.dissectors.core.early import EARLY_NS
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
+from wirewitness.dissectors.core.outstanding import Outstanding
+from wirewitness.dissectors.kafka.first_request import Asked
+from wirewitness.dissectors.kafka.headers import MAX_VERSION, request_header
+from wirewitness.dissectors.kafka.operation import operation
+from wirewitness.dissectors.kafka.output import Output
+from wirewitness.dissectors.kafka.rows.api_rows import PRODUCE
+from wirewitness.dissectors.kafka.rows.fields import Request
+from wirewitness.dissectors.kafka.sasl import SASL_KEYS
 
 _read_correlation_id = struct.Struct(">i").unpack_from
 

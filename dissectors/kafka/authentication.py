@@ -6,15 +6,15 @@ have no header; what an authentication comes to is told by `SaslTalk`.
 
 from __future__ import annotations
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.kafka.framing import is_request
-from dissectors.kafka.operation import TOKEN
-from dissectors.kafka.output import Output, add_exchange, add_message
-from dissectors.kafka.remarks import FrameRemarks
-from dissectors.kafka.rows.fields import Request, Response
-from dissectors.kafka.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslTalk
-from dissectors.kafka.sasl_tokens import auth_bytes, gssapi_token
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.kafka.framing import is_request
+from wirewitness.dissectors.kafka.operation import TOKEN
+from wirewitness.dissectors.kafka.output import Output, add_exchange, add_message
+from wirewitness.dissectors.kafka.remarks import FrameRemarks
+from wirewitness.dissectors.kafka.rows.fields import Request, Response
+from wirewitness.dissectors.kafka.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslTalk
+from wirewitness.dissectors.kafka.sasl_tokens import auth_bytes, gssapi_token
 
 
 class Authentication:

@@ -9,20 +9,20 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.judged import Judged
-from dissectors.core.model import CLIENT_TO_SERVER, Frame
-from dissectors.kafka.first_request import Asked, FirstRequests
-from dissectors.kafka.framing import (
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.judged import Judged
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
+from wirewitness.dissectors.kafka.first_request import Asked, FirstRequests
+from wirewitness.dissectors.kafka.framing import (
     MIN_RESPONSE_BYTES,
     RESYNC_MAX_FIRST_BYTE,
     RESYNC_MAX_FRAME_BYTES,
     plausible_request,
     rising_responses,
 )
-from dissectors.kafka.headers import decode_response, response_header
-from dissectors.kafka.rows.fields import Request
-from dissectors.kafka.schema.walk import begins
+from wirewitness.dissectors.kafka.headers import decode_response, response_header
+from wirewitness.dissectors.kafka.rows.fields import Request
+from wirewitness.dissectors.kafka.schema.walk import begins
 
 # A response of which the rest is to come is believed when fields account for this much of its body: the few numbers
 # that stand in front of most answers would allow anything.

@@ -11,34 +11,40 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dissectors.core.budget import BODY_TIMES, REQUEST_BYTES
-from dissectors.core.errors import DecodeError
-from dissectors.core.judged import Judged
-from dissectors.core.later import LeftFrames, rests_of
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, Frame
-from dissectors.core.options import DecodeOptions
-from dissectors.core.outstanding import Outstanding
-from dissectors.core.protocol import Sink
-from dissectors.core.rows import CUT, ORPHAN, orphan_row
-from dissectors.core.trying import Worth, try_together
-from dissectors.kafka.ahead import Ahead
-from dissectors.kafka.authentication import Authentication
-from dissectors.kafka.boundary import answers, plausible
-from dissectors.kafka.first_request import FirstRequests
-from dissectors.kafka.headers import API_VERSIONS, MAX_VERSION, decode_response, request_header, response_header
-from dissectors.kafka.operation import Operation, operation
-from dissectors.kafka.output import Output, add_exchange, add_message, output
-from dissectors.kafka.remarks import FrameRemarks
-from dissectors.kafka.rows.api_rows import PRODUCE, ExchangeRows
-from dissectors.kafka.rows.data_rows import ProducedPartition
-from dissectors.kafka.rows.errors_in import error_finder
-from dissectors.kafka.rows.fetch_sessions import FetchSessions
-from dissectors.kafka.rows.fields import Request, Response
-from dissectors.kafka.rows.version_rows import ConnectionVersions
-from dissectors.kafka.sasl import SASL_KEYS
-from dissectors.kafka.schema.primitives import Value
-from dissectors.kafka.summary import summary
+from wirewitness.dissectors.core.budget import BODY_TIMES, REQUEST_BYTES
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.judged import Judged
+from wirewitness.dissectors.core.later import LeftFrames, rests_of
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.outstanding import Outstanding
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.rows import CUT, ORPHAN, orphan_row
+from wirewitness.dissectors.core.trying import Worth, try_together
+from wirewitness.dissectors.kafka.ahead import Ahead
+from wirewitness.dissectors.kafka.authentication import Authentication
+from wirewitness.dissectors.kafka.boundary import answers, plausible
+from wirewitness.dissectors.kafka.first_request import FirstRequests
+from wirewitness.dissectors.kafka.headers import (
+    API_VERSIONS,
+    MAX_VERSION,
+    decode_response,
+    request_header,
+    response_header,
+)
+from wirewitness.dissectors.kafka.operation import Operation, operation
+from wirewitness.dissectors.kafka.output import Output, add_exchange, add_message, output
+from wirewitness.dissectors.kafka.remarks import FrameRemarks
+from wirewitness.dissectors.kafka.rows.api_rows import PRODUCE, ExchangeRows
+from wirewitness.dissectors.kafka.rows.data_rows import ProducedPartition
+from wirewitness.dissectors.kafka.rows.errors_in import error_finder
+from wirewitness.dissectors.kafka.rows.fetch_sessions import FetchSessions
+from wirewitness.dissectors.kafka.rows.fields import Request, Response
+from wirewitness.dissectors.kafka.rows.version_rows import ConnectionVersions
+from wirewitness.dissectors.kafka.sasl import SASL_KEYS
+from wirewitness.dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.kafka.summary import summary
 
 # From so many frames on those of a connection are read together with others, if these are so many in all. Finding pairs
 # takes a fifth of what decoding one by one takes.
@@ -47,7 +53,7 @@ LEAST_FRAMES = 64
 LEAST_PART = 4
 
 if TYPE_CHECKING:
-    from dissectors.kafka.columns.together import Together
+    from wirewitness.dissectors.kafka.columns.together import Together
 
 # A partition of a Produce that waits: its value, and what was read of its batch.
 PARTITION_BYTES = 1000
@@ -121,8 +127,8 @@ class KafkaConversation:
         """Prepare what these have left; `settle` of each gives its rows."""
 
         def read(many: list[KafkaConversation]) -> Sequence[Together | None]:
-            from dissectors.kafka.columns.pairs import Connection
-            from dissectors.kafka.columns.together import together
+            from wirewitness.dissectors.kafka.columns.pairs import Connection
+            from wirewitness.dissectors.kafka.columns.together import together
 
             of_all = [Connection.of(one._left.frames, one._outstanding, one._rows.records.held_bytes) for one in many]
             return together(of_all, many[0]._limits, many[0]._rows.records.payload, out)

@@ -12,10 +12,10 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.model import Frame
-from dissectors.kafka.framing import MIN_HEADER_BYTES, MIN_REQUEST_BYTES
-from dissectors.kafka.headers import request_header
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.kafka.framing import MIN_HEADER_BYTES, MIN_REQUEST_BYTES
+from wirewitness.dissectors.kafka.headers import request_header
 
 # What a client says first is short.
 MAX_REQUEST_BYTES = 1024

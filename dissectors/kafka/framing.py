@@ -12,18 +12,18 @@ import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.framer import LengthFramer, Ordinary
-from dissectors.core.judged import Judged
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.kafka.headers import CONTROLLED_SHUTDOWN, request_header
-from dissectors.kafka.sasl_tokens import GSSAPI_TAG, gssapi_token
-from dissectors.kafka.schema.api_keys import API_KEYS
-from dissectors.kafka.schema.compile import decoder
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.framer import LengthFramer, Ordinary
+from wirewitness.dissectors.core.judged import Judged
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.kafka.headers import CONTROLLED_SHUTDOWN, request_header
+from wirewitness.dissectors.kafka.sasl_tokens import GSSAPI_TAG, gssapi_token
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
+from wirewitness.dissectors.kafka.schema.compile import decoder
 
 if TYPE_CHECKING:
-    from dissectors.core.columns.frames import Bytes, Flags
+    from wirewitness.dissectors.core.columns.frames import Bytes, Flags
 
 _size = struct.Struct(">i").unpack_from
 _header = struct.Struct(">hhih").unpack_from

@@ -10,10 +10,10 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.schema.api_keys import API_KEYS
-from dissectors.kafka.schema.compile import decoder
-from dissectors.kafka.schema.primitives import skip_tags, text
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
+from wirewitness.dissectors.kafka.schema.compile import decoder
+from wirewitness.dissectors.kafka.schema.primitives import skip_tags, text
 
 CONTROLLED_SHUTDOWN = 7
 API_VERSIONS = 18

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.inspect import MAX_NODES, Asked, Hidden, HiddenKind, Inspected, Node
-from dissectors.core.options import DecodeOptions
-from dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDOWN, request_header, response_header
-from dissectors.kafka.operation import TOKEN
-from dissectors.kafka.records.inspect_records import record_nodes
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.api_keys import API_KEYS, api_name
-from dissectors.kafka.schema.definitions import Direction, Field
-from dissectors.kafka.schema.secret_settings import shown
-from dissectors.kafka.schema.walk import Walked, walk
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.inspect import MAX_NODES, Asked, Hidden, HiddenKind, Inspected, Node
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDOWN, request_header, response_header
+from wirewitness.dissectors.kafka.operation import TOKEN
+from wirewitness.dissectors.kafka.records.inspect_records import record_nodes
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS, api_name
+from wirewitness.dissectors.kafka.schema.definitions import Direction, Field
+from wirewitness.dissectors.kafka.schema.secret_settings import shown
+from wirewitness.dissectors.kafka.schema.walk import Walked, walk
 
 ENVELOPE = 58
 # Settings of these may be passwords.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.core.protocol import Sink
-from dissectors.core.remarks import Remark, Remarks, place_of
-from dissectors.kafka.operation import Operation
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.remarks import Remark, Remarks, place_of
+from wirewitness.dissectors.kafka.operation import Operation
 
 # What is said once for each connection when a limit was reached.
 LIMIT_TEXTS: Mapping[str, str] = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dissectors.core.logged import LogReader
-from dissectors.kafka.logged.conversation import LoggedKafka
-from dissectors.kafka.logged.entry import MEANINGS, entry
-from dissectors.kafka.logged.inspect import inspect_line
+from wirewitness.dissectors.core.logged import LogReader
+from wirewitness.dissectors.kafka.logged.conversation import LoggedKafka
+from wirewitness.dissectors.kafka.logged.entry import MEANINGS, entry
+from wirewitness.dissectors.kafka.logged.inspect import inspect_line
 
 READER = LogReader(entry, LoggedKafka, MEANINGS, inspect_line)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dissectors.core.protocol import Sink
-from dissectors.kafka.rows.change_fields import AUTHENTICATIONS
-from dissectors.kafka.rows.fields import Request, Response, exchange_of
-from dissectors.kafka.sasl_tokens import NOBODY, Who, mechanism_of, who
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.rows.change_fields import AUTHENTICATIONS
+from wirewitness.dissectors.kafka.rows.fields import Request, Response, exchange_of
+from wirewitness.dissectors.kafka.sasl_tokens import NOBODY, Who, mechanism_of, who
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 SASL_KEYS = frozenset({SASL_HANDSHAKE, SASL_AUTHENTICATE})

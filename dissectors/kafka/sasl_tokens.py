@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.schema.primitives import read_uvarint, text
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.schema.primitives import read_uvarint, text
 
 MAX_USER_NAME_BYTES = 1000
 # gs2 header (channel binding flag, authzid), reserved extension, user name, nonce, extensions

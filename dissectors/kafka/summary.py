@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dissectors.kafka.error_codes import error_name
-from dissectors.kafka.rows.group_rows import topic_key
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.kafka.error_codes import error_name
+from wirewitness.dissectors.kafka.rows.group_rows import topic_key
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 WORDS = (
     "group_id",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dissectors.kafka.schema.primitives import METADATA_TOPIC, METADATA_TOPIC_ID, Value
+from wirewitness.dissectors.kafka.schema.primitives import METADATA_TOPIC, METADATA_TOPIC_ID, Value
 
 # A request's value, None where it is not decoded -> does it ask to wait? None: unknown.
 Waits = Callable[[Value | None], bool | None]

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from bson.decimal128 import Decimal128
 
-from dissectors.core.inspect import Hidden, HiddenKind, Node
-from dissectors.mongo.bson_fields import (
+from wirewitness.dissectors.core.inspect import Hidden, HiddenKind, Node
+from wirewitness.dissectors.mongo.bson_fields import (
     ARRAY,
     BINARY,
     BOOL,
@@ -41,8 +41,8 @@ from dissectors.mongo.bson_fields import (
     UUID_SUBTYPES,
     value_size,
 )
-from dissectors.mongo.command_options import uuid_text
-from dissectors.mongo.secrets import MASK
+from wirewitness.dissectors.mongo.command_options import uuid_text
+from wirewitness.dissectors.mongo.secrets import MASK
 
 # Levels that get nodes; servers store 100. What lies deeper is one node.
 MAX_DEPTH = 120

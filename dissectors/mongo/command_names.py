@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from dissectors.mongo.handshake import is_hello
+from wirewitness.dissectors.mongo.handshake import is_hello
 
 MAX_NAME = 128
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import bson
 
-from dissectors.mongo.bson_fields import BINARY, DOCUMENT, Span, boolean, inner, integer, raw_bytes, text
+from wirewitness.dissectors.mongo.bson_fields import BINARY, DOCUMENT, Span, boolean, inner, integer, raw_bytes, text
 
 
 def _lsid(data: bytes, span: Span) -> str | None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
-from dissectors.mongo import shapes
-from dissectors.mongo.bson_fields import (
+from wirewitness.dissectors.mongo import shapes
+from wirewitness.dissectors.mongo.bson_fields import (
     ARRAY,
     DOCUMENT,
     MIN_DOCUMENT_BYTES,
@@ -27,9 +27,9 @@ from dissectors.mongo.bson_fields import (
     text,
     value_size,
 )
-from dissectors.mongo.command_names import command_name
-from dissectors.mongo.messages import Message
-from dissectors.mongo.rows import Facts
+from wirewitness.dissectors.mongo.command_names import command_name
+from wirewitness.dissectors.mongo.messages import Message
+from wirewitness.dissectors.mongo.rows import Facts
 
 # Statements of one update, delete or bulkWrite that take part in its shape; they are counted whatever their number.
 MAX_STATEMENTS = 50

@@ -9,15 +9,22 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from dissectors.mongo.bson_fields import STRING, Fields, inner, integer, integers, text
-from dissectors.mongo.command_names import MAX_NAME, command_name, named
-from dissectors.mongo.command_options import OPTIONS
-from dissectors.mongo.command_shapes import add_shape
-from dissectors.mongo.handshake import hello_facts, is_hello, sasl_facts
-from dissectors.mongo.messages import Message
-from dissectors.mongo.opcodes import EXHAUST_ALLOWED, MORE_TO_COME, OP_COMMAND, OP_MSG, OP_QUERY, opcode_name
-from dissectors.mongo.rows import Facts
-from dissectors.mongo.secrets import is_secret
+from wirewitness.dissectors.mongo.bson_fields import STRING, Fields, inner, integer, integers, text
+from wirewitness.dissectors.mongo.command_names import MAX_NAME, command_name, named
+from wirewitness.dissectors.mongo.command_options import OPTIONS
+from wirewitness.dissectors.mongo.command_shapes import add_shape
+from wirewitness.dissectors.mongo.handshake import hello_facts, is_hello, sasl_facts
+from wirewitness.dissectors.mongo.messages import Message
+from wirewitness.dissectors.mongo.opcodes import (
+    EXHAUST_ALLOWED,
+    MORE_TO_COME,
+    OP_COMMAND,
+    OP_MSG,
+    OP_QUERY,
+    opcode_name,
+)
+from wirewitness.dissectors.mongo.rows import Facts
+from wirewitness.dissectors.mongo.secrets import is_secret
 
 # Cursor ids of one killCursors that are kept; drivers close a handful at a time.
 MAX_CURSOR_IDS = 1000

@@ -11,10 +11,10 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dissectors.core.decompression import Allowance, Decompressed, snappy_block, zlib_block, zstd_block
-from dissectors.core.remarks import Remark
-from dissectors.mongo.messages import header_bytes
-from dissectors.mongo.opcodes import HEADER_BYTES, MAX_MESSAGE_BYTES, OP_COMPRESSED
+from wirewitness.dissectors.core.decompression import Allowance, Decompressed, snappy_block, zlib_block, zstd_block
+from wirewitness.dissectors.core.remarks import Remark
+from wirewitness.dissectors.mongo.messages import header_bytes
+from wirewitness.dissectors.mongo.opcodes import HEADER_BYTES, MAX_MESSAGE_BYTES, OP_COMPRESSED
 
 NOOP = "noop"
 COMPRESSORS: dict[int, str] = {0: NOOP, 1: "snappy", 2: "zlib", 3: "zstd"}

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dissectors.core.decompression import Allowance
-from dissectors.core.later import LeftFrames, rests_of
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, Frame
-from dissectors.core.options import DecodeOptions
-from dissectors.core.outstanding import Outstanding
-from dissectors.core.protocol import Sink
-from dissectors.core.rows import CUT, ORPHAN, message_row, orphan_row
-from dissectors.core.trying import Worth, try_together
-from dissectors.mongo.commands import command_in
-from dissectors.mongo.facts import ConnectionFacts
-from dissectors.mongo.framing import plausible
-from dissectors.mongo.messages import read_header
-from dissectors.mongo.opcodes import HEADER_BYTES, MORE_TO_COME, ONE_WAY, OP_MSG
-from dissectors.mongo.output import (
+from wirewitness.dissectors.core.decompression import Allowance
+from wirewitness.dissectors.core.later import LeftFrames, rests_of
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.outstanding import Outstanding
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.rows import CUT, ORPHAN, message_row, orphan_row
+from wirewitness.dissectors.core.trying import Worth, try_together
+from wirewitness.dissectors.mongo.commands import command_in
+from wirewitness.dissectors.mongo.facts import ConnectionFacts
+from wirewitness.dissectors.mongo.framing import plausible
+from wirewitness.dissectors.mongo.messages import read_header
+from wirewitness.dissectors.mongo.opcodes import HEADER_BYTES, MORE_TO_COME, ONE_WAY, OP_MSG
+from wirewitness.dissectors.mongo.output import (
     Output,
     add_command,
     add_exchange,
@@ -33,15 +33,15 @@ from dissectors.mongo.output import (
     reply_line,
     request_line,
 )
-from dissectors.mongo.pending import Pending
-from dissectors.mongo.receiving import Received, receive
-from dissectors.mongo.remarks import MessageRemarks
-from dissectors.mongo.replies import outcome
-from dissectors.mongo.rows import Facts
+from wirewitness.dissectors.mongo.pending import Pending
+from wirewitness.dissectors.mongo.receiving import Received, receive
+from wirewitness.dissectors.mongo.remarks import MessageRemarks
+from wirewitness.dissectors.mongo.replies import outcome
+from wirewitness.dissectors.mongo.rows import Facts
 
 if TYPE_CHECKING:
-    from dissectors.mongo.columns.hellos import Left
-    from dissectors.mongo.columns.together import Together
+    from wirewitness.dissectors.mongo.columns.hellos import Left
+    from wirewitness.dissectors.mongo.columns.together import Together
 
 # From so many frames on those of a connection are read together with others, if these are so many in all: it pays from
 # about 100 exchanges on, of one table from 200 on.
@@ -114,7 +114,7 @@ class MongoConversation:
         """Prepare what these have left; `settle` of each gives its rows."""
 
         def read(many: list[MongoConversation]) -> Sequence[Together | None]:
-            from dissectors.mongo.columns.together import together
+            from wirewitness.dissectors.mongo.columns.together import together
 
             return together([one._left_by() for one in many], many[0]._limits, out)
 
@@ -122,8 +122,8 @@ class MongoConversation:
         try_together(many, read, rests_of(out), Worth("mongo", LEAST_FRAMES, LEAST_PART))
 
     def _left_by(self) -> Left:
-        from dissectors.mongo.columns.hellos import Left
-        from dissectors.mongo.columns.pairs import Waits
+        from wirewitness.dissectors.mongo.columns.hellos import Left
+        from wirewitness.dissectors.mongo.columns.pairs import Waits
 
         outstanding = self._outstanding
         hellos = [key for key, request in (*outstanding.requests.items(), *self._chains.items()) if request.hello]

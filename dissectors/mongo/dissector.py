@@ -5,39 +5,39 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dissectors.core.inspect import Asked, Inspected
-from dissectors.core.limits import Limits
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Conversation, Dissector, Sink
-from dissectors.mongo.error_codes import ERROR_NAMES
-from dissectors.mongo.framing import framer, opens, probe
-from dissectors.mongo.rows import MONGO_ROWS
+from wirewitness.dissectors.core.inspect import Asked, Inspected
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Conversation, Dissector, Sink
+from wirewitness.dissectors.mongo.error_codes import ERROR_NAMES
+from wirewitness.dissectors.mongo.framing import framer, opens, probe
+from wirewitness.dissectors.mongo.rows import MONGO_ROWS
 
 if TYPE_CHECKING:
-    from dissectors.core.columns.streams import Streams, WholeRead
+    from wirewitness.dissectors.core.columns.streams import Streams, WholeRead
 
 
 def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
-    from dissectors.mongo.conversation import MongoConversation
+    from wirewitness.dissectors.mongo.conversation import MongoConversation
 
     return MongoConversation(limits, options)
 
 
 def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
-    from dissectors.mongo.columns.whole import read_whole
-    from dissectors.mongo.conversation import MongoConversation
+    from wirewitness.dissectors.mongo.columns.whole import read_whole
+    from wirewitness.dissectors.mongo.conversation import MongoConversation
 
     return read_whole(streams, limits, partial(MongoConversation, limits, options), out, not options.payload)
 
 
 def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
-    from dissectors.mongo.inspect import inspect
+    from wirewitness.dissectors.mongo.inspect import inspect
 
     return inspect(data, asked, options)
 
 
 def _may_hide(asked: Asked) -> bool:
-    from dissectors.mongo.inspect import may_hide
+    from wirewitness.dissectors.mongo.inspect import may_hide
 
     return may_hide(asked)
 

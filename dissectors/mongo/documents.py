@@ -11,9 +11,9 @@ import bson
 from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.json_util import RELAXED_JSON_OPTIONS, dumps
 
-from dissectors.mongo.bson_fields import document
-from dissectors.mongo.messages import Message, Sequence
-from dissectors.mongo.secrets import MASK, is_secret
+from wirewitness.dissectors.mongo.bson_fields import document
+from wirewitness.dissectors.mongo.messages import Message, Sequence
+from wirewitness.dissectors.mongo.secrets import MASK, is_secret
 
 CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
     document_class=dict,

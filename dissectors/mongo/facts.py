@@ -6,19 +6,19 @@ documents that wait for a reply are bounded.
 
 from __future__ import annotations
 
-from dissectors.core.limits import Limits
-from dissectors.core.options import DecodeOptions
-from dissectors.mongo.bson_fields import Fields
-from dissectors.mongo.commands import Command, command_facts
-from dissectors.mongo.documents import document_json
-from dissectors.mongo.handshake import CONNECTION, hello_facts, server_facts
-from dissectors.mongo.legacy import legacy_facts
-from dissectors.mongo.messages import Message
-from dissectors.mongo.opcodes import OP_REPLY, opcode_name
-from dissectors.mongo.pending import Pending
-from dissectors.mongo.receiving import Received
-from dissectors.mongo.replies import Outcome, duplicate_key, error_message, outcome, reply_facts
-from dissectors.mongo.rows import Facts
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.mongo.bson_fields import Fields
+from wirewitness.dissectors.mongo.commands import Command, command_facts
+from wirewitness.dissectors.mongo.documents import document_json
+from wirewitness.dissectors.mongo.handshake import CONNECTION, hello_facts, server_facts
+from wirewitness.dissectors.mongo.legacy import legacy_facts
+from wirewitness.dissectors.mongo.messages import Message
+from wirewitness.dissectors.mongo.opcodes import OP_REPLY, opcode_name
+from wirewitness.dissectors.mongo.pending import Pending
+from wirewitness.dissectors.mongo.receiving import Received
+from wirewitness.dissectors.mongo.replies import Outcome, duplicate_key, error_message, outcome, reply_facts
+from wirewitness.dissectors.mongo.rows import Facts
 
 
 def of_client(data: bytes, fields: Fields) -> Facts:

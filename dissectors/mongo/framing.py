@@ -11,14 +11,14 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from dissectors.core.decompression import Allowance
-from dissectors.core.framer import LengthFramer, Ordinary
-from dissectors.core.limits import Limits
-from dissectors.core.remarks import Remark
-from dissectors.mongo.bson_fields import MIN_DOCUMENT_BYTES, SIZE_OF_TYPE, UNKNOWN_TYPE, first_fields
-from dissectors.mongo.compressed import COMPRESSED_HEADER_BYTES, COMPRESSORS, open_compressed
-from dissectors.mongo.messages import Message, read_header, read_message
-from dissectors.mongo.opcodes import (
+from wirewitness.dissectors.core.decompression import Allowance
+from wirewitness.dissectors.core.framer import LengthFramer, Ordinary
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.remarks import Remark
+from wirewitness.dissectors.mongo.bson_fields import MIN_DOCUMENT_BYTES, SIZE_OF_TYPE, UNKNOWN_TYPE, first_fields
+from wirewitness.dissectors.mongo.compressed import COMPRESSED_HEADER_BYTES, COMPRESSORS, open_compressed
+from wirewitness.dissectors.mongo.messages import Message, read_header, read_message
+from wirewitness.dissectors.mongo.opcodes import (
     HEADER_BYTES,
     KNOWN_FLAGS,
     MAX_MESSAGE_BYTES,
@@ -34,7 +34,7 @@ from dissectors.mongo.opcodes import (
 )
 
 if TYPE_CHECKING:
-    from dissectors.core.columns.frames import Bytes, Flags
+    from wirewitness.dissectors.core.columns.frames import Bytes, Flags
 
 _int32 = struct.Struct("<i").unpack_from
 _uint32 = struct.Struct("<I").unpack_from

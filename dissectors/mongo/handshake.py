@@ -11,7 +11,7 @@ import binascii
 from functools import lru_cache
 from typing import Any
 
-from dissectors.mongo.bson_fields import (
+from wirewitness.dissectors.mongo.bson_fields import (
     ARRAY,
     DOCUMENT,
     Fields,

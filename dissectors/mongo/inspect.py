@@ -10,15 +10,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from dissectors.core.decompression import Allowance
-from dissectors.core.inspect import MAX_NODES, Asked, Hidden, HiddenKind, Inspected, Node
-from dissectors.core.limits import Limits
-from dissectors.core.options import DecodeOptions
-from dissectors.core.remarks import Remark
-from dissectors.mongo.bson_fields import document
-from dissectors.mongo.bson_tree import DocumentWalker
-from dissectors.mongo.compressed import COMPRESSED_HEADER_BYTES, COMPRESSORS, open_compressed
-from dissectors.mongo.opcodes import (
+from wirewitness.dissectors.core.decompression import Allowance
+from wirewitness.dissectors.core.inspect import MAX_NODES, Asked, Hidden, HiddenKind, Inspected, Node
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.remarks import Remark
+from wirewitness.dissectors.mongo.bson_fields import document
+from wirewitness.dissectors.mongo.bson_tree import DocumentWalker
+from wirewitness.dissectors.mongo.compressed import COMPRESSED_HEADER_BYTES, COMPRESSORS, open_compressed
+from wirewitness.dissectors.mongo.opcodes import (
     CHECKSUM_PRESENT,
     HEADER_BYTES,
     OP_COMMAND,
@@ -34,8 +34,8 @@ from dissectors.mongo.opcodes import (
     OP_UPDATE,
     opcode_name,
 )
-from dissectors.mongo.secrets import is_secret, may_hold_secrets
-from dissectors.mongo.shown_fields import is_shown
+from wirewitness.dissectors.mongo.secrets import is_secret, may_hold_secrets
+from wirewitness.dissectors.mongo.shown_fields import is_shown
 
 _int32 = struct.Struct("<i").unpack_from
 _uint32 = struct.Struct("<I").unpack_from

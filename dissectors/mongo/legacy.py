@@ -7,13 +7,13 @@ modifiers ($query, $orderby, ...) of OP_QUERY.
 
 from __future__ import annotations
 
-from dissectors.mongo import shapes
-from dissectors.mongo.bson_fields import DOCUMENT, Fields, Span, inner, integer
-from dissectors.mongo.command_shapes import MAX_SHAPE, literals_id, shape_id
-from dissectors.mongo.legacy_bodies import Legacy
-from dissectors.mongo.messages import Message
-from dissectors.mongo.opcodes import OP_DELETE, OP_GET_MORE, OP_INSERT, OP_KILL_CURSORS, OP_QUERY, OP_UPDATE
-from dissectors.mongo.rows import Facts
+from wirewitness.dissectors.mongo import shapes
+from wirewitness.dissectors.mongo.bson_fields import DOCUMENT, Fields, Span, inner, integer
+from wirewitness.dissectors.mongo.command_shapes import MAX_SHAPE, literals_id, shape_id
+from wirewitness.dissectors.mongo.legacy_bodies import Legacy
+from wirewitness.dissectors.mongo.messages import Message
+from wirewitness.dissectors.mongo.opcodes import OP_DELETE, OP_GET_MORE, OP_INSERT, OP_KILL_CURSORS, OP_QUERY, OP_UPDATE
+from wirewitness.dissectors.mongo.rows import Facts
 
 # OP_QUERY
 TAILABLE, SECONDARY_OK, NO_CURSOR_TIMEOUT, EXHAUST = 1 << 1, 1 << 2, 1 << 4, 1 << 6

@@ -11,9 +11,9 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dissectors.mongo.bson_fields import Document
-from dissectors.mongo.message_reader import MessageReader
-from dissectors.mongo.opcodes import (
+from wirewitness.dissectors.mongo.bson_fields import Document
+from wirewitness.dissectors.mongo.message_reader import MessageReader
+from wirewitness.dissectors.mongo.opcodes import (
     MAX_BODY_BYTES,
     OP_COMMAND,
     OP_COMMANDREPLY,

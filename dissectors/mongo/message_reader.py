@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from dissectors.core.remarks import Remark
-from dissectors.mongo.bson_fields import Document, Fields, document
-from dissectors.mongo.opcodes import MAX_DOCUMENT_BYTES
+from wirewitness.dissectors.core.remarks import Remark
+from wirewitness.dissectors.mongo.bson_fields import Document, Fields, document
+from wirewitness.dissectors.mongo.opcodes import MAX_DOCUMENT_BYTES
 
 MAX_NAME_BYTES = 512
 

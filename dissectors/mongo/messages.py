@@ -10,11 +10,11 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from dissectors.core.remarks import Remark
-from dissectors.mongo.bson_fields import Fields, document, whole_fields
-from dissectors.mongo.legacy_bodies import LEGACY_BODIES, Legacy
-from dissectors.mongo.message_reader import MAX_NAME_BYTES, MessageReader
-from dissectors.mongo.opcodes import (
+from wirewitness.dissectors.core.remarks import Remark
+from wirewitness.dissectors.mongo.bson_fields import Fields, document, whole_fields
+from wirewitness.dissectors.mongo.legacy_bodies import LEGACY_BODIES, Legacy
+from wirewitness.dissectors.mongo.message_reader import MAX_NAME_BYTES, MessageReader
+from wirewitness.dissectors.mongo.opcodes import (
     CHECKSUM_PRESENT,
     KNOWN_FLAGS,
     MAX_BODY_BYTES,

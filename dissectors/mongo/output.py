@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.core.model import Row
-from dissectors.core.protocol import Sink
-from dissectors.core.rows import exchange_row, message_row
-from dissectors.mongo.opcodes import opcode_name
-from dissectors.mongo.pending import Pending
-from dissectors.mongo.receiving import Received
-from dissectors.mongo.replies import Outcome
-from dissectors.mongo.rows import MONGO_COMMANDS, Facts
+from wirewitness.dissectors.core.model import Row
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.rows import exchange_row, message_row
+from wirewitness.dissectors.mongo.opcodes import opcode_name
+from wirewitness.dissectors.mongo.pending import Pending
+from wirewitness.dissectors.mongo.receiving import Received
+from wirewitness.dissectors.mongo.replies import Outcome
+from wirewitness.dissectors.mongo.rows import MONGO_COMMANDS, Facts
 
 _NS_PER_MS = 1e6
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dissectors.mongo.commands import Command, awaits_news, wants_no_reply
-from dissectors.mongo.legacy import wants_exhaust
-from dissectors.mongo.messages import Message
-from dissectors.mongo.opcodes import MORE_TO_COME, OP_MSG, OP_QUERY, opcode_name
-from dissectors.mongo.receiving import Received
-from dissectors.mongo.replies import Outcome, cursor_of
-from dissectors.mongo.rows import Facts
+from wirewitness.dissectors.mongo.commands import Command, awaits_news, wants_no_reply
+from wirewitness.dissectors.mongo.legacy import wants_exhaust
+from wirewitness.dissectors.mongo.messages import Message
+from wirewitness.dissectors.mongo.opcodes import MORE_TO_COME, OP_MSG, OP_QUERY, opcode_name
+from wirewitness.dissectors.mongo.receiving import Received
+from wirewitness.dissectors.mongo.replies import Outcome, cursor_of
+from wirewitness.dissectors.mongo.rows import Facts
 
 _NO_OUTCOME = Outcome(None, None, None, "ok")
 

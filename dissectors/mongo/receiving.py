@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.core.decompression import Allowance
-from dissectors.core.model import Frame
-from dissectors.core.remarks import Remark
-from dissectors.core.rows import CUT
-from dissectors.mongo.compressed import open_compressed
-from dissectors.mongo.messages import Message, read_header, read_message
-from dissectors.mongo.opcodes import HEADER_BYTES, MAX_MESSAGE_BYTES, OP_COMPRESSED, OP_MSG, OPCODES, opcode_name
+from wirewitness.dissectors.core.decompression import Allowance
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.remarks import Remark
+from wirewitness.dissectors.core.rows import CUT
+from wirewitness.dissectors.mongo.compressed import open_compressed
+from wirewitness.dissectors.mongo.messages import Message, read_header, read_message
+from wirewitness.dissectors.mongo.opcodes import (
+    HEADER_BYTES,
+    MAX_MESSAGE_BYTES,
+    OP_COMPRESSED,
+    OP_MSG,
+    OPCODES,
+    opcode_name,
+)
 
 
 class Received(NamedTuple):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.core.protocol import Sink
-from dissectors.core.remarks import Remark, Remarks, place_of
-from dissectors.mongo.handshake import is_hello, must_not_be_compressed
-from dissectors.mongo.opcodes import OP_COMPRESSED, OP_MSG, OPCODES, REPLIES, opcode_name
-from dissectors.mongo.receiving import Received
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.remarks import Remark, Remarks, place_of
+from wirewitness.dissectors.mongo.handshake import is_hello, must_not_be_compressed
+from wirewitness.dissectors.mongo.opcodes import OP_COMPRESSED, OP_MSG, OPCODES, REPLIES, opcode_name
+from wirewitness.dissectors.mongo.receiving import Received
 
 # What is said once for each connection when a limit was reached.
 LIMIT_TEXTS: Mapping[str, str] = {

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dissectors.core.secrets import MASK
-from dissectors.mongo.bson_fields import (
+from wirewitness.dissectors.core.secrets import MASK
+from wirewitness.dissectors.mongo.bson_fields import (
     ARRAY,
     DOCUMENT,
     Fields,
@@ -25,10 +25,10 @@ from dissectors.mongo.bson_fields import (
     text,
     texts,
 )
-from dissectors.mongo.error_codes import ERROR_NAMES
-from dissectors.mongo.messages import Message
-from dissectors.mongo.opcodes import OP_REPLY
-from dissectors.mongo.rows import Facts
+from wirewitness.dissectors.mongo.error_codes import ERROR_NAMES
+from wirewitness.dissectors.mongo.messages import Message
+from wirewitness.dissectors.mongo.opcodes import OP_REPLY
+from wirewitness.dissectors.mongo.rows import Facts
 
 CURSOR_NOT_FOUND, QUERY_FAILURE = 1 << 0, 1 << 1
 CURSOR_NOT_FOUND_CODE = 43

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.core.fields import Field, Fields, packet, ts
+from wirewitness.dissectors.core.fields import Field, Fields, packet, ts
 
 # Column of mongo_commands -> value.
 Facts = dict[str, Any]

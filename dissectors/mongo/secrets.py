@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dissectors.mongo.handshake import AUTHENTICATION, is_hello
+from wirewitness.dissectors.mongo.handshake import AUTHENTICATION, is_hello
 
 MASK = "***"
 # In the commands of an authentication, and in what a hello starts speculatively.

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable
 from functools import lru_cache
 
-from dissectors.mongo.bson_fields import (
+from wirewitness.dissectors.mongo.bson_fields import (
     ARRAY,
     BOOL,
     DOCUMENT,

@@ -6,7 +6,7 @@ what applications sent. Sources: database command reference, hello, sessions, re
 
 from __future__ import annotations
 
-from dissectors.mongo.handshake import AUTHENTICATION, is_hello
+from wirewitness.dissectors.mongo.handshake import AUTHENTICATION, is_hello
 
 # Commands whose every value is about the connection or the server.
 _ALL_SHOWN = AUTHENTICATION | frozenset(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dissectors.mqtt.levels import LEVEL_3X, LEVEL_31, LEVEL_50, LEVEL_311, PROTOCOL_NAMES
-from dissectors.mqtt.packet_types import (
+from wirewitness.dissectors.mqtt.levels import LEVEL_3X, LEVEL_31, LEVEL_50, LEVEL_311, PROTOCOL_NAMES
+from wirewitness.dissectors.mqtt.packet_types import (
     AUTH,
     DUP,
     MAY_REPEAT_IN_31,
@@ -18,8 +18,8 @@ from dissectors.mqtt.packet_types import (
     may_travel,
     operation_name,
 )
-from dissectors.mqtt.text import filter_problems, split_filter
-from dissectors.mqtt.walk import Walked
+from wirewitness.dissectors.mqtt.text import filter_problems, split_filter
+from wirewitness.dissectors.mqtt.walk import Walked
 
 LONGEST_CLIENT_ID_31 = 23
 _FILTER_WORDS = {

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
-from dissectors.core.secrets import masked_value
-from dissectors.mqtt.levels import BRIDGE_BIT, LEVEL_31, LEVEL_50, VERSIONS
-from dissectors.mqtt.packet_types import CONNACK, DISCONNECT
-from dissectors.mqtt.reason_codes import reason_name
-from dissectors.mqtt.rows import CONNECTIONS
-from dissectors.mqtt.walk import Walked
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Row
+from wirewitness.dissectors.core.secrets import masked_value
+from wirewitness.dissectors.mqtt.levels import BRIDGE_BIT, LEVEL_31, LEVEL_50, VERSIONS
+from wirewitness.dissectors.mqtt.packet_types import CONNACK, DISCONNECT
+from wirewitness.dissectors.mqtt.reason_codes import reason_name
+from wirewitness.dissectors.mqtt.rows import CONNECTIONS
+from wirewitness.dissectors.mqtt.walk import Walked
 
 _FIELDS = CONNECTIONS.names
 _NS_PER_MS = 1e6

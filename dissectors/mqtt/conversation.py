@@ -10,25 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from dissectors.core.budget import FRAME_BYTES
-from dissectors.core.judged import Judged
-from dissectors.core.later import LeftFrames, rests_of
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.core.rows import CUT
-from dissectors.core.trying import Worth, try_together
-from dissectors.mqtt.checks import header_problems
-from dissectors.mqtt.connection import Connection
-from dissectors.mqtt.flights import ACKNOWLEDGEMENTS
-from dissectors.mqtt.framing import plausible
-from dissectors.mqtt.inference import evidence
-from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.losses import Loss
-from dissectors.mqtt.ordinary import take_ordinary
-from dissectors.mqtt.output import Output, add_message, output
-from dissectors.mqtt.packet_types import (
+from wirewitness.dissectors.core.budget import FRAME_BYTES
+from wirewitness.dissectors.core.judged import Judged
+from wirewitness.dissectors.core.later import LeftFrames, rests_of
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.rows import CUT
+from wirewitness.dissectors.core.trying import Worth, try_together
+from wirewitness.dissectors.mqtt.checks import header_problems
+from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.flights import ACKNOWLEDGEMENTS
+from wirewitness.dissectors.mqtt.framing import plausible
+from wirewitness.dissectors.mqtt.inference import evidence
+from wirewitness.dissectors.mqtt.levels import LEVEL_50
+from wirewitness.dissectors.mqtt.losses import Loss
+from wirewitness.dissectors.mqtt.ordinary import take_ordinary
+from wirewitness.dissectors.mqtt.output import Output, add_message, output
+from wirewitness.dissectors.mqtt.packet_types import (
     AUTH,
     CONNACK,
     CONNECT,
@@ -46,18 +46,18 @@ from dissectors.mqtt.packet_types import (
     UNSUBSCRIBE,
     operation_name,
 )
-from dissectors.mqtt.properties import quick_properties
-from dissectors.mqtt.publish import publish_parts
-from dissectors.mqtt.publishing import NO_PROPERTIES, Publishing
-from dissectors.mqtt.reason_codes import reason_name
-from dissectors.mqtt.remarks import Remarks
-from dissectors.mqtt.requests import Requests
-from dissectors.mqtt.subscriptions import codes
-from dissectors.mqtt.topics import topic_of
-from dissectors.mqtt.walk import Walked, walk
+from wirewitness.dissectors.mqtt.properties import quick_properties
+from wirewitness.dissectors.mqtt.publish import publish_parts
+from wirewitness.dissectors.mqtt.publishing import NO_PROPERTIES, Publishing
+from wirewitness.dissectors.mqtt.reason_codes import reason_name
+from wirewitness.dissectors.mqtt.remarks import Remarks
+from wirewitness.dissectors.mqtt.requests import Requests
+from wirewitness.dissectors.mqtt.subscriptions import codes
+from wirewitness.dissectors.mqtt.topics import topic_of
+from wirewitness.dissectors.mqtt.walk import Walked, walk
 
 if TYPE_CHECKING:
-    from dissectors.mqtt.columns.together import Left, Together
+    from wirewitness.dissectors.mqtt.columns.together import Left, Together
 
 # From so many frames on those of a connection are read together with others, if these are so many in all: for one table
 # it pays from about 2,000 on, for all of them from 1,000 on.
@@ -156,7 +156,7 @@ class MqttConversation:
         """Prepare what these have left; `settle` of each gives its rows."""
 
         def read(many: list[MqttConversation]) -> Sequence[Together | None]:
-            from dissectors.mqtt.columns.together import together
+            from wirewitness.dissectors.mqtt.columns.together import together
 
             return together([one._left_by(one._left.in_columns()) for one in many], many[0]._limits, out)
 
@@ -164,7 +164,7 @@ class MqttConversation:
         try_together([(one, one._left) for one in many], read, rests_of(out), Worth("mqtt", LEAST_FRAMES, LEAST_PART))
 
     def _left_by(self, frames: Sequence[Frame]) -> Left:
-        from dissectors.mqtt.columns.together import Left
+        from wirewitness.dissectors.mqtt.columns.together import Left
 
         return Left(frames, self._losses, self._connection, self._flights, self._requests)
 
@@ -444,7 +444,7 @@ class MqttConversation:
 def _has_connect(frames: Sequence[Frame]) -> bool:
     if isinstance(frames, list):
         return any(frame.data[frame.start] >> 4 == CONNECT for frame in frames)
-    from dissectors.core.columns.cut_frames import CutFrames
+    from wirewitness.dissectors.core.columns.cut_frames import CutFrames
 
     return bool((CutFrames.of(frames).first_octets() >> 4 == CONNECT).any())
 

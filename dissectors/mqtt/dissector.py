@@ -5,40 +5,40 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dissectors.core.inspect import Asked, Inspected
-from dissectors.core.limits import Limits
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Conversation, Dissector, Sink
-from dissectors.mqtt.framing import framer
-from dissectors.mqtt.probe import opens, probe
-from dissectors.mqtt.reason_codes import REASON_NAMES
-from dissectors.mqtt.rows import MQTT_ROWS
+from wirewitness.dissectors.core.inspect import Asked, Inspected
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Conversation, Dissector, Sink
+from wirewitness.dissectors.mqtt.framing import framer
+from wirewitness.dissectors.mqtt.probe import opens, probe
+from wirewitness.dissectors.mqtt.reason_codes import REASON_NAMES
+from wirewitness.dissectors.mqtt.rows import MQTT_ROWS
 
 if TYPE_CHECKING:
-    from dissectors.core.columns.streams import Streams, WholeRead
+    from wirewitness.dissectors.core.columns.streams import Streams, WholeRead
 
 
 def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
-    from dissectors.mqtt.conversation import MqttConversation
+    from wirewitness.dissectors.mqtt.conversation import MqttConversation
 
     return MqttConversation(limits, options)
 
 
 def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
-    from dissectors.mqtt.columns.whole import read_whole
-    from dissectors.mqtt.conversation import MqttConversation
+    from wirewitness.dissectors.mqtt.columns.whole import read_whole
+    from wirewitness.dissectors.mqtt.conversation import MqttConversation
 
     return read_whole(streams, limits, partial(MqttConversation, limits, options), out, not options.payload)
 
 
 def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
-    from dissectors.mqtt.inspect import inspect
+    from wirewitness.dissectors.mqtt.inspect import inspect
 
     return inspect(data, asked, options)
 
 
 def _may_hide(asked: Asked) -> bool:
-    from dissectors.mqtt.inspect import may_hide
+    from wirewitness.dissectors.mqtt.inspect import may_hide
 
     return may_hide(asked)
 

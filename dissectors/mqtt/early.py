@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.core.budget import FRAME_BYTES
-from dissectors.core.early import own_bytes
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.mqtt.walk import Walked
+from wirewitness.dissectors.core.budget import FRAME_BYTES
+from wirewitness.dissectors.core.early import own_bytes
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.mqtt.walk import Walked
 
 # Who asked (0: the client), type of the answer, packet identifier (0 where there is none).
 Key = tuple[int, int, int]

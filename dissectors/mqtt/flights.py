@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.mqtt.connection import Connection
-from dissectors.mqtt.early import Early, EarlyAnswer
-from dissectors.mqtt.handshake import (
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.early import Early, EarlyAnswer
+from wirewitness.dissectors.mqtt.handshake import (
     BEFORE_PUBCOMP,
     COMPLETE,
     FIRST,
@@ -23,15 +23,15 @@ from dissectors.mqtt.handshake import (
     STEPS,
     Flight,
 )
-from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.output import ORPHAN, Output, add_message, answered, given_up, orphan, unanswered
-from dissectors.mqtt.packet_types import PUBACK, PUBCOMP, PUBREC, PUBREL, operation_name
-from dissectors.mqtt.publish_rows import add_landed
-from dissectors.mqtt.reason_codes import FAILURE, reason_name
-from dissectors.mqtt.remarks import Remarks
-from dissectors.mqtt.subscriptions import Asked, answered_by, asked_by
-from dissectors.mqtt.unreleased import Completed, Unreleased
-from dissectors.mqtt.walk import Walked
+from wirewitness.dissectors.mqtt.levels import LEVEL_50
+from wirewitness.dissectors.mqtt.output import ORPHAN, Output, add_message, answered, given_up, orphan, unanswered
+from wirewitness.dissectors.mqtt.packet_types import PUBACK, PUBCOMP, PUBREC, PUBREL, operation_name
+from wirewitness.dissectors.mqtt.publish_rows import add_landed
+from wirewitness.dissectors.mqtt.reason_codes import FAILURE, reason_name
+from wirewitness.dissectors.mqtt.remarks import Remarks
+from wirewitness.dissectors.mqtt.subscriptions import Asked, answered_by, asked_by
+from wirewitness.dissectors.mqtt.unreleased import Completed, Unreleased
+from wirewitness.dissectors.mqtt.walk import Walked
 
 # A message in flight, beside its topic, properties and payload where that is shown.
 FLIGHT_BYTES = 1_500

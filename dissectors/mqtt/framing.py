@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.framer import LARGE_FRAME_BYTES, LengthFramer
-from dissectors.core.judged import Judged
-from dissectors.core.limits import Limits
-from dissectors.core.protocol import Cut, Plausible
-from dissectors.mqtt.layout import LAYOUT
-from dissectors.mqtt.levels import LEVEL_50, LEVEL_311
-from dissectors.mqtt.packet_types import PUBLISH, SUBACK, TYPES, UNSUBACK, may_travel
-from dissectors.mqtt.reason_codes import reason_name
-from dissectors.mqtt.walk import MAX_LENGTH_BYTES, Walked, remaining_length, walk
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.framer import LARGE_FRAME_BYTES, LengthFramer
+from wirewitness.dissectors.core.judged import Judged
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.protocol import Cut, Plausible
+from wirewitness.dissectors.mqtt.layout import LAYOUT
+from wirewitness.dissectors.mqtt.levels import LEVEL_50, LEVEL_311
+from wirewitness.dissectors.mqtt.packet_types import PUBLISH, SUBACK, TYPES, UNSUBACK, may_travel
+from wirewitness.dissectors.mqtt.reason_codes import reason_name
+from wirewitness.dissectors.mqtt.walk import MAX_LENGTH_BYTES, Walked, remaining_length, walk
 
 # After a loss only packets below this are believed.
 RESYNC_MAX_BYTES = 1 << 24

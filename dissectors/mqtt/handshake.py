@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dissectors.mqtt.packet_types import PUBACK, PUBCOMP, PUBREC, PUBREL
+from wirewitness.dissectors.mqtt.packet_types import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 COMPLETE = "complete"
 # What a PUBLISH waits for first, by QoS.

@@ -5,10 +5,10 @@ In: one whole packet. Out: the level that it proves, and what proves it; None wh
 
 from __future__ import annotations
 
-from dissectors.mqtt.framing import strict
-from dissectors.mqtt.levels import LEVEL_3X, LEVEL_50, LEVEL_311
-from dissectors.mqtt.packet_types import CONNECT, operation_name
-from dissectors.mqtt.walk import walk
+from wirewitness.dissectors.mqtt.framing import strict
+from wirewitness.dissectors.mqtt.levels import LEVEL_3X, LEVEL_50, LEVEL_311
+from wirewitness.dissectors.mqtt.packet_types import CONNECT, operation_name
+from wirewitness.dissectors.mqtt.walk import walk
 
 
 def evidence(data: bytes, start: int, end: int, direction: int) -> tuple[int, str] | None:

@@ -5,13 +5,13 @@ In: the bytes of one packet, and what it is. Out: see `dissectors/core/inspect.p
 
 from __future__ import annotations
 
-from dissectors.core.inspect import MAX_NODES, Asked, Hidden, Inspected, Node
-from dissectors.core.limits import Limits
-from dissectors.core.options import DecodeOptions
-from dissectors.mqtt.layout import FLAG_BITS
-from dissectors.mqtt.levels import VERSIONS
-from dissectors.mqtt.packet_types import AUTH, CONNACK, CONNECT, NUMBERS, operation_name
-from dissectors.mqtt.walk import walk
+from wirewitness.dissectors.core.inspect import MAX_NODES, Asked, Hidden, Inspected, Node
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.mqtt.layout import FLAG_BITS
+from wirewitness.dissectors.mqtt.levels import VERSIONS
+from wirewitness.dissectors.mqtt.packet_types import AUTH, CONNACK, CONNECT, NUMBERS, operation_name
+from wirewitness.dissectors.mqtt.walk import walk
 
 _LEVELS = {version: level for level, version in VERSIONS.items()}
 _WITH_SECRETS = frozenset({CONNECT, CONNACK, AUTH})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from dissectors.mqtt.packet_types import (
+from wirewitness.dissectors.mqtt.packet_types import (
     AUTH,
     CONNACK,
     CONNECT,
@@ -25,7 +25,7 @@ from dissectors.mqtt.packet_types import (
     UNSUBACK,
     UNSUBSCRIBE,
 )
-from dissectors.mqtt.properties import WILL
+from wirewitness.dissectors.mqtt.properties import WILL
 
 # properties: of the packet itself; payload: all that is left.
 FieldType = Literal["u8", "u16", "string", "binary", "properties", "will_properties", "payload"]

@@ -10,15 +10,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, Frame
-from dissectors.mqtt.connection import Connection
-from dissectors.mqtt.handshake import COMPLETE, FIRST, STEP_TIMES, STEPS, Flight
-from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.output import Output
-from dissectors.mqtt.packet_types import PUBACK, PUBCOMP, PUBREC, PUBREL, operation_name
-from dissectors.mqtt.publish_rows import NO_REASON, NO_STEPS, NO_TAIL, add_landed, tail_of
-from dissectors.mqtt.publishing import Publishing
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
+from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.handshake import COMPLETE, FIRST, STEP_TIMES, STEPS, Flight
+from wirewitness.dissectors.mqtt.levels import LEVEL_50
+from wirewitness.dissectors.mqtt.output import Output
+from wirewitness.dissectors.mqtt.packet_types import PUBACK, PUBCOMP, PUBREC, PUBREL, operation_name
+from wirewitness.dissectors.mqtt.publish_rows import NO_REASON, NO_STEPS, NO_TAIL, add_landed, tail_of
+from wirewitness.dissectors.mqtt.publishing import Publishing
 
 # First bytes of a PUBLISH without DUP, of QoS 0 to 2.
 _PUBLISHES = frozenset({0x30, 0x31, 0x32, 0x33, 0x34, 0x35})

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.core.model import Frame, Row
-from dissectors.core.protocol import Sink
-from dissectors.core.rows import exchange_row, message_row, orphan_row
-from dissectors.mqtt.connection import Connection
-from dissectors.mqtt.packet_types import operation_name
-from dissectors.mqtt.reason_codes import is_error, reason_name
-from dissectors.mqtt.subscriptions import REQUESTS, Answered, Asked, subscription_rows
+from wirewitness.dissectors.core.model import Frame, Row
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.rows import exchange_row, message_row, orphan_row
+from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.packet_types import operation_name
+from wirewitness.dissectors.mqtt.reason_codes import is_error, reason_name
+from wirewitness.dissectors.mqtt.subscriptions import REQUESTS, Answered, Asked, subscription_rows
 
 ORPHAN = "what this acknowledges is not in the capture"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from dissectors.mqtt.packet_types import (
+from wirewitness.dissectors.mqtt.packet_types import (
     AUTH,
     CONNACK,
     CONNECT,
@@ -23,7 +23,7 @@ from dissectors.mqtt.packet_types import (
     UNSUBACK,
     UNSUBSCRIBE,
 )
-from dissectors.mqtt.text import string
+from wirewitness.dissectors.mqtt.text import string
 
 # The properties of a will stand in CONNECT, in a section of their own.
 WILL = 16

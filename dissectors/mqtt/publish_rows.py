@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.core.model import Frame, Row
-from dissectors.core.rows import exchange_row
-from dissectors.mqtt.connection import Connection, user_properties
-from dissectors.mqtt.handshake import Flight
-from dissectors.mqtt.output import Output
-from dissectors.mqtt.payload import shown
-from dissectors.mqtt.reason_codes import reason_name
+from wirewitness.dissectors.core.model import Frame, Row
+from wirewitness.dissectors.core.rows import exchange_row
+from wirewitness.dissectors.mqtt.connection import Connection, user_properties
+from wirewitness.dissectors.mqtt.handshake import Flight
+from wirewitness.dissectors.mqtt.output import Output
+from wirewitness.dissectors.mqtt.payload import shown
+from wirewitness.dissectors.mqtt.reason_codes import reason_name
 
 _NS_PER_MS = 1e6
 # message_expiry_s to payload_encoding of `mqtt_publishes`.

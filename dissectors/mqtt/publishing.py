@@ -9,17 +9,17 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, Frame
-from dissectors.core.options import DecodeOptions
-from dissectors.mqtt.connection import Connection
-from dissectors.mqtt.flights import Flights
-from dissectors.mqtt.handshake import FIRST
-from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.output import Output, add_message
-from dissectors.mqtt.publish_rows import NO_TAIL, add_at_once, tail_of
-from dissectors.mqtt.remarks import Remarks
-from dissectors.mqtt.topics import Topic, Topics
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.flights import Flights
+from wirewitness.dissectors.mqtt.handshake import FIRST
+from wirewitness.dissectors.mqtt.levels import LEVEL_50
+from wirewitness.dissectors.mqtt.output import Output, add_message
+from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL, add_at_once, tail_of
+from wirewitness.dissectors.mqtt.remarks import Remarks
+from wirewitness.dissectors.mqtt.topics import Topic, Topics
 
 _TOPIC_PROBLEMS = {
     "wildcard_in_topic": "holds a wildcard",

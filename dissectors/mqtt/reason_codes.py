@@ -6,8 +6,8 @@ section 3.9.3, MQTT 5.0 table 2-6 (section 2.4).
 
 from __future__ import annotations
 
-from dissectors.mqtt.levels import LEVEL_31, LEVEL_50
-from dissectors.mqtt.packet_types import (
+from wirewitness.dissectors.mqtt.levels import LEVEL_31, LEVEL_50
+from wirewitness.dissectors.mqtt.packet_types import (
     AUTH,
     CONNACK,
     DISCONNECT,

@@ -5,13 +5,13 @@ In: the code of a rule and words about this case. Out: rows, no more than the li
 
 from __future__ import annotations
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.core.remarks import Place, place_of
-from dissectors.core.rows import expert_row
-from dissectors.mqtt.connection import Connection
-from dissectors.mqtt.output import Output
-from dissectors.mqtt.rules import LIMIT_TEXTS, RULES, clause
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.remarks import Place, place_of
+from wirewitness.dissectors.core.rows import expert_row
+from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.output import Output
+from wirewitness.dissectors.mqtt.rules import LIMIT_TEXTS, RULES, clause
 
 # Remarks of one kind for one flow; further ones would push out other kinds.
 MAX_SAME_REMARKS = 20

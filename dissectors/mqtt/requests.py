@@ -5,16 +5,25 @@ In: packets that were read. Out: rows of messages, exchanges and subscriptions; 
 
 from __future__ import annotations
 
-from dissectors.core.budget import BODY_TIMES, REQUEST_BYTES
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
-from dissectors.mqtt.checks import connack_problems, connect_problems, filter_list_problems
-from dissectors.mqtt.connection import Connection
-from dissectors.mqtt.early import Early, EarlyAnswer
-from dissectors.mqtt.flights import Flights
-from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.output import ORPHAN, Output, add_message, answered, given_up, one_way, orphan, unanswered
-from dissectors.mqtt.packet_types import (
+from wirewitness.dissectors.core.budget import BODY_TIMES, REQUEST_BYTES
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from wirewitness.dissectors.mqtt.checks import connack_problems, connect_problems, filter_list_problems
+from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.early import Early, EarlyAnswer
+from wirewitness.dissectors.mqtt.flights import Flights
+from wirewitness.dissectors.mqtt.levels import LEVEL_50
+from wirewitness.dissectors.mqtt.output import (
+    ORPHAN,
+    Output,
+    add_message,
+    answered,
+    given_up,
+    one_way,
+    orphan,
+    unanswered,
+)
+from wirewitness.dissectors.mqtt.packet_types import (
     AUTH,
     CONNACK,
     CONNECT,
@@ -27,10 +36,10 @@ from dissectors.mqtt.packet_types import (
     UNSUBSCRIBE,
     operation_name,
 )
-from dissectors.mqtt.remarks import Remarks
-from dissectors.mqtt.subscriptions import Asked, answered_by, asked_by, codes, first_error
-from dissectors.mqtt.summary import summary
-from dissectors.mqtt.walk import Walked
+from wirewitness.dissectors.mqtt.remarks import Remarks
+from wirewitness.dissectors.mqtt.subscriptions import Asked, answered_by, asked_by, codes, first_error
+from wirewitness.dissectors.mqtt.summary import summary
+from wirewitness.dissectors.mqtt.walk import Walked
 
 _NS_PER_MS = 1e6
 _UNPAIRED = {SUBACK: "suback_without_subscribe", UNSUBACK: "unsuback_without_unsubscribe"}

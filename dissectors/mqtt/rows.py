@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dissectors.core.fields import Field, Fields, packet, ts
+from wirewitness.dissectors.core.fields import Field, Fields, packet, ts
 
 CONNECTIONS = Fields(
     Field("request_offset"),

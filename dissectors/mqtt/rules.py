@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.mqtt.levels import LEVEL_31, LEVEL_50, LEVEL_311, VERSIONS
+from wirewitness.dissectors.mqtt.levels import LEVEL_31, LEVEL_50, LEVEL_311, VERSIONS
 
 # A clause id without brackets, a section, or (the client's, the server's).
 Clause = str | tuple[str, str] | None

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dissectors.core.model import Frame, Row
-from dissectors.mqtt.connection import user_properties
-from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.packet_types import SUBSCRIBE, UNSUBACK, UNSUBSCRIBE
-from dissectors.mqtt.reason_codes import is_error, reason_name
-from dissectors.mqtt.rows import SUBSCRIPTIONS
-from dissectors.mqtt.text import split_filter
-from dissectors.mqtt.walk import Walked
+from wirewitness.dissectors.core.model import Frame, Row
+from wirewitness.dissectors.mqtt.connection import user_properties
+from wirewitness.dissectors.mqtt.levels import LEVEL_50
+from wirewitness.dissectors.mqtt.packet_types import SUBSCRIBE, UNSUBACK, UNSUBSCRIBE
+from wirewitness.dissectors.mqtt.reason_codes import is_error, reason_name
+from wirewitness.dissectors.mqtt.rows import SUBSCRIPTIONS
+from wirewitness.dissectors.mqtt.text import split_filter
+from wirewitness.dissectors.mqtt.walk import Walked
 
 REQUESTS = (SUBSCRIBE, UNSUBSCRIBE)
 

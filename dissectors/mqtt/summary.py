@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dissectors.core.secrets import masked_user
-from dissectors.mqtt.packet_types import SUBACK, UNSUBACK
-from dissectors.mqtt.reason_codes import reason_name
-from dissectors.mqtt.walk import Walked
+from wirewitness.dissectors.core.secrets import masked_user
+from wirewitness.dissectors.mqtt.packet_types import SUBACK, UNSUBACK
+from wirewitness.dissectors.mqtt.reason_codes import reason_name
+from wirewitness.dissectors.mqtt.walk import Walked
 
 _WORDS = ("client_id", "user_name", "keep_alive", "will_topic")
 _PROPERTY_WORDS = ("authentication_method", "assigned_client_identifier", "reason_string")

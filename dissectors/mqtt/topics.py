@@ -5,12 +5,12 @@ In: bytes of a topic name, or an alias. Out: the topic and the rules that it bre
 
 from __future__ import annotations
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.mqtt.connection import Connection
-from dissectors.mqtt.output import Output
-from dissectors.mqtt.remarks import Remarks
-from dissectors.mqtt.text import string, topic_problems
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.output import Output
+from wirewitness.dissectors.mqtt.remarks import Remarks
+from wirewitness.dissectors.mqtt.text import string, topic_problems
 
 # Topic names that need not be read and judged again.
 _MAX_CACHED, _MAX_CACHED_BYTES = 10_000, 1 << 20

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.core.early import own_bytes
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.mqtt.handshake import Flight
+from wirewitness.dissectors.core.early import own_bytes
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.mqtt.handshake import Flight
 
 
 class Completed(NamedTuple):

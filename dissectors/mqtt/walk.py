@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.inspect import Hidden, HiddenKind, Node
-from dissectors.core.limits import Limits
-from dissectors.mqtt.layout import FLAG_BITS, LAYOUT, PROPERTIES_OF, Field, flag_bits
-from dissectors.mqtt.levels import LEVEL_50, known_level
-from dissectors.mqtt.properties import PROPERTIES, Property
-from dissectors.mqtt.text import string
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.inspect import Hidden, HiddenKind, Node
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.mqtt.layout import FLAG_BITS, LAYOUT, PROPERTIES_OF, Field, flag_bits
+from wirewitness.dissectors.mqtt.levels import LEVEL_50, known_level
+from wirewitness.dissectors.mqtt.properties import PROPERTIES, Property
+from wirewitness.dissectors.mqtt.text import string
 
 MASKED = "***"
 MAX_LENGTH_BYTES = 4

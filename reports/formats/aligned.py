@@ -12,11 +12,11 @@ from itertools import chain
 
 import pyarrow as pa
 
-from analyser import compute
-from reports.formats.arrow import ArrowColumn
-from reports.formats.printable import visible, visible_strings
-from reports.formats.rows import join_lines, slices
-from reports.formats.values import text_column
+from wirewitness.analyser import compute
+from wirewitness.reports.formats.arrow import ArrowColumn
+from wirewitness.reports.formats.printable import visible, visible_strings
+from wirewitness.reports.formats.rows import join_lines, slices
+from wirewitness.reports.formats.values import text_column
 
 _GAP = "  "
 

@@ -15,8 +15,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
-from reports.formats.document import Cells, with_columns
-from reports.formats.printable import shortened
+from wirewitness.reports.formats.document import Cells, with_columns
+from wirewitness.reports.formats.printable import shortened
 
 _GAP = 2
 _NARROWEST_TEXT = 12

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section
-from reports.formats.printable import visible
+from wirewitness.reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section
+from wirewitness.reports.formats.printable import visible
 
 # By what a block is the template draws it.
 _KINDS: dict[type, str] = {Heading: "heading", Paragraph: "paragraph", Copy: "copy", Cells: "cells"}
@@ -40,7 +40,7 @@ def _template() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("reports.formats"),
+        loader=PackageLoader("wirewitness.reports.formats"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section
-from reports.formats.printable import visible
+from wirewitness.reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section
+from wirewitness.reports.formats.printable import visible
 
 # An underscore within a word is no emphasis. A colon matters in `:name:` only, which some sites show as a picture.
 _MARKUP = re.compile(r"[\\`*{}\[\]<>#|~&@$]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])|:(?=[\w+-]+:)")

@@ -9,18 +9,18 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from analyser.decoding.faults import inspecting
-from analyser.evidence.bytes import MessageBytes, PacketBytes, message_bytes
-from analyser.evidence.index import Index
-from analyser.evidence.logged import is_logged, line_of
-from analyser.evidence.rows import MessageRow
-from analyser.words import count as counted
-from dissectors.core.inspect import Asked, Hidden, Inspected, Node, undecoded
-from dissectors.core.model import split_packet
-from dissectors.core.options import DecodeOptions
-from dissectors.registry import dissector_of, log_reader
-from reports.formats.printable import shortened, visible
-from reports.formats.values import ms_text, time_text
+from wirewitness.analyser.decoding.faults import inspecting
+from wirewitness.analyser.evidence.bytes import MessageBytes, PacketBytes, message_bytes
+from wirewitness.analyser.evidence.index import Index
+from wirewitness.analyser.evidence.logged import is_logged, line_of
+from wirewitness.analyser.evidence.rows import MessageRow
+from wirewitness.analyser.words import count as counted
+from wirewitness.dissectors.core.inspect import Asked, Hidden, Inspected, Node, undecoded
+from wirewitness.dissectors.core.model import split_packet
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.registry import dissector_of, log_reader
+from wirewitness.reports.formats.printable import shortened, visible
+from wirewitness.reports.formats.values import ms_text, time_text
 
 _SHORT_BYTES = 32
 _MASKS = {"secret": "**", "payload": ".."}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from reports.formats.printable import visible
-from reports.formats.text import wrap
+from wirewitness.reports.formats.printable import visible
+from wirewitness.reports.formats.text import wrap
 
 # `critical: ...` or `seek (info): ...` starts an item of its own.
 _ITEM = re.compile(r"[\w -]{1,30}(\([\w ,]+\))?: ")

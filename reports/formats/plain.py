@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from analyser import compute
-from reports.formats.arrow import ArrowColumn
+from wirewitness.analyser import compute
+from wirewitness.reports.formats.arrow import ArrowColumn
 
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:

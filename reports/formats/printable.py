@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from analyser import compute
-from analyser.words import is_unsafe
-from reports.formats.arrow import ArrowColumn
+from wirewitness.analyser import compute
+from wirewitness.analyser.words import is_unsafe
+from wirewitness.reports.formats.arrow import ArrowColumn
 
 # As `is_unsafe` says, for Arrow; a column cannot hold surrogates.
 UNSAFE_PATTERN = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]"

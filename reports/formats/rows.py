@@ -14,11 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from analyser import compute
-from analyser.words import json_text
-from reports.formats.arrow import ArrowColumn
-from reports.formats.printable import UNSAFE_PATTERN, visible_strings
-from reports.formats.values import JSON_COLUMNS, text_column, time_text
+from wirewitness.analyser import compute
+from wirewitness.analyser.words import json_text
+from wirewitness.reports.formats.arrow import ArrowColumn
+from wirewitness.reports.formats.printable import UNSAFE_PATTERN, visible_strings
+from wirewitness.reports.formats.values import JSON_COLUMNS, text_column, time_text
 
 _SLICE_ROWS = 2048
 _CSV_NEEDS_QUOTES = r'[",\r\n]|^$'

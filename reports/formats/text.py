@@ -9,9 +9,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from reports.formats.cells import Line, table_lines
-from reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section, Tone
-from reports.formats.printable import visible
+from wirewitness.reports.formats.cells import Line, table_lines
+from wirewitness.reports.formats.document import Block, Cells, Copy, Heading, Paragraph, Section, Tone
+from wirewitness.reports.formats.printable import visible
 
 _COLOURS: dict[Tone, str] = {"critical": "1;31", "warning": "1;33", "info": "1;36", "quiet": "2", "plain": "1"}
 _LABEL_WIDTH = 11

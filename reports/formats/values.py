@@ -12,9 +12,9 @@ import json
 
 import pyarrow as pa
 
-from analyser import compute, times
-from analyser.registry.tables import ALL_TABLES
-from reports.formats.arrow import ArrowColumn
+from wirewitness.analyser import compute, times
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.reports.formats.arrow import ArrowColumn
 
 # Columns that hold JSON text: (table, column).
 JSON_COLUMNS = frozenset(

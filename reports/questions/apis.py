@@ -5,8 +5,8 @@ Who is named beside a number is the client with most of it, with how many of all
 
 from __future__ import annotations
 
-from analyser.registry.queries import UNAWAITED_MS, literal
-from reports.questions.failures import IS_UNANSWERED
+from wirewitness.analyser.registry.queries import UNAWAITED_MS, literal
+from wirewitness.reports.questions.failures import IS_UNANSWERED
 
 # What stands for an operation or an error without a name.
 NOT_DECODED, NOT_TOLD = "not decoded", "not told"

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analyser.severity import confidence_rank, severity_rank
-from reports.questions.source import Source, rows
+from wirewitness.analyser.severity import confidence_rank, severity_rank
+from wirewitness.reports.questions.source import Source, rows
 
 _FINDINGS = """
     select finding_id, code, name, severity, confidence, provisional, subject, sentence, next_step,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from analyser.registry.queries import literal
-from reports.questions.causes import Finding
-from reports.questions.source import Source, rows
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.source import Source, rows
 
 
 class Who(NamedTuple):

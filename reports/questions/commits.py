@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analyser.context.log_ends import log_end_query
-from analyser.context.stored_offsets import BROKER_ORDER
-from analyser.registry.queries import literal
-from reports.questions.source import Source, all_rows, rows, selected
+from wirewitness.analyser.context.log_ends import log_end_query
+from wirewitness.analyser.context.stored_offsets import BROKER_ORDER
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.questions.source import Source, all_rows, rows, selected
 
 POINTS = 4000
 

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
-from analyser.severity import severity_rank
-from reports.questions.causes import Finding
-from reports.questions.chance import count_range, least_factor
-from reports.questions.differing_clients import clients_between
-from reports.questions.differing_groups import groups_between
-from reports.questions.differing_operations import errors_between, operations_between
-from reports.questions.differing_settings import settings_between
-from reports.questions.differing_topics import topics_between
-from reports.questions.source import Source
+from wirewitness.analyser.severity import severity_rank
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.chance import count_range, least_factor
+from wirewitness.reports.questions.differing_clients import clients_between
+from wirewitness.reports.questions.differing_groups import groups_between
+from wirewitness.reports.questions.differing_operations import errors_between, operations_between
+from wirewitness.reports.questions.differing_settings import settings_between
+from wirewitness.reports.questions.differing_topics import topics_between
+from wirewitness.reports.questions.source import Source
 
 
 class Between(NamedTuple):

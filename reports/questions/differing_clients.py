@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from reports.questions.chance import count_range, least_factor
-from reports.questions.kafka_views import VIEWS
-from reports.questions.source import Source, rows
+from wirewitness.reports.questions.chance import count_range, least_factor
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.source import Source, rows
 
 THERE, AWAY = "there", "not there"
 # What stands in an id that is another one at each start.

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
-from analyser.registry.queries import UNAWAITED_MS
-from reports.questions.chance import SIGMAS, Range, count_range, least_factor
-from reports.questions.source import Source, rows
-from reports.questions.timelines import selected_span_ns
+from wirewitness.analyser.registry.queries import UNAWAITED_MS
+from wirewitness.reports.questions.chance import SIGMAS, Range, count_range, least_factor
+from wirewitness.reports.questions.source import Source, rows
+from wirewitness.reports.questions.timelines import selected_span_ns
 
 Row = Mapping[str, Any]
 # Half a millisecond more or less is what machines that have something else to do make of an answer.

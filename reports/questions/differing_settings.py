@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from reports.questions.differing_clients import NAME
-from reports.questions.source import Source, rows
+from wirewitness.reports.questions.differing_clients import NAME
+from wirewitness.reports.questions.source import Source, rows
 
 Key = tuple[str, str, str]
 _VALUES_SHOWN = 4

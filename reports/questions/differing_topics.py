@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from math import sqrt
 from typing import Any
 
-from reports.questions.chance import SIGMAS, Range, count_range, least_factor
-from reports.questions.differing_operations import seconds_of
-from reports.questions.source import Source, rows
+from wirewitness.reports.questions.chance import SIGMAS, Range, count_range, least_factor
+from wirewitness.reports.questions.differing_operations import seconds_of
+from wirewitness.reports.questions.source import Source, rows
 
 TOPIC_TABLES = ("kafka_produce_batches", "kafka_fetch_partitions")
 _MOVES = ("written", "read")

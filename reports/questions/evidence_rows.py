@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyser.registry.queries import literal
-from reports.questions.causes import Finding
-from reports.questions.source import Source, all_rows
-from reports.questions.wanted_exchanges import EXCHANGES
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.source import Source, all_rows
+from wirewitness.reports.questions.wanted_exchanges import EXCHANGES
 
 _MESSAGES_MOST = 2000
 

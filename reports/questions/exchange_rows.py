@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from analyser.registry.queries import literal
-from reports.questions.source import Source, all_rows, rows
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.questions.source import Source, all_rows, rows
 
 STATUSES = ("ok", "error", "unanswered", "orphan", "one_way")
 _MOST_OPERATIONS = 200

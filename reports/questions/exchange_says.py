@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analyser.options import ReadOptions
-from analyser.registry.queries import literal
-from reports.questions.source import Source, all_rows, narrowed
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.questions.source import Source, all_rows, narrowed
 
 _PARTS_SHOWN = 3
 

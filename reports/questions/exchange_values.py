@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from analyser.registry.queries import literal
-from reports.questions.source import Source, all_rows
-from reports.questions.wanted_exchanges import EXCHANGES, NAMING
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.questions.source import Source, all_rows
+from wirewitness.reports.questions.wanted_exchanges import EXCHANGES, NAMING
 
 _NAMES_SHOWN = 8
 _EXCHANGE = f"""

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from analyser.severity import severity_rank
-from reports.questions.causes import Finding
-from reports.questions.groups import Group
-from reports.questions.kafka_view import view_sql
-from reports.questions.kafka_views import VIEWS
-from reports.questions.source import Source, rows
+from wirewitness.analyser.severity import severity_rank
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.groups import Group
+from wirewitness.reports.questions.kafka_view import view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.source import Source, rows
 
 Key = tuple[str | None, str | None]
 

@@ -7,9 +7,9 @@ these are told in their own words. A member that has gone has nothing.
 
 from __future__ import annotations
 
-from reports.questions.group_owners import OWNER_TABLES, PARTS
-from reports.questions.groups import MEMBERS
-from reports.questions.owners import OWNERS
+from wirewitness.reports.questions.group_owners import OWNER_TABLES, PARTS
+from wirewitness.reports.questions.groups import MEMBERS
+from wirewitness.reports.questions.owners import OWNERS
 
 MEMBER_TABLES = ("kafka_offset_commits", "kafka_group_events", "kafka_members", *OWNER_TABLES)
 

@@ -8,8 +8,8 @@ at which ages are told.
 
 from __future__ import annotations
 
-from analyser.context.kafka_lag import LAG_ROWS, LAG_TABLES, lag_steps
-from analyser.context.lag_times import PASSED_STEPS
+from wirewitness.analyser.context.kafka_lag import LAG_ROWS, LAG_TABLES, lag_steps
+from wirewitness.analyser.context.lag_times import PASSED_STEPS
 
 OWNER_TABLES = ("kafka_assignments", "kafka_group_events")
 # What PARTITIONS_OF_GROUPS reads.

@@ -13,7 +13,7 @@ boolean over `at_ns`, as in the views.
 
 from __future__ import annotations
 
-from reports.questions.group_signs import COVERED, EVENTS, FREED, GIVEN_NS, KEY, MEMBERS, SIGNS
+from wirewitness.reports.questions.group_signs import COVERED, EVENTS, FREED, GIVEN_NS, KEY, MEMBERS, SIGNS
 
 STATE_TABLES = (
     "kafka_group_events",

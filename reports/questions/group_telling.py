@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reports.questions.commits import of_group
-from reports.questions.source import Source, rows
+from wirewitness.reports.questions.commits import of_group
+from wirewitness.reports.questions.source import Source, rows
 
 # The answer tells it, as a rule; of a request that has none, the request.
 _GROUP = """

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from analyser.registry.tables import ALL_TABLES
-from reports.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS, at_time
-from reports.questions.source import Source, any_rows, rows
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.reports.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS, at_time
+from wirewitness.reports.questions.source import Source, any_rows, rows
 
 # What a member said is put together first: there are a million commits, and some tens of members. Who it is stands in
 # its own requests: offsets of transactions are sent by its producer, and others may send its LeaveGroup.

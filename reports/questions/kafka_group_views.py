@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from analyser.context.kafka_lag import LAG_TABLES, lag_query
-from reports.questions.columns import PAGE, TEXT, Column
-from reports.questions.group_history import REBALANCES, START_UP
-from reports.questions.group_members import MEMBER_TABLES, MEMBERS_AT
-from reports.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS
-from reports.questions.group_restart import RESTART, RESTART_TABLES
-from reports.questions.group_states import CHANGES, STATE_TABLES, STATES
-from reports.questions.kafka_share_starts import SHARE_STARTS, SHARE_TABLES
-from reports.questions.kafka_view import CLIENT, OVER_TIME, PART, TIME, TOPIC_COLUMN, KafkaView
-from reports.questions.owners import OWNER
+from wirewitness.analyser.context.kafka_lag import LAG_TABLES, lag_query
+from wirewitness.reports.questions.columns import PAGE, TEXT, Column
+from wirewitness.reports.questions.group_history import REBALANCES, START_UP
+from wirewitness.reports.questions.group_members import MEMBER_TABLES, MEMBERS_AT
+from wirewitness.reports.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS
+from wirewitness.reports.questions.group_restart import RESTART, RESTART_TABLES
+from wirewitness.reports.questions.group_states import CHANGES, STATE_TABLES, STATES
+from wirewitness.reports.questions.kafka_share_starts import SHARE_STARTS, SHARE_TABLES
+from wirewitness.reports.questions.kafka_view import CLIENT, OVER_TIME, PART, TIME, TOPIC_COLUMN, KafkaView
+from wirewitness.reports.questions.owners import OWNER
 
 _OFFSETS = (
     Column("committed_offset", "Committed", "offset", heading="CURRENT-OFFSET"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.questions.source import Source, rows
+from wirewitness.reports.questions.source import Source, rows
 
 _ANY = "select 1 as one from captures where batches is not null limit 1"
 # Copies of a partition that several brokers have are told once where they say the same. What is deleted ends a row of

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.context.log_ends import DELETED_TOPICS, TOPIC_LIVES, log_end_query, with_life
-from analyser.registry.queries import UNAWAITED_MS, literal
-from reports.questions.failures import IS_UNANSWERED
-from reports.questions.owners import OWNERS
-from reports.questions.source import Source, rows
+from wirewitness.analyser.context.log_ends import DELETED_TOPICS, TOPIC_LIVES, log_end_query, with_life
+from wirewitness.analyser.registry.queries import UNAWAITED_MS, literal
+from wirewitness.reports.questions.failures import IS_UNANSWERED
+from wirewitness.reports.questions.owners import OWNERS
+from wirewitness.reports.questions.source import Source, rows
 
 _BY_CLIENTS = "coalesce(replica_id, -1) < 0"
 

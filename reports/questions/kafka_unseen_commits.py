@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.questions.source import Source, all_rows
+from wirewitness.reports.questions.source import Source, all_rows
 
 _NS_PER_S = 1_000_000_000
 # Clocks that differ more are those of other times: offsets begin anew with a topic.

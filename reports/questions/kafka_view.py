@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from analyser.registry.queries import literal
-from reports.questions.columns import PAGE, TEXT, Column, shown_as
-from reports.questions.group_owners import at_time
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.questions.columns import PAGE, TEXT, Column, shown_as
+from wirewitness.reports.questions.group_owners import at_time
 
 OVER_TIME = "over-time"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from analyser.context.log_ends import END_TABLES
-from analyser.registry.queries import UNAWAITED_MS
-from reports.questions.columns import PAGE, TEXT, Column
-from reports.questions.failures import IS_UNANSWERED
-from reports.questions.kafka_flow_of_data import READ_LATENCIES, TRANSACTIONS
-from reports.questions.kafka_group_views import GROUPS
-from reports.questions.kafka_topics import (
+from wirewitness.analyser.context.log_ends import END_TABLES
+from wirewitness.analyser.registry.queries import UNAWAITED_MS
+from wirewitness.reports.questions.columns import PAGE, TEXT, Column
+from wirewitness.reports.questions.failures import IS_UNANSWERED
+from wirewitness.reports.questions.kafka_flow_of_data import READ_LATENCIES, TRANSACTIONS
+from wirewitness.reports.questions.kafka_group_views import GROUPS
+from wirewitness.reports.questions.kafka_topics import (
     API_VERSIONS,
     BROKERS,
     CLIENTS,
@@ -16,8 +16,8 @@ from reports.questions.kafka_topics import (
     PARTITIONS_OF_TOPICS,
     TOPICS,
 )
-from reports.questions.kafka_view import CLIENT, OVER_TIME, PART, TIME, TOPIC_COLUMN, KafkaView
-from reports.questions.owners import OWNER
+from wirewitness.reports.questions.kafka_view import CLIENT, OVER_TIME, PART, TIME, TOPIC_COLUMN, KafkaView
+from wirewitness.reports.questions.owners import OWNER
 
 _TOPIC = ("{}", ("topic",))
 _MOVED = """

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.context.kafka_lag import DELETED, LAG_ROWS, LAG_STEPS, MOST_CARRIED, lag_steps
-from analyser.context.lag_times import PASSED_STEPS
-from analyser.context.stored_offsets import GROUP
-from analyser.registry.queries import literal
-from reports.questions.commits import same
-from reports.questions.source import Source, all_rows
+from wirewitness.analyser.context.kafka_lag import DELETED, LAG_ROWS, LAG_STEPS, MOST_CARRIED, lag_steps
+from wirewitness.analyser.context.lag_times import PASSED_STEPS
+from wirewitness.analyser.context.stored_offsets import GROUP
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.questions.commits import same
+from wirewitness.reports.questions.source import Source, all_rows
 
 # So many steps are followed one by one.
 EXACT_STEPS = 20_000

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from analyser.registry.queries import literal
-from reports.questions.source import Source, rows
-from reports.questions.timelines import LATENCY_STEP, heat_cells
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.questions.source import Source, rows
+from wirewitness.reports.questions.timelines import LATENCY_STEP, heat_cells
 
 _KINDS = 7
 MOST_NAMES = 500

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.registry.queries import literal
-from reports.questions.source import Source, rows
-from reports.questions.timelines import LATENCY_STEP, heat_cells
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.questions.source import Source, rows
+from wirewitness.reports.questions.timelines import LATENCY_STEP, heat_cells
 
 LANES = 40
 # Of one client, its last ones.

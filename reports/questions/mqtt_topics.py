@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from analyser.registry.queries import literal
-from analyser.words import shared_start
-from reports.questions.mqtt_rows import WAY
-from reports.questions.source import Source, all_rows, rows
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.words import shared_start
+from wirewitness.reports.questions.mqtt_rows import WAY
+from wirewitness.reports.questions.source import Source, all_rows, rows
 
 # Rows of one branch that are told of, and branches that can be open at a time.
 MOST_ROWS, MOST_OPEN = 50, 40

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analyser.registry.queries import UNAWAITED_MS
-from reports.questions.failures import IS_UNANSWERED
-from reports.questions.owners import OWNERS, is_anybody_named
-from reports.questions.source import Source, rows
+from wirewitness.analyser.registry.queries import UNAWAITED_MS
+from wirewitness.reports.questions.failures import IS_UNANSWERED
+from wirewitness.reports.questions.owners import OWNERS, is_anybody_named
+from wirewitness.reports.questions.source import Source, rows
 
 _OPERATIONS = f"""
     select protocol, operation, count(*) as exchanges,

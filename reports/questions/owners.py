@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reports.questions.columns import Column
-from reports.questions.source import Source, rows
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.source import Source, rows
 
 # Where a capture or a file names processes, pods or hosts.
 OWNER = Column("client_owner", "Owner")

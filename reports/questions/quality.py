@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.questions.source import Source, rows
+from wirewitness.reports.questions.source import Source, rows
 
 _CAPTURES = """
     select file, format, packets, lines, batches, captured_bytes, epoch_ns(ts_first) as first_ns,

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from analyser.registry.tables import arrow_schema
-from reports.questions.causes import findings
-from reports.questions.reviews import Judged, Review, Seen
-from reports.questions.source import Source
+from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.reports.questions.causes import findings
+from wirewitness.reports.questions.reviews import Judged, Review, Seen
+from wirewitness.reports.questions.source import Source
 
 # reviewed: looked at, and not grown. review_grew: what has grown since; null where nothing has, or nobody looked at it.
 REVIEW_FIELDS = (

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from reports.questions.causes import Finding
+from wirewitness.reports.questions.causes import Finding
 
 Subject = Mapping[str, str]
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
 
-from analyser.severity import severity_rank
-from reports.questions.causes import Finding
-from reports.questions.review_subject import Subject, measured, places_of, subject_of, sum_of
+from wirewitness.analyser.severity import severity_rank
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.review_subject import Subject, measured, places_of, subject_of, sum_of
 
 TIMES_AS_MUCH = 2
 LEAST_MORE = 5

@@ -8,18 +8,18 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from analyser.options import ReadOptions
-from analyser.registry.queries import quoted
-from analyser.registry.tables import ALL_TABLES
-from reports.questions.causes import Finding
-from reports.questions.differences import Between, between
-from reports.questions.differing_settings import SETTINGS_TABLES
-from reports.questions.differing_topics import TOPIC_TABLES
-from reports.questions.group_list import group_list
-from reports.questions.group_owners import PARTITION_TABLES
-from reports.questions.groups import groups
-from reports.questions.kafka_views import VIEWS
-from reports.questions.source import Source, narrowed
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.queries import quoted
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.differences import Between, between
+from wirewitness.reports.questions.differing_settings import SETTINGS_TABLES
+from wirewitness.reports.questions.differing_topics import TOPIC_TABLES
+from wirewitness.reports.questions.group_list import group_list
+from wirewitness.reports.questions.group_owners import PARTITION_TABLES
+from wirewitness.reports.questions.groups import groups
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.source import Source, narrowed
 
 COMPARED_TABLES = sorted({
     "captures", "findings", "exchanges", "flows", "kafka_share_fetches", "kafka_share_acknowledges",

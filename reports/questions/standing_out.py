@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from math import exp, log
 from typing import Any, NamedTuple
 
-from reports.questions.differing_clients import NAME
-from reports.questions.source import Source, any_rows, rows
+from wirewitness.reports.questions.differing_clients import NAME
+from wirewitness.reports.questions.source import Source, any_rows, rows
 
 # What chance makes of all values together less often than this stands out.
 MOST_CHANCE = 0.01

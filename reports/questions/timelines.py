@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.registry.queries import UNAWAITED_MS
-from reports.questions.source import Source, rows
+from wirewitness.analyser.registry.queries import UNAWAITED_MS
+from wirewitness.reports.questions.source import Source, rows
 
 BINS = 160
 _ROUND = (1, 2, 5)

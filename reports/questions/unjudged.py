@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from analyser.detectors.everyday import EVERYDAY, Everyday
-from analyser.registry.queries import literal
-from reports.questions.causes import Finding
-from reports.questions.failures import UNANSWERED
-from reports.questions.source import Source, rows
+from wirewitness.analyser.detectors.everyday import EVERYDAY, Everyday
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.failures import UNANSWERED
+from wirewitness.reports.questions.source import Source, rows
 
 # Kinds beyond these are not told apart any more: client ids are whatever was sent.
 _MOST_KINDS = 2_000

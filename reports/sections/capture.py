@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from analyser.words import count
-from dissectors.core.encryption import NO_KEY
-from reports.formats.document import Block, Cells, Paragraph, Section
-from reports.formats.values import time_text
-from reports.formats.words import share, size, span
-from reports.questions.quality import CaptureFile, ProtocolFlows, Quality
+from wirewitness.analyser.words import count
+from wirewitness.dissectors.core.encryption import NO_KEY
+from wirewitness.reports.formats.document import Block, Cells, Paragraph, Section
+from wirewitness.reports.formats.values import time_text
+from wirewitness.reports.formats.words import share, size, span
+from wirewitness.reports.questions.quality import CaptureFile, ProtocolFlows, Quality
 
 _UNDECODED_SHOWN = 10
 _FILES_SHOWN = 10

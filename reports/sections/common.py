@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analyser.words import count, names_text
-from reports.formats.document import Block, Cells, Paragraph
-from reports.formats.printable import visible
-from reports.questions.standing_out import MOST_CHANCE, Common
+from wirewitness.analyser.words import count, names_text
+from wirewitness.reports.formats.document import Block, Cells, Paragraph
+from wirewitness.reports.formats.printable import visible
+from wirewitness.reports.questions.standing_out import MOST_CHANCE, Common
 
 _LEAST_CHANCE = 1e-99
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from analyser.words import count
-from reports.formats.document import Block, Cells, Paragraph
-from reports.formats.printable import visible
-from reports.formats.rows import csv_pieces
-from reports.formats.values import time_text
-from reports.formats.words import span
-from reports.questions.differences import Between
-from reports.questions.sides import Side
-from reports.questions.source import rows
-from reports.questions.timelines import selected_span_ns
-from reports.sections.differences import Difference
+from wirewitness.analyser.words import count
+from wirewitness.reports.formats.document import Block, Cells, Paragraph
+from wirewitness.reports.formats.printable import visible
+from wirewitness.reports.formats.rows import csv_pieces
+from wirewitness.reports.formats.values import time_text
+from wirewitness.reports.formats.words import span
+from wirewitness.reports.questions.differences import Between
+from wirewitness.reports.questions.sides import Side
+from wirewitness.reports.questions.source import rows
+from wirewitness.reports.questions.timelines import selected_span_ns
+from wirewitness.reports.sections.differences import Difference
 
 _NOTHING = "No difference: nothing but what chance makes."
 _SCHEMA = pa.schema([*((name, pa.string()) for name in ("kind", "what", "a", "b")), ("at_least", pa.float64())])

@@ -10,27 +10,27 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from analyser.options import ReadOptions
-from analyser.severity import SEVERITIES
-from analyser.words import count
-from dissectors.registry import dissectors, titles_of
-from reports.formats.document import Block, Paragraph, Section, severity_tone
-from reports.formats.values import time_text
-from reports.questions.causes import Cause, Finding, causes, findings
-from reports.questions.operations import client_count, clients, operations
-from reports.questions.quality import Quality, quality
-from reports.questions.reviews import NO_REVIEW, Judged, Review
-from reports.questions.source import Source
-from reports.questions.unjudged import UnjudgedErrors, unjudged_errors
-from reports.sections.capture import capture_section, seen_of
-from reports.sections.findings import cause_list, finding_section
-from reports.sections.part import left_out, part
-from reports.sections.protocols import PROTOCOL_REPORTS
-from reports.sections.reviewed import folded_blocks
-from reports.sections.traffic import client_section, operation_section
-from reports.sections.trends import trend_section
-from reports.sections.unjudged import unjudged_blocks, unjudged_sentence
-from reports.why.first_cause import first_causes
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.severity import SEVERITIES
+from wirewitness.analyser.words import count
+from wirewitness.dissectors.registry import dissectors, titles_of
+from wirewitness.reports.formats.document import Block, Paragraph, Section, severity_tone
+from wirewitness.reports.formats.values import time_text
+from wirewitness.reports.questions.causes import Cause, Finding, causes, findings
+from wirewitness.reports.questions.operations import client_count, clients, operations
+from wirewitness.reports.questions.quality import Quality, quality
+from wirewitness.reports.questions.reviews import NO_REVIEW, Judged, Review
+from wirewitness.reports.questions.source import Source
+from wirewitness.reports.questions.unjudged import UnjudgedErrors, unjudged_errors
+from wirewitness.reports.sections.capture import capture_section, seen_of
+from wirewitness.reports.sections.findings import cause_list, finding_section
+from wirewitness.reports.sections.part import left_out, part
+from wirewitness.reports.sections.protocols import PROTOCOL_REPORTS
+from wirewitness.reports.sections.reviewed import folded_blocks
+from wirewitness.reports.sections.traffic import client_section, operation_section
+from wirewitness.reports.sections.trends import trend_section
+from wirewitness.reports.sections.unjudged import unjudged_blocks, unjudged_sentence
+from wirewitness.reports.why.first_cause import first_causes
 
 _CLIENTS_SHOWN = 30
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from analyser.crosscheck.protocols import COMPARED
-from analyser.crosscheck.result import Counts, CrossCheck, Example, Explained
-from analyser.registry.tables import SCHEMA_VERSION
-from analyser.words import json_text
-from dissectors.registry import PROTOCOLS, titles_of
-from reports.formats.document import Block, Cells, Heading, Paragraph, Section
+from wirewitness.analyser.crosscheck.protocols import COMPARED
+from wirewitness.analyser.crosscheck.result import Counts, CrossCheck, Example, Explained
+from wirewitness.analyser.registry.tables import SCHEMA_VERSION
+from wirewitness.analyser.words import json_text
+from wirewitness.dissectors.registry import PROTOCOLS, titles_of
+from wirewitness.reports.formats.document import Block, Cells, Heading, Paragraph, Section
 
 SHOWN = 20
 _WHOSE = {"tshark": "limit of tshark", "both": "no fault of either", "capture": "what the capture lacks"}

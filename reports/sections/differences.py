@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from reports.formats.values import ms_text
-from reports.formats.words import rate
-from reports.questions.differences import Between
+from wirewitness.reports.formats.values import ms_text
+from wirewitness.reports.formats.words import rate
+from wirewitness.reports.questions.differences import Between
 
 Row = Mapping[str, Any]
 # Least factors from which on a difference is told: rates go up and down by themselves, latencies less.

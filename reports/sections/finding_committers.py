@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from reports.formats.document import Cells, with_columns
-from reports.questions.causes import Finding
+from wirewitness.reports.formats.document import Cells, with_columns
+from wirewitness.reports.questions.causes import Finding
 
 _HEADER = ("ADDRESS", "CLIENT ID", "OWNER", "MEMBER ID", "GENERATION", "CONNECTION", "OFFSETS", "COMMITS")
 _OWNER = 2

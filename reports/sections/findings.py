@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from analyser.addresses import client_endpoint_text, server_text
-from analyser.times import span_text
-from analyser.words import count, sentence_start
-from reports.formats.document import (
+from wirewitness.analyser.addresses import client_endpoint_text, server_text
+from wirewitness.analyser.times import span_text
+from wirewitness.analyser.words import count, sentence_start
+from wirewitness.reports.formats.document import (
     Block,
     Cells,
     Copy,
@@ -20,13 +20,13 @@ from reports.formats.document import (
     severity_tone,
     without_empty,
 )
-from reports.formats.values import ms_text
-from reports.formats.words import display_filter, first_sentence, partition_list, ranges
-from reports.questions.causes import Cause, Finding
-from reports.questions.reviews import Judged
-from reports.questions.source import Source, all_rows
-from reports.sections.finding_committers import Connection, committer_table, plain
-from reports.sections.reviewed import grown_blocks
+from wirewitness.reports.formats.values import ms_text
+from wirewitness.reports.formats.words import display_filter, first_sentence, partition_list, ranges
+from wirewitness.reports.questions.causes import Cause, Finding
+from wirewitness.reports.questions.reviews import Judged
+from wirewitness.reports.questions.source import Source, all_rows
+from wirewitness.reports.sections.finding_committers import Connection, committer_table, plain
+from wirewitness.reports.sections.reviewed import grown_blocks
 
 _CAUSES_LISTED = 20
 _CAUSES_TOLD = 50

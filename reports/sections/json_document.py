@@ -16,21 +16,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from analyser.registry.tables import SCHEMA_VERSION
-from analyser.words import json_text
-from reports.formats.rows import join_lines, json_rows, slices
-from reports.formats.values import time_text
-from reports.questions.causes import findings
-from reports.questions.operations import Operation, operations
-from reports.questions.quality import Quality, quality
-from reports.questions.review_rows import reviewed_rows
-from reports.questions.reviews import Review
-from reports.questions.source import Source
-from reports.questions.unjudged import unjudged_errors
-from reports.sections.part import part
-from reports.sections.protocols import PROTOCOL_REPORTS
-from reports.sections.unjudged import unjudged_values
-from reports.why.first_cause import first_causes, of_findings
+from wirewitness.analyser.registry.tables import SCHEMA_VERSION
+from wirewitness.analyser.words import json_text
+from wirewitness.reports.formats.rows import join_lines, json_rows, slices
+from wirewitness.reports.formats.values import time_text
+from wirewitness.reports.questions.causes import findings
+from wirewitness.reports.questions.operations import Operation, operations
+from wirewitness.reports.questions.quality import Quality, quality
+from wirewitness.reports.questions.review_rows import reviewed_rows
+from wirewitness.reports.questions.reviews import Review
+from wirewitness.reports.questions.source import Source
+from wirewitness.reports.questions.unjudged import unjudged_errors
+from wirewitness.reports.sections.part import part
+from wirewitness.reports.sections.protocols import PROTOCOL_REPORTS
+from wirewitness.reports.sections.unjudged import unjudged_values
+from wirewitness.reports.why.first_cause import first_causes, of_findings
 
 
 def json_pieces(source: Source, review: Review | None = None) -> Iterator[bytes]:

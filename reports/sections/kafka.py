@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from reports.formats.document import Section
-from reports.formats.rows import with_times
-from reports.questions.causes import Finding
-from reports.questions.group_owners import PARTITION_TABLES
-from reports.questions.groups import Group, groups
-from reports.questions.kafka_stored_offsets import stored_offsets
-from reports.questions.kafka_unseen_commits import stored_clocks, unseen_commits
-from reports.questions.kafka_view import view_sql
-from reports.questions.kafka_views import VIEWS
-from reports.questions.source import Source, rows
-from reports.sections.kafka_groups import group_section
-from reports.sections.kafka_stored import stored_section
-from reports.sections.kafka_view import state_line
+from wirewitness.reports.formats.document import Section
+from wirewitness.reports.formats.rows import with_times
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.group_owners import PARTITION_TABLES
+from wirewitness.reports.questions.groups import Group, groups
+from wirewitness.reports.questions.kafka_stored_offsets import stored_offsets
+from wirewitness.reports.questions.kafka_unseen_commits import stored_clocks, unseen_commits
+from wirewitness.reports.questions.kafka_view import view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.source import Source, rows
+from wirewitness.reports.sections.kafka_groups import group_section
+from wirewitness.reports.sections.kafka_stored import stored_section
+from wirewitness.reports.sections.kafka_view import state_line
 
 _STATE = VIEWS["groups"]["state"]
 TABLES_READ = tuple(dict.fromkeys((*PARTITION_TABLES, *_STATE.tables)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from analyser.words import count
-from reports.formats.document import Block, Cells, Heading, Paragraph, Section, alike_without_empty
-from reports.questions.groups import Group, Member, PartitionState
-from reports.questions.kafka_group_views import PARTITION_HEADINGS
-from reports.sections.traffic import more
+from wirewitness.analyser.words import count
+from wirewitness.reports.formats.document import Block, Cells, Heading, Paragraph, Section, alike_without_empty
+from wirewitness.reports.questions.groups import Group, Member, PartitionState
+from wirewitness.reports.questions.kafka_group_views import PARTITION_HEADINGS
+from wirewitness.reports.sections.traffic import more
 
 _GROUPS_SHOWN = 20
 _PARTITIONS_SHOWN = 40

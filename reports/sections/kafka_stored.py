@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyser.words import count, times
-from reports.formats.document import Block, Cells, Paragraph, Section
-from reports.formats.values import time_text
-from reports.formats.words import ranges
-from reports.questions.kafka_stored_offsets import StoredOffset
-from reports.questions.kafka_unseen_commits import StoredClock, UnseenCommits
-from reports.sections.traffic import more
+from wirewitness.analyser.words import count, times
+from wirewitness.reports.formats.document import Block, Cells, Paragraph, Section
+from wirewitness.reports.formats.values import time_text
+from wirewitness.reports.formats.words import ranges
+from wirewitness.reports.questions.kafka_stored_offsets import StoredOffset
+from wirewitness.reports.questions.kafka_unseen_commits import StoredClock, UnseenCommits
+from wirewitness.reports.sections.traffic import more
 
 _SHOWN = 40
 _CLOCKS_SHOWN = 3

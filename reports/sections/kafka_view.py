@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from analyser import times
-from reports.formats.document import Block, Cells, Heading, Paragraph, alike_without_empty
-from reports.formats.values import ms_text, time_text
-from reports.questions.columns import Column
-from reports.questions.kafka_view import KafkaView
-from reports.sections.room import room_of
+from wirewitness.analyser import times
+from wirewitness.reports.formats.document import Block, Cells, Heading, Paragraph, alike_without_empty
+from wirewitness.reports.formats.values import ms_text, time_text
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.kafka_view import KafkaView
+from wirewitness.reports.sections.room import room_of
 
 
 def view_blocks(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from analyser.words import count
-from dissectors.mongo.dissector import MONGO
-from reports.formats.document import Block, Heading, Paragraph, Section, protocol_section
-from reports.questions.causes import Finding
-from reports.questions.columns import Column
-from reports.questions.source import Source, rows
-from reports.sections.shapes import shape_blocks, shape_count, shapes
-from reports.sections.summary import Summary, summary_blocks
+from wirewitness.analyser.words import count
+from wirewitness.dissectors.mongo.dissector import MONGO
+from wirewitness.reports.formats.document import Block, Heading, Paragraph, Section, protocol_section
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.source import Source, rows
+from wirewitness.reports.sections.shapes import shape_blocks, shape_count, shapes
+from wirewitness.reports.sections.summary import Summary, summary_blocks
 
 TABLES_READ = ("mongo_commands", "mongo_cursors", "mongo_transactions")
 _SHAPES_SHOWN = 15

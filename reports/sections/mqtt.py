@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dissectors.mqtt.dissector import MQTT
-from reports.formats.document import Block, Heading, Section, protocol_section
-from reports.questions.causes import Finding
-from reports.questions.columns import Column
-from reports.questions.mqtt_rows import BEFORE_CAPTURE
-from reports.questions.source import Source, rows
-from reports.sections.summary import Summary, summary_blocks
+from wirewitness.dissectors.mqtt.dissector import MQTT
+from wirewitness.reports.formats.document import Block, Heading, Section, protocol_section
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.mqtt_rows import BEFORE_CAPTURE
+from wirewitness.reports.questions.source import Source, rows
+from wirewitness.reports.sections.summary import Summary, summary_blocks
 
 TABLES_READ = ("mqtt_connections", "mqtt_publishes", "mqtt_subscriptions", "mqtt_deliveries")
 _IN_JSON = 1000

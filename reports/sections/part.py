@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from analyser.capture import CaptureError
-from analyser.faults import caught, sentence
-from reports.formats.document import Paragraph, Section
+from wirewitness.analyser.capture import CaptureError
+from wirewitness.analyser.faults import caught, sentence
+from wirewitness.reports.formats.document import Paragraph, Section
 
 Made = TypeVar("Made")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from reports.formats.document import Section
-from reports.questions.causes import Finding
-from reports.questions.source import Source
-from reports.sections import kafka, mongo, mqtt
+from wirewitness.reports.formats.document import Section
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.source import Source
+from wirewitness.reports.sections import kafka, mongo, mqtt
 
 
 class ProtocolReport(NamedTuple):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from analyser.words import count
-from reports.formats.document import Block, Paragraph
-from reports.questions.causes import Finding
-from reports.questions.review_subject import subject_words
-from reports.questions.reviews import Entry, Judged, Review, Seen
+from wirewitness.analyser.words import count
+from wirewitness.reports.formats.document import Block, Paragraph
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.review_subject import subject_words
+from wirewitness.reports.questions.reviews import Entry, Judged, Review, Seen
 
 _ENTRIES_LISTED = 200
 _GROWN_TOLD = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
-from reports.questions.columns import Column
+from wirewitness.reports.questions.columns import Column
 
 # Ids whose middle may be left out, with the full form below.
 _LONG = (

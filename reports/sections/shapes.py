@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from reports.formats.document import Block, Cells, Paragraph, without_empty
-from reports.formats.values import ms_text
-from reports.questions.columns import PAGE, TEXT, Column, shown_as
-from reports.questions.source import Source, rows
-from reports.sections.room import room_of
+from wirewitness.reports.formats.document import Block, Cells, Paragraph, without_empty
+from wirewitness.reports.formats.values import ms_text
+from wirewitness.reports.questions.columns import PAGE, TEXT, Column, shown_as
+from wirewitness.reports.questions.source import Source, rows
+from wirewitness.reports.sections.room import room_of
 
 # What a shape can be sorted by, with its column.
 SORTS = {"sum": "sum_ms", "count": "count", "mean": "mean_ms", "max": "max_ms", "p95": "p95_ms", "errors": "errors"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from analyser.words import count
-from reports.formats.document import Block, Cells, Paragraph, without_empty
-from reports.formats.values import ms_text
-from reports.questions.columns import PAGE, TEXT, Column, shown_as
-from reports.sections.room import room_of
+from wirewitness.analyser.words import count
+from wirewitness.reports.formats.document import Block, Cells, Paragraph, without_empty
+from wirewitness.reports.formats.values import ms_text
+from wirewitness.reports.questions.columns import PAGE, TEXT, Column, shown_as
+from wirewitness.reports.sections.room import room_of
 
 _ROWS_SHOWN = 20
 # Numbers that name something are not written with separators.

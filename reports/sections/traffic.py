@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from analyser.words import count
-from reports.formats.document import Block, Cells, Paragraph, Section, with_columns, without_empty
-from reports.formats.values import ms_text
-from reports.questions.operations import Client, Operation
+from wirewitness.analyser.words import count
+from wirewitness.reports.formats.document import Block, Cells, Paragraph, Section, with_columns, without_empty
+from wirewitness.reports.formats.values import ms_text
+from wirewitness.reports.questions.operations import Client, Operation
 
 _ROWS_SHOWN = 30
 _ERRORS_SHOWN = 12

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from analyser.words import count
-from reports.formats.document import Block, Cells, Paragraph, Section, without_empty
-from reports.formats.values import ms_text, time_text
-from reports.questions.source import Source, rows
+from wirewitness.analyser.words import count
+from wirewitness.reports.formats.document import Block, Cells, Paragraph, Section, without_empty
+from wirewitness.reports.formats.values import ms_text, time_text
+from wirewitness.reports.questions.source import Source, rows
 
 TABLES_READ = ("latency_minutes", "kafka_lag_minutes", "findings_history")
 _HOUR_NS = 3_600_000_000_000
@@ -89,7 +89,7 @@ def _minutes(source: Source) -> Iterator[dict[str, Any]]:
 def _cells(one: _Sum) -> tuple[str, ...]:
     half, slow = (None, None)
     if one.sketches:
-        from analyser.archive.derive.sketches import percentiles
+        from wirewitness.analyser.archive.derive.sketches import percentiles
 
         half, slow = percentiles(_merged(one.sketches), (0.5, 0.99))
     counts = (f"{number:,}" if number else "" for number in (one.exchanges, one.errors, one.unanswered))
@@ -97,7 +97,7 @@ def _cells(one: _Sum) -> tuple[str, ...]:
 
 
 def _merged(sketches: list[bytes]) -> Any:
-    from analyser.archive.derive.sketches import merged
+    from wirewitness.analyser.archive.derive.sketches import merged
 
     return merged(sketches)
 

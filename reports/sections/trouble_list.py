@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from analyser.severity import SEVERITIES
-from analyser.times import span_text
-from analyser.words import count
-from reports.formats.document import Block, Heading, Paragraph, Section, severity_tone
-from reports.formats.words import partition_list
-from reports.questions.review_subject import measured, subject_words
-from reports.questions.reviews import Judged, Review, Seen, Trouble, troubles
-from reports.sections.reviewed import folded_blocks, grown_text, note_blocks, reviewed_text
+from wirewitness.analyser.severity import SEVERITIES
+from wirewitness.analyser.times import span_text
+from wirewitness.analyser.words import count
+from wirewitness.reports.formats.document import Block, Heading, Paragraph, Section, severity_tone
+from wirewitness.reports.formats.words import partition_list
+from wirewitness.reports.questions.review_subject import measured, subject_words
+from wirewitness.reports.questions.reviews import Judged, Review, Seen, Trouble, troubles
+from wirewitness.reports.sections.reviewed import folded_blocks, grown_text, note_blocks, reviewed_text
 
 _TOLD = 500
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from analyser.times import moment_text
-from analyser.words import count
-from reports.formats.document import Paragraph
-from reports.formats.rows import with_times
-from reports.questions.unjudged import UnjudgedErrors
+from wirewitness.analyser.times import moment_text
+from wirewitness.analyser.words import count
+from wirewitness.reports.formats.document import Paragraph
+from wirewitness.reports.formats.rows import with_times
+from wirewitness.reports.questions.unjudged import UnjudgedErrors
 
 _SHOWN = 6
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analyser.times import time_text
-from analyser.words import count
-from reports.formats.document import Block, Cells, Heading, Paragraph, Section
-from reports.formats.values import time_text as exact_time
-from reports.formats.words import share
-from reports.why.model import Chain, Link, Part, Place, Step
+from wirewitness.analyser.times import time_text
+from wirewitness.analyser.words import count
+from wirewitness.reports.formats.document import Block, Cells, Heading, Paragraph, Section
+from wirewitness.reports.formats.values import time_text as exact_time
+from wirewitness.reports.formats.words import share
+from wirewitness.reports.why.model import Chain, Link, Part, Place, Step
 
 _PLACES_SHOWN = 6
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from analyser.registry.queries import literal
-from analyser.words import printable
-from reports.questions.causes import Finding, findings
-from reports.questions.source import Source
-from reports.why.model import Place, Row
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.words import printable
+from wirewitness.reports.questions.causes import Finding, findings
+from wirewitness.reports.questions.source import Source
+from wirewitness.reports.why.model import Place, Row
 
 if TYPE_CHECKING:
-    from reports.why.packets import Around
+    from wirewitness.reports.why.packets import Around
 
 # Rows of commits with their times, to which a condition is added.
 COMMITS_OF = """

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analyser.registry.queries import literal
-from analyser.times import ms_text
-from analyser.words import count
-from reports.why import latency
-from reports.why.ask import COMMITS_OF, Asking, name, row, where, who
-from reports.why.kafka_commits import refused_link
-from reports.why.kafka_groups import rebalance_between, rebalance_link
-from reports.why.latency import Asked, Wait, split
-from reports.why.model import Causes, Link, Part, Place
-from reports.why.network import sent_again, server_stood
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.times import ms_text
+from wirewitness.analyser.words import count
+from wirewitness.reports.why import latency
+from wirewitness.reports.why.ask import COMMITS_OF, Asking, name, row, where, who
+from wirewitness.reports.why.kafka_commits import refused_link
+from wirewitness.reports.why.kafka_groups import rebalance_between, rebalance_link
+from wirewitness.reports.why.latency import Asked, Wait, split
+from wirewitness.reports.why.model import Causes, Link, Part, Place
+from wirewitness.reports.why.network import sent_again, server_stood
 
 EXCHANGE, TCP_WAIT = "exchange", "tcp_wait"
 # A part that is less than this of the whole explains nothing.

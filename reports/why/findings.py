@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from analyser.registry.queries import literal
-from reports.formats.words import first_sentence
-from reports.questions.causes import Finding
-from reports.why import mqtt
-from reports.why.ask import Asking, row, where
-from reports.why.kafka_commits import commit_link, refused_link
-from reports.why.kafka_groups import membership_of, pause_link, rebalance_link
-from reports.why.kafka_partition import stopped_links
-from reports.why.model import Causes, Link, Place
-from reports.why.network import ns_of_number
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.formats.words import first_sentence
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.why import mqtt
+from wirewitness.reports.why.ask import Asking, row, where
+from wirewitness.reports.why.kafka_commits import commit_link, refused_link
+from wirewitness.reports.why.kafka_groups import membership_of, pause_link, rebalance_link
+from wirewitness.reports.why.kafka_partition import stopped_links
+from wirewitness.reports.why.model import Causes, Link, Place
+from wirewitness.reports.why.network import ns_of_number
 
 FINDING = "finding"
 _LONGEST = 400
@@ -162,7 +162,7 @@ def _stopped(ask: Asking, found: Finding) -> list[Link | None]:
 
 def _changed(ask: Asking, found: Finding) -> list[Link | None]:
     """Who changed what the group goes on from, where its rule names the change."""
-    from reports.why.kafka_commits import reading_link
+    from wirewitness.reports.why.kafka_commits import reading_link
 
     ids = _ids(found)
     query = f"""

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from analyser.registry.queries import QueryError
-from analyser.times import time_text
-from reports.questions.causes import Cause, causes, findings
-from reports.questions.source import Source
-from reports.why.ask import Asking
-from reports.why.findings import evidence_ids, finding_link, leads_back
-from reports.why.model import Chain, Link, Step
-from reports.why.places import placed
-from reports.why.walk import walk
+from wirewitness.analyser.registry.queries import QueryError
+from wirewitness.analyser.times import time_text
+from wirewitness.reports.questions.causes import Cause, causes, findings
+from wirewitness.reports.questions.source import Source
+from wirewitness.reports.why.ask import Asking
+from wirewitness.reports.why.findings import evidence_ids, finding_link, leads_back
+from wirewitness.reports.why.model import Chain, Link, Step
+from wirewitness.reports.why.places import placed
+from wirewitness.reports.why.walk import walk
 
 # As many stories as a report lists at its head.
 _MOST = 20

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analyser.registry.queries import literal
-from analyser.times import moment_text, seconds_text
-from analyser.words import count
-from reports.why.ask import COMMITS_OF, Asking, by_id, known, name, place, row, where, who
-from reports.why.kafka_groups import assignment_link, membership_link, rebalance_between
-from reports.why.model import Causes, Link, Row
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.times import moment_text, seconds_text
+from wirewitness.analyser.words import count
+from wirewitness.reports.why.ask import COMMITS_OF, Asking, by_id, known, name, place, row, where, who
+from wirewitness.reports.why.kafka_groups import assignment_link, membership_link, rebalance_between
+from wirewitness.reports.why.model import Causes, Link, Row
 
 COMMIT, REFUSED, LOST, TOOL, OVERTAKEN, REREAD = (
     "commit", "refused_commit", "lost_assignment", "tool", "overtaken", "reading_again",

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analyser.registry.queries import literal
-from analyser.times import ms_text, seconds_text
-from analyser.words import count
-from reports.why.ask import Asking, by_id, name, row, where, who
-from reports.why.model import Causes, Link, Place, Row
-from reports.why.network import network_links, server_stood
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.times import ms_text, seconds_text
+from wirewitness.analyser.words import count
+from wirewitness.reports.why.ask import Asking, by_id, name, row, where, who
+from wirewitness.reports.why.model import Causes, Link, Place, Row
+from wirewitness.reports.why.network import network_links, server_stood
 
 ASSIGNED, REBALANCE, MEMBERSHIP, STARTED, WAITED, PAUSE = (
     "assigned", "rebalance", "membership", "started", "waited", "poll_pause",

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analyser.context.stored_offsets import BROKER_ORDER
-from analyser.registry.queries import literal
-from analyser.times import seconds_text
-from analyser.words import count
-from reports.formats.words import rate
-from reports.questions.kafka_view import view_sql
-from reports.questions.kafka_views import VIEWS
-from reports.why.ask import COMMITS_OF, Asking, known, name, place, row, where, who
-from reports.why.kafka_commits import commit_link, of_partition, refused_link
-from reports.why.kafka_groups import membership_link, pause_link
-from reports.why.model import Causes, Link, Row
+from wirewitness.analyser.context.stored_offsets import BROKER_ORDER
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.times import seconds_text
+from wirewitness.analyser.words import count
+from wirewitness.reports.formats.words import rate
+from wirewitness.reports.questions.kafka_view import view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.why.ask import COMMITS_OF, Asking, known, name, place, row, where, who
+from wirewitness.reports.why.kafka_commits import commit_link, of_partition, refused_link
+from wirewitness.reports.why.kafka_groups import membership_link, pause_link
+from wirewitness.reports.why.model import Causes, Link, Row
 
 PARTITION = "stored_offset"
 NO_COMMIT, READS_ON, SLOWER, HELD_BACK = "no_commit", "reads_on", "slower", "held_back"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from reports.why import exchange, findings, kafka_commits, kafka_groups, kafka_partition, mqtt, network
-from reports.why.ask import Asking
-from reports.why.model import Causes, Link
+from wirewitness.reports.why import exchange, findings, kafka_commits, kafka_groups, kafka_partition, mqtt, network
+from wirewitness.reports.why.ask import Asking
+from wirewitness.reports.why.model import Causes, Link
 
 
 def _admin(_: Asking, __: Link) -> Causes:

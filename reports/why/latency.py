@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from analyser.evidence.segments import Segment
-from reports.why.model import Part
+from wirewitness.analyser.evidence.segments import Segment
+from wirewitness.reports.why.model import Part
 
 _ACK = 16
 _MASK, _HALF = (1 << 32) - 1, 1 << 31

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from analyser.registry.queries import literal
-from analyser.times import ms_text
-from analyser.words import count, printable
-from reports.why.ask import Asking, name
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.times import ms_text
+from wirewitness.analyser.words import count, printable
+from wirewitness.reports.why.ask import Asking, name
 
 _OF_CLIENT = "{client} in (app_name, client_address, client_address || ':' || client_port)"
 _SLOWEST = """

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analyser.registry.queries import literal
-from analyser.times import moment_text, ms_text, seconds_text
-from analyser.words import count
-from reports.why.ask import Asking, by_id, name, row, where, who
-from reports.why.model import Causes, Link, Place
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.times import moment_text, ms_text, seconds_text
+from wirewitness.analyser.words import count
+from wirewitness.reports.why.ask import Asking, by_id, name, row, where, who
+from wirewitness.reports.why.model import Causes, Link, Place
 
 DELIVERY, AWAY, TAKEN_OVER, SILENT, SESSION = "delivery", "subscriber_away", "taken_over", "keep_alive", "session_gone"
 HELD_UP, REFUSED, NOT_SUBSCRIBED, TOO_LARGE = "held_up", "refused_message", "not_subscribed", "too_large"

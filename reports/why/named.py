@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from reports.questions.owners import OWNERS, is_anybody_named
-from reports.why.ask import Asking, name, who
-from reports.why.model import Chain, Step
+from wirewitness.reports.questions.owners import OWNERS, is_anybody_named
+from wirewitness.reports.why.ask import Asking, name, who
+from wirewitness.reports.why.model import Chain, Step
 
 _CLIENTS = f"""
     with clients as (

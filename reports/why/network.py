@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analyser.registry.queries import literal
-from analyser.times import moment_text, ns_of, seconds_text
-from analyser.words import count
-from reports.why.ask import Asking, name, row, where, who
-from reports.why.model import Causes, Link, Place, Row
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.times import moment_text, ns_of, seconds_text
+from wirewitness.analyser.words import count
+from wirewitness.reports.why.ask import Asking, name, row, where, who
+from wirewitness.reports.why.model import Causes, Link, Place, Row
 
 AGAIN, CLOSED, STOOD, SERVER_STOOD = "sent_again", "closed", "stood_still", "server_stood_still"
 # Rules that find a server which answered nobody.

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analyser.times import seconds_text
-from reports.why.latency import Seen
+from wirewitness.analyser.times import seconds_text
+from wirewitness.reports.why.latency import Seen
 
 if TYPE_CHECKING:
-    from analyser.evidence.index import Index
-    from analyser.evidence.rows import MessageRow
-    from analyser.evidence.segments import Handshake, Segment
+    from wirewitness.analyser.evidence.index import Index
+    from wirewitness.analyser.evidence.rows import MessageRow
+    from wirewitness.analyser.evidence.segments import Handshake, Segment
 
 # More packets than this are not looked at one by one.
 _MOST_SEGMENTS = 20_000
@@ -37,9 +37,9 @@ class Around(NamedTuple):
 
 def around(index: Index, exchange: Mapping[str, Any]) -> Around:
     """What packets tell of an exchange; without them, why they do not."""
-    from analyser.capture.errors import CaptureError
-    from analyser.evidence.bytes import BytesGone
-    from analyser.evidence.rows import UnknownId, parse_message_id
+    from wirewitness.analyser.capture.errors import CaptureError
+    from wirewitness.analyser.evidence.bytes import BytesGone
+    from wirewitness.analyser.evidence.rows import UnknownId, parse_message_id
 
     try:
         request = index.message(parse_message_id(exchange["request_message_id"]))
@@ -50,8 +50,8 @@ def around(index: Index, exchange: Mapping[str, Any]) -> Around:
 
 
 def _around(index: Index, request: MessageRow, response: MessageRow) -> Around:
-    from analyser.evidence.segments import handshake, segments_between
-    from dissectors.core.model import split_packet
+    from wirewitness.analyser.evidence.segments import handshake, segments_between
+    from wirewitness.dissectors.core.model import split_packet
 
     flow = request.flow
     if index.sources[split_packet(request.packet_first)[0]].other_kind is not None:

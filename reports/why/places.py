@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from analyser.registry.queries import literal
-from reports.why.ask import Asking
-from reports.why.model import Chain, Place, Step
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.reports.why.ask import Asking
+from wirewitness.reports.why.model import Chain, Place, Step
 
 _PLACES = "select message_id, file, packet_last, line from messages where message_id in ({ids})"
 

@@ -11,19 +11,19 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from analyser.severity import severity_rank
-from analyser.words import count, printable
-from reports.questions.causes import Finding
-from reports.why import mqtt
-from reports.why.ask import Asking, name
-from reports.why.exchange import exchange_link, find_exchange, usual
-from reports.why.findings import finding_link
-from reports.why.kafka_partition import is_healthy, partition_link, standing
-from reports.why.model import Chain, NoSubject
-from reports.why.mongo import command_words, no_command, others, slowest
-from reports.why.named import named
-from reports.why.places import placed
-from reports.why.walk import walk
+from wirewitness.analyser.severity import severity_rank
+from wirewitness.analyser.words import count, printable
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.why import mqtt
+from wirewitness.reports.why.ask import Asking, name
+from wirewitness.reports.why.exchange import exchange_link, find_exchange, usual
+from wirewitness.reports.why.findings import finding_link
+from wirewitness.reports.why.kafka_partition import is_healthy, partition_link, standing
+from wirewitness.reports.why.model import Chain, NoSubject
+from wirewitness.reports.why.mongo import command_words, no_command, others, slowest
+from wirewitness.reports.why.named import named
+from wirewitness.reports.why.places import placed
+from wirewitness.reports.why.walk import walk
 
 MOST_CHAINS = 5
 _FINDING = re.compile(r"[0-9a-f]{16}")

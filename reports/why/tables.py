@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.questions.group_owners import PARTITION_TABLES
+from wirewitness.reports.questions.group_owners import PARTITION_TABLES
 
 FIRST_CAUSE_TABLES = (
     "expert_infos", "flows", "messages", "exchanges", "findings", "kafka_offset_commits", "kafka_group_events",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from reports.why.ask import Asking
-from reports.why.kinds import KINDS
-from reports.why.model import Causes, Link, Step
+from wirewitness.reports.why.ask import Asking
+from wirewitness.reports.why.kinds import KINDS
+from wirewitness.reports.why.model import Causes, Link, Step
 
 MOST_DEPTH, MOST_CANDIDATES, MOST_LINKS = 12, 4, 40
 # What is seen after its effect is no cause; clocks of captures in several files differ a little.

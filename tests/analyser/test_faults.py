@@ -12,21 +12,21 @@ from typing import Any, NoReturn
 
 import pytest
 
-from analyser.context import mqtt_stage
-from analyser.detectors import DETECTORS
-from analyser.faults import FAULTS, RAISE, TRACE, described
-from analyser.flows import flow_table, found_signs
-from analyser.reading import pipeline
-from analyser.tables import capture_tables
-from dissectors.registry import PROTOCOLS
-from reports.sections import contents, json_document
-from reports.sections.protocols import PROTOCOL_REPORTS
 from tests.analyser.decoding.test_faults import mixed, steps, talk
 from tests.app.program import run
 from tests.support.faulty import FAULTY
 from tests.support.mqtt_encode import connack, connect, publish, suback, subscribe
 from tests.support.packets import pcap
 from tests.support.wire import Talk
+from wirewitness.analyser.context import mqtt_stage
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.faults import FAULTS, RAISE, TRACE, described
+from wirewitness.analyser.flows import flow_table, found_signs
+from wirewitness.analyser.reading import pipeline
+from wirewitness.analyser.tables import capture_tables
+from wirewitness.dissectors.registry import PROTOCOLS
+from wirewitness.reports.sections import contents, json_document
+from wirewitness.reports.sections.protocols import PROTOCOL_REPORTS
 
 # The other one has a message more, which does not fit.
 MQTT_MESSAGES, OTHER_MESSAGES = 6, 13

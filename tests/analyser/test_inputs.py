@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
-import analyser
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.wire import packets_of
+from wirewitness import analyser
 
 # A packet is named by its file; everything else must not show where the capture was cut.
 PLACES = ["request_file", "request_packet", "response_packet"]

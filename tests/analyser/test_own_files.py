@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from analyser import own_files
-from analyser.own_files import PREFIX, TemporaryFolder, is_planted, part_of
+from tests.conftest import IMPORT_PATH
+from wirewitness.analyser import own_files
+from wirewitness.analyser.own_files import PREFIX, TemporaryFolder, is_planted, part_of
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from analyser.own_files import TemporaryFolder, part_of
+from wirewitness.analyser.own_files import TemporaryFolder, part_of
 folder = TemporaryFolder("live", sys.argv[1])
 (Path(folder.name) / "rows").write_text("x")
 with part_of(Path(sys.argv[1]) / "report.html") as part, part_of(Path(sys.argv[1]) / "bundle", folder=True) as bundle:
@@ -37,7 +38,7 @@ def _as_in_a_new_process() -> None:
 def other(tmp_path: Path) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": IMPORT_PATH},
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline() == "made\n"
@@ -103,8 +104,11 @@ def test_a_folder_ends_with_its_block_and_with_its_process(tmp_path: Path) -> No
     with TemporaryFolder("spark", tmp_path) as folder:
         assert Path(folder).stat().st_mode & 0o777 == 0o700
     assert names(tmp_path) == []
-    program = "import sys; from analyser.own_files import TemporaryFolder; kept = TemporaryFolder(place=sys.argv[1])"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    program = (
+        "import sys; from wirewitness.analyser.own_files import TemporaryFolder;"
+        "kept = TemporaryFolder(place=sys.argv[1])"
+    )
+    environment = {**os.environ, "PYTHONPATH": IMPORT_PATH}
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, env=environment)
     assert names(tmp_path) == []
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from analyser.severity import SEVERITIES, confidence_rank, severity_rank
-from app.cli.analyse import analyse
+from wirewitness.analyser.severity import SEVERITIES, confidence_rank, severity_rank
+from wirewitness.app.cli.analyse import analyse
 
 
 def test_ranks() -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.times import clock_text, moment_text, ms_text, ns_of, period_text, seconds_text, span_text, time_text
+from wirewitness.analyser.times import (
+    clock_text,
+    moment_text,
+    ms_text,
+    ns_of,
+    period_text,
+    seconds_text,
+    span_text,
+    time_text,
+)
 
 # A float of that many ns would end in 224.
 NS = 1_800_000_000_123_456_789

@@ -10,17 +10,17 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from app.cli.main import cli
+from tests.conftest import IMPORT_PATH
+from wirewitness.app.cli.main import cli
 
-ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-c", "from app.start import main; main()"]
+COMMAND = [sys.executable, "-c", "from wirewitness.app.start import main; main()"]
 _CHANGES_OUTPUT = ("NO_COLOR", "COLUMNS", "FORCE_COLOR")
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The environment with the source tree importable and without settings that change the output."""
+    """The environment with the source tree on the module path and without settings that change the output."""
     kept = {k: v for k, v in os.environ.items() if k not in _CHANGES_OUTPUT}
-    return {**kept, "PYTHONPATH": str(ROOT), "TERM": "xterm", **changes}
+    return {**kept, "PYTHONPATH": IMPORT_PATH, "TERM": "xterm", **changes}
 
 
 def run(

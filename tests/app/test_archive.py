@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analyser.archive.dataset.dataset import InputFile
-from analyser.archive.intake.arriving import GROWING, is_open_for_writing
-from analyser.archive.run import Summary
-from analyser.archive.spark.faults import cause_of
-from app.cli.archive_result import complaints, result_lines
 from tests.app.program import run
 from tests.conftest import SAMPLES
+from wirewitness.analyser.archive.dataset.dataset import InputFile
+from wirewitness.analyser.archive.intake.arriving import GROWING, is_open_for_writing
+from wirewitness.analyser.archive.run import Summary
+from wirewitness.analyser.archive.spark.faults import cause_of
+from wirewitness.app.cli.archive_result import complaints, result_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

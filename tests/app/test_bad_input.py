@@ -25,7 +25,7 @@ MAX_MEMORY_MB = 600
 # program alone; ru_maxrss would count the process that started it.
 _MEASURED = """
 import sys
-from app.cli.main import main
+from wirewitness.app.cli.main import main
 try:
     main()
 finally:

@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from analyser.detectors import DETECTORS
-from analyser.registry.tables import DATASET_TABLES, TABLES, arrow_schema
-from app.cli.commands import COMMANDS
-from app.cli.main import cli
-from dissectors.registry import PROTOCOLS, titles_of
 from tests.app.captures import write_capture
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.shares import every, share
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.registry.tables import DATASET_TABLES, TABLES, arrow_schema
+from wirewitness.app.cli.commands import COMMANDS
+from wirewitness.app.cli.main import cli
+from wirewitness.dissectors.registry import PROTOCOLS, titles_of
 
 
 def invoke(*arguments: str | Path) -> Result:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-import analyser
 from tests.app.program import run
 from tests.support.packets import pcap
 from tests.support.planted import commits, conversation, mongo_turns, mqtt_turns, settings, together
+from wirewitness import analyser
 
 # CSI, bell, backspace, delete, CR, NEL, 8-bit CSI, override, isolate, both separators, a tag, zero width, a line end.
 BAD = "\x1b[31m\x07\x08\x7f\r\x85\x9b2J\u202e\u2066\u2028\u2029\U000e0041\u200b\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from app.cli.main import cli
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from tests.support.shares import every, share
+from wirewitness.app.cli.main import cli
 
 SAMPLE = SAMPLES / "mongo_shapes_and_errors.pcapng"
 

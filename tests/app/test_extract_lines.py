@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import analyser
-from analyser.capture import CaptureStats, EndpointTable, open_captures, read_batches
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.request_log import write_sample_log
 from tests.support.rotated import rotated
 from tests.support.wire import packets_of
+from wirewitness import analyser
+from wirewitness.analyser.capture import CaptureStats, EndpointTable, open_captures, read_batches
 
 NAME = "kafka_stale_commit"
 

@@ -9,10 +9,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from app.cli.failure import CallerError, Status
-from app.cli.main import GuardedGroup
 from tests.app.program import environment, run
 from tests.conftest import SAMPLES
+from wirewitness.app.cli.failure import CallerError, Status
+from wirewitness.app.cli.main import GuardedGroup
 
 
 @click.group(cls=GuardedGroup)
@@ -92,8 +92,8 @@ def test_ctrl_c_is_not_lost_where_python_drops_exceptions() -> None:
     """In a destructor, as when rows are let go of, before something that waits for long."""
     program = """
 import os, signal, sys, time
-from app.cli.failure import guarded
-from app.cli.interrupts import note_interrupts
+from wirewitness.app.cli.failure import guarded
+from wirewitness.app.cli.interrupts import note_interrupts
 class Rows:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGINT)
@@ -111,7 +111,7 @@ sys.exit(guarded(run, debug=False))
     assert done.stderr == "wirewitness: interrupted\n"
 
 
-@pytest.mark.parametrize("module", ["numpy.lib", "numpy.linalg", "pyarrow.lib", "analyser.words"])
+@pytest.mark.parametrize("module", ["numpy.lib", "numpy.linalg", "pyarrow.lib", "wirewitness.analyser.words"])
 def test_ctrl_c_in_the_middle_of_an_import(module: str) -> None:
     """It counts when the import is done: raised in it, it may be dropped, or leave a module half made."""
     program = """
@@ -119,7 +119,7 @@ import os, signal, sys
 def told(event, names):
     if event == "import" and names[0] == sys.argv[-1]:
         os.kill(os.getpid(), signal.SIGINT)
-from app.start import main
+from wirewitness.app.start import main
 sys.addaudithook(told)
 main()
 """
@@ -138,13 +138,13 @@ def test_ctrl_c_counts_where_all_is_done_before_it_is_raised(words: list[str]) -
 import os, signal, sys
 sent = []
 def told(event, names):
-    interrupts = sys.modules.get("app.cli.interrupts")
+    interrupts = sys.modules.get("wirewitness.app.cli.interrupts")
     noted = hasattr(interrupts, "_interrupted") and signal.getsignal(signal.SIGINT) is interrupts._interrupted
     if event == "import" and noted and not sent:
         sent.append(True)
         interrupts._AGAIN_S = 300
         os.kill(os.getpid(), signal.SIGINT)
-from app.start import main
+from wirewitness.app.start import main
 sys.addaudithook(told)
 main()
 """

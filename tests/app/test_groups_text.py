@@ -8,8 +8,8 @@ from datetime import datetime
 import pytest
 from click.testing import CliRunner
 
-from app.cli.main import cli
 from tests.conftest import SAMPLES
+from wirewitness.app.cli.main import cli
 
 # What the tool of Kafka prints (org.apache.kafka.tools.consumer.group.ConsumerGroupCommand).
 KAFKAS = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"]

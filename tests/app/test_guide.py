@@ -8,13 +8,13 @@ import subprocess
 
 import pytest
 
-from app.cli.commands import COMMANDS, command
-from app.cli.guides import GUIDES
-from dissectors.carriers.tls.key_logging import WAYS
-from dissectors.registry import PROTOCOLS
 from tests.app.program import ROOT
 from tests.app.test_commands import invoke
 from tests.conftest import require_program
+from wirewitness.app.cli.commands import COMMANDS, command
+from wirewitness.app.cli.guides import GUIDES
+from wirewitness.dissectors.carriers.tls.key_logging import WAYS
+from wirewitness.dissectors.registry import PROTOCOLS
 
 WIDEST = 120
 

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather
 
-from analyser.archive.dataset.kept import check_files, kept_table
-from analyser.archive.dataset.place import MANIFEST, DatasetError
-from analyser.rows.timeorder import FLOW
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.wire import packets_of
+from wirewitness.analyser.archive.dataset.kept import check_files, kept_table
+from wirewitness.analyser.archive.dataset.place import MANIFEST, DatasetError
+from wirewitness.analyser.rows.timeorder import FLOW
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

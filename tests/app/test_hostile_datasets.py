@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.dataset.delta import LOG
-from analyser.archive.dataset.manifest import FORMAT, LAYOUT
-from analyser.archive.dataset.place import MANIFEST, DatasetError
-from app.dashboard.opened import META, Opened, TablesDamaged
-from app.dashboard.snapshots import MARK, is_running, newest, title_of
 from tests.app.captures import write_capture
 from tests.app.program import ROOT, run
 from tests.support.datasets import make_dataset
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.dataset.delta import LOG
+from wirewitness.analyser.archive.dataset.manifest import FORMAT, LAYOUT
+from wirewitness.analyser.archive.dataset.place import MANIFEST, DatasetError
+from wirewitness.app.dashboard.opened import META, Opened, TablesDamaged
+from wirewitness.app.dashboard.snapshots import MARK, is_running, newest, title_of
 
 PINNED = {"version": 0, "rows": 1, "bytes": 1, "parts": 1}
 INPUT = {

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from app.cli.main import cli
 from tests.conftest import SAMPLES
+from wirewitness.app.cli.main import cli
 
 SAMPLE = SAMPLES / "kafka_stale_commit.pcapng"
 CLIENT = "10.77.0.12"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from app.cli.main import cli
 from tests.conftest import SAMPLES
 from tests.support.shares import every, pairs, share
+from wirewitness.app.cli.main import cli
 
 CAPTURE = str(SAMPLES / "kafka_stale_commit.pcapng")
 EVERYTHING = [

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import analyser
-from analyser.options import ReadOptions
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
+from wirewitness import analyser
+from wirewitness.analyser.options import ReadOptions
 
 SAMPLE = SAMPLES / "mongo_healthy.pcapng"
 

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-import analyser
-from analyser.live.capturer import may_capture
-from reports.formats.text import render
-from reports.sections.contents import report
-from reports.sections.protocols import REPORT_TABLES
 from tests.app.program import COMMAND, environment, run, run_process
 from tests.conftest import SAMPLES, require_program
 from tests.support.shares import share
+from wirewitness import analyser
+from wirewitness.analyser.live.capturer import may_capture
+from wirewitness.reports.formats.text import render
+from wirewitness.reports.sections.contents import report
+from wirewitness.reports.sections.protocols import REPORT_TABLES
 
 SAMPLE = SAMPLES / "kafka_fenced_commit.pcapng"
 
@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_written_shows_in_the_status() -> None:
 
 
 def test_a_closed_pipe_ends_quietly() -> None:
-    program = f"{sys.executable} -c 'from app.cli.main import main; main()'"
+    program = f"{sys.executable} -c 'from wirewitness.app.cli.main import main; main()'"
     script = f"set -o pipefail; {program} live -r {SAMPLE} --format jsonl --quiet | head -c 100 >/dev/null"
     result = subprocess.run(["bash", "-c", script], capture_output=True, env=environment(), timeout=60, check=False)
     assert (result.returncode, result.stderr) == (0, b"")

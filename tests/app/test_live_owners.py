@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-import analyser
-from analyser.live.capturer import may_capture
 from tests.app.program import COMMAND, environment
 from tests.conftest import require_program
 from tests.support.shares import share
+from wirewitness import analyser
+from wirewitness.analyser.live.capturer import may_capture
 
 NOBODY = 65534
 CLIENT = """

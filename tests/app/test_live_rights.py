@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from analyser.capture.privileges import landlock_version
-from analyser.live.capturer import may_capture
 from tests.app.program import COMMAND, ROOT, environment
 from tests.conftest import require_program
 from tests.support.example_capture import write_capture
+from wirewitness.analyser.capture.privileges import landlock_version
+from wirewitness.analyser.live.capturer import may_capture
 
 NET_RAW = 1 << 13
 CALLER = 12345  # a user who called sudo
@@ -30,7 +30,7 @@ CALLER = 12345  # a user who called sudo
 HOSTILE = """
 import json, os, socket, sys
 from pathlib import Path
-from dissectors.example.conversation import ExampleConversation
+from wirewitness.dissectors.example.conversation import ExampleConversation
 tried = {}
 def attempt(name, act):
     try:
@@ -57,8 +57,8 @@ ExampleConversation.feed = feed
 place, port = sys.argv.pop(), sys.argv.pop()
 arguments = sys.argv[1:]
 sys.argv += [port, place]
-from app.cli.failure import OWN_PROCESS
-from app.cli.main import cli
+from wirewitness.app.cli.failure import OWN_PROCESS
+from wirewitness.app.cli.main import cli
 cli(arguments, prog_name="wirewitness", obj=OWN_PROCESS)
 """
 

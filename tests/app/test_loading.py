@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-import analyser
-from app.cli.commands import COMMANDS, command
-from dissectors.registry import PROTOCOLS
 from tests.app.program import environment, run
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
+from wirewitness import analyser
+from wirewitness.app.cli.commands import COMMANDS, command
+from wirewitness.dissectors.registry import PROTOCOLS
 
 # What Arrow imports for its own functions of columns, files and queries: together a sixth of a small table.
 ARROW = ("pyarrow.compute", "pyarrow.acero", "pyarrow.dataset", "pyarrow.fs", "pyarrow.parquet")
-PLACE = "analyser.archive.dataset.place"
+PLACE = "wirewitness.analyser.archive.dataset.place"
 
 PROGRAM = """
 import sys
-from app.cli.main import cli
+from wirewitness.app.cli.main import cli
 try: cli(sys.argv[1:])
 except SystemExit as end: assert not end.code, end.code
 print(*sys.modules, file=sys.stderr)
@@ -47,8 +47,9 @@ def rooms(modules: set[str], *names: str) -> list[str]:
 
 def test_the_list_of_commands_imports_none_of_them() -> None:
     there = loaded("--help")
-    assert rooms(there, "numpy", "pyarrow", "pandas", "duckdb", "rich", "dissectors", "analyser", "reports") == []
-    assert rooms(there, *(f"app.cli.{module}" for module, _ in COMMANDS.values())) == []
+    assert rooms(there, "numpy", "pyarrow", "pandas", "duckdb", "rich") == []
+    assert rooms(there, "wirewitness.dissectors", "wirewitness.analyser", "wirewitness.reports") == []
+    assert rooms(there, *(f"wirewitness.app.cli.{module}" for module, _ in COMMANDS.values())) == []
 
 
 @pytest.mark.parametrize(
@@ -58,11 +59,15 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
 )
 def test_a_table_imports_the_decoder_of_the_protocol_that_is_spoken(sample: str, spoken: str) -> None:
     there = loaded("table", "exchanges", str(SAMPLES / f"{sample}.pcapng"))
-    decoders = {f"dissectors.{protocol}.conversation" for protocol in PROTOCOLS}
-    assert decoders & there == {f"dissectors.{spoken}.conversation"}
+    decoders = {f"wirewitness.dissectors.{protocol}.conversation" for protocol in PROTOCOLS}
+    assert decoders & there == {f"wirewitness.dissectors.{spoken}.conversation"}
     assert rooms(there, *ARROW) == []
-    assert rooms(there, "duckdb", "pandas", "rich", "crc32c", "analyser.detectors", "http") == []
-    assert rooms(there, "analyser.archive") == ["analyser.archive", "analyser.archive.dataset", PLACE]
+    assert rooms(there, "duckdb", "pandas", "rich", "crc32c", "wirewitness.analyser.detectors", "http") == []
+    assert rooms(there, "wirewitness.analyser.archive") == [
+        "wirewitness.analyser.archive",
+        "wirewitness.analyser.archive.dataset",
+        PLACE,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -76,13 +81,13 @@ def test_a_table_imports_the_decoder_of_the_protocol_that_is_spoken(sample: str,
 def test_rules_do_not_import_pandas(sample: str) -> None:
     there = loaded("table", "findings", str(SAMPLES / f"{sample}.pcapng"))
     assert rooms(there, "pandas") == []
-    assert rooms(there, "analyser.detectors.kafka")
+    assert rooms(there, "wirewitness.analyser.detectors.kafka")
 
 
 def test_the_report_does_not_import_pandas() -> None:
     there = loaded("analyse", str(SAMPLES / "kafka_stale_commit.pcapng"))
     assert rooms(there, "pandas") == []
-    assert rooms(there, "reports.sections.kafka")
+    assert rooms(there, "wirewitness.reports.sections.kafka")
 
 
 @pytest.mark.parametrize("table", ["messages", "expert_infos", "flows"])
@@ -93,12 +98,12 @@ def test_other_tables_and_forms_need_no_more_of_arrow(table: str, form: str) -> 
 
 _TIMES = """
 import sys
-from analyser.reading.pandas_later import import_pandas_later
+from wirewitness.analyser.reading.pandas_later import import_pandas_later
 import_pandas_later()
-import analyser
-from reports.questions.source import all_rows
+from wirewitness from wirewitness import analyser
+from wirewitness.reports.questions.source import all_rows
 assert "pandas" not in sys.modules
-with analyser.read(sys.argv[1], tables=["flows"]) as analysis:
+with wirewitness.analyser.read(sys.argv[1], tables=["flows"]) as analysis:
     found = all_rows(analysis, "select min(ts_first) as first, epoch_ns(min(ts_first)) as ns from flows")
 assert found[0]["first"].value == found[0]["ns"], found
 """
@@ -118,9 +123,20 @@ def test_a_message_of_a_capture_that_was_seen_before_needs_no_tables(
         wanted = analysis.arrow("messages", ["message_id"], limit=1).column(0)[0].as_py()
     assert run("show", sample, wanted).returncode == 0
     there = loaded("show", str(sample), wanted)
-    decoders = {f"dissectors.{protocol}.conversation" for protocol in PROTOCOLS}
+    decoders = {f"wirewitness.dissectors.{protocol}.conversation" for protocol in PROTOCOLS}
     assert decoders & there == set()
-    assert rooms(there, "duckdb", "pandas", "rich", "analyser.context", "analyser.detectors", "analyser.tables") == []
+    assert (
+        rooms(
+            there,
+            "duckdb",
+            "pandas",
+            "rich",
+            "wirewitness.analyser.context",
+            "wirewitness.analyser.detectors",
+            "wirewitness.analyser.tables",
+        )
+        == []
+    )
     assert rooms(there, "pyarrow.compute", "pyarrow.acero", "pyarrow.dataset") == []
 
 
@@ -135,11 +151,12 @@ def test_what_decrypts_is_imported_when_there_is_a_key_for_a_connection(tmp_path
     capture.write_bytes(pcap(twin(packets_of(SAMPLES / "mongo_show_databases.pcapng"), sides)[0]))
     keylog.write_bytes(sides.keylog)
     clear = loaded("table", "exchanges", str(SAMPLES / "mongo_show_databases.pcapng"))
-    assert rooms(clear, "cryptography", "analyser.reading.keys", "dissectors.carriers.tls") == [
-        "dissectors.carriers.tls", "dissectors.carriers.tls.alerts", "dissectors.carriers.tls.carrier",
-        "dissectors.carriers.tls.hello",
+    assert rooms(clear, "cryptography", "wirewitness.analyser.reading.keys", "wirewitness.dissectors.carriers.tls") == [
+        "wirewitness.dissectors.carriers.tls", "wirewitness.dissectors.carriers.tls.alerts",
+        "wirewitness.dissectors.carriers.tls.carrier",
+        "wirewitness.dissectors.carriers.tls.hello",
     ]  # fmt: skip
     without = loaded("table", "exchanges", str(capture))
     assert rooms(without, "cryptography") == []
-    assert "dissectors.carriers.tls.unwrapping" in without
+    assert "wirewitness.dissectors.carriers.tls.unwrapping" in without
     assert rooms(loaded("table", "exchanges", str(capture), "--keylog", str(keylog)), "cryptography")

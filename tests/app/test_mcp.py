@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-import analyser
-from analyser.registry.tables import TABLES
-from app.cli.times import unix_ns
-from app.mcp import answers
-from app.mcp.answers import Answers, NoAnswer
 from tests.app.program import COMMAND, environment, run
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.app.cli.times import unix_ns
+from wirewitness.app.mcp import answers
+from wirewitness.app.mcp.answers import Answers, NoAnswer
 
 SAMPLE = SAMPLES / "kafka_fenced_commit.pcapng"
 Asked = Callable[..., dict[str, Any]]

@@ -12,10 +12,10 @@ from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-import analyser
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.otlp_receiver import Received, receiver, values
+from wirewitness import analyser
 
 KAFKA = SAMPLES / "kafka_fenced_commit.pcapng"
 MQTT = SAMPLES / "mqtt_qos2_stuck.pcapng"

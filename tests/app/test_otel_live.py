@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from analyser.live.capturer import may_capture
 from tests.app.program import COMMAND, environment, run
 from tests.conftest import require_program
 from tests.support.otlp_receiver import receiver
+from wirewitness.analyser.live.capturer import may_capture
 
 PUBLISHES = 30
 CONNECT = b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01x"

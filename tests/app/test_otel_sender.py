@@ -15,13 +15,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import analyser
-from analyser.capture.privileges import landlock_version
-from analyser.otel.exchanges import TABLES, batches
-from app.cli.otel_sender import SenderProgram, Sent
 from tests.app.program import ROOT, environment
 from tests.conftest import SAMPLES
 from tests.support.otlp_receiver import receiver
+from wirewitness import analyser
+from wirewitness.analyser.capture.privileges import landlock_version
+from wirewitness.analyser.otel.exchanges import TABLES, batches
+from wirewitness.app.cli.otel_sender import SenderProgram, Sent
 
 
 def rows() -> list[pa.RecordBatch]:
@@ -52,7 +52,7 @@ def test_a_program_that_was_ended_costs_spans_and_not_the_capture() -> None:
 HOSTILE = """
 import json, os, socket, sys
 from pathlib import Path
-from app.cli import otel_sender
+from wirewitness.app.cli import otel_sender
 place, port = Path(sys.argv.pop()), int(sys.argv.pop())
 tried = {}
 def attempt(name, act):

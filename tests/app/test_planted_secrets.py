@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-import analyser
-from analyser.registry.tables import TABLES
-from app.dashboard.offers import given_offer
 from tests.app.dashboard.opening import kept, links, on_page, opened, shown
 from tests.app.program import run
 from tests.support.packets import pcap
@@ -29,6 +26,9 @@ from tests.support.planted import (
     together,
 )
 from tests.support.secret_corpus import CORPUS
+from wirewitness import analyser
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.app.dashboard.offers import given_offer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -29,7 +29,9 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shell(script: str, **env: str) -> subprocess.CompletedProcess[bytes]:
     """A bash script in which `ww` is the program; its status is that of the first failing program of a pipe."""
-    program = f"ww() {{ {sys.executable} -c 'from app.start import main; main()' \"$@\"; }}; set -o pipefail; "
+    program = (
+        f"ww() {{ {sys.executable} -c 'from wirewitness.app.start import main; main()' \"$@\"; }}; set -o pipefail; "
+    )
     return subprocess.run(
         ["bash", "-c", program + script], capture_output=True, env=environment(**env), timeout=120, check=False
     )
@@ -108,9 +110,9 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
 BEGINNING = """
 import os, sys
 def told(event, names):
-    if event == "import" and names[0] == "app.cli.main":
+    if event == "import" and names[0] == "wirewitness.app.cli.main":
         os.write(int(os.environ["BEGUN"]), b"!")
-from app.start import main
+from wirewitness.app.start import main
 sys.addaudithook(told)
 main()
 """
@@ -147,7 +149,7 @@ def told(event, names):
         seen.add(names[0])
         if len(seen) == int(sys.argv[-1]):
             os.kill(os.getpid(), signal.SIGINT)
-from app.start import main
+from wirewitness.app.start import main
 sys.addaudithook(told)
 main()
 """
@@ -162,7 +164,7 @@ def test_an_interrupt_at_the_very_end_is_not_lost() -> None:
     program = """
 import atexit, os, signal
 atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
-from app.start import main
+from wirewitness.app.start import main
 main()
 """
     done = subprocess.run(
@@ -175,7 +177,7 @@ def test_a_run_has_no_threads_for_matrices_and_ends_without_a_search_for_cycles(
     program = """
 import atexit, gc, os
 atexit.register(lambda: print(os.environ["OPENBLAS_NUM_THREADS"], gc.get_freeze_count() > 10_000))
-from app.start import main
+from wirewitness.app.start import main
 main()
 """
     command = [sys.executable, "-c", program, "--version"]

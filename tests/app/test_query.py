@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from app.cli.main import cli
 from tests.conftest import SAMPLES
+from wirewitness.app.cli.main import cli
 
 CAPTURE = str(SAMPLES / "kafka_fenced_commit.pcapng")
 

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from app.cli.main import cli
 from tests.app.captures import write_capture
 from tests.conftest import SAMPLES
 from tests.support.record_batches import Sent, batch
 from tests.support.replay import START_NS, client_at
 from tests.support.replay_bulk import produce_exchanges
 from tests.support.replay_wire import write_connections
+from wirewitness.app.cli.main import cli
 
 HEALTHY = SAMPLES / "kafka_healthy.pcapng"
 ONE = ("--topic", "logins", "--partition", "0", "--api", "fetch")

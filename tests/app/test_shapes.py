@@ -9,8 +9,8 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
-from app.cli.main import cli
 from tests.conftest import SAMPLES
+from wirewitness.app.cli.main import cli
 
 CAPTURE = str(SAMPLES / "mongo_shapes_and_errors.pcapng")
 

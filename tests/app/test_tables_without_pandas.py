@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-import analyser
-from analyser.registry.tables import TABLES
-from reports.formats.rows import csv_pieces
 from tests.app.program import environment
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.reports.formats.rows import csv_pieces
 
 NAMES = [name for name in TABLES if name != "findings"]
 PROGRAM = """
 import sys
 from pathlib import Path
-from analyser.reading.pandas_later import import_pandas_later
+from wirewitness.analyser.reading.pandas_later import import_pandas_later
 import_pandas_later()
 from tests.app.test_tables_without_pandas import shown
 sys.stdout.buffer.write(shown(Path(sys.argv[1])))

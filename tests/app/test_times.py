@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.cli.times import unix_ns
-from reports.formats.values import time_text
+from wirewitness.app.cli.times import unix_ns
+from wirewitness.reports.formats.values import time_text
 
 DAY_NS = 86_400 * 10**9
 

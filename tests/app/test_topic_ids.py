@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner, Result
 
-import analyser
-from app.cli.main import cli
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.app.cli.main import cli
 
 ORDERS = "JfAby0DYTx2xEcibbJlTcA"
 PACKET = 6  # enhanced packet block of pcapng

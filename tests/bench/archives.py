@@ -15,13 +15,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from analyser.archive.dataset.dataset import Dataset
 from tests.bench.measure import warm
 from tests.bench.process_tree import TreeRun, measure_tree
 from tests.bench.programs import WIREWITNESS
 from tests.bench.spark_events import Tasks, shuffled_bytes, steps_of, task_lines, tasks_of
 from tests.support.replay import Replayed
 from tests.support.replay_rotated import replay_rotated, replay_rotated_ordinary
+from wirewitness.analyser.archive.dataset.dataset import Dataset
 
 FILES = 5
 MASTERS = ("local[1]", "local[2]")

@@ -34,11 +34,11 @@ class Cost(NamedTuple):
 
 def cost(name: str, size: int) -> Cost:
     """What this process spends on one attack, its start included."""
-    from analyser.inputs import analysis_of
-    from analyser.options import ReadOptions
-    from analyser.registry.tables import TABLES
-    from dissectors.registry import PROTOCOLS
     from tests.support.wire import decode
+    from wirewitness.analyser.inputs import analysis_of
+    from wirewitness.analyser.options import ReadOptions
+    from wirewitness.analyser.registry.tables import TABLES
+    from wirewitness.dissectors.registry import PROTOCOLS
 
     capture = ATTACKS[name](size)
     before = time.process_time()

@@ -25,11 +25,11 @@ from typing import NamedTuple
 
 from playwright.sync_api import Browser, Page, WebSocket
 
-from app.dashboard.pages import PAGES
 from tests.bench.programs import WIREWITNESS
 from tests.support import forty_groups
 from tests.support.browser import Person, chromium, dashboard, person
 from tests.support.replay import replay
+from wirewitness.app.dashboard.pages import PAGES
 
 # Five packets carry four messages: the others only confirm.
 PACKETS = 1_260_000

@@ -20,10 +20,10 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.serial._implicit_defaults import get_tagged_field_default
 
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.api_keys import api_name
-from dissectors.kafka.schema.compile import decoder
 from tests.support import kio_messages
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.api_keys import api_name
+from wirewitness.dissectors.kafka.schema.compile import decoder
 
 HOT_KEYS = (0, 1, 8, 12, 3)  # Produce, Fetch, OffsetCommit, Heartbeat, Metadata
 ELEMENTS = 3

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
 
-from dissectors.core.model import CLIENT_TO_SERVER
 from tests.bench.checks import equal
 from tests.bench.irregular import CONNECTIONS, IN_A_BATCH, IRREGULAR, Shape
 from tests.bench.measure import Run, measure, warm
@@ -19,6 +18,7 @@ from tests.bench.programs import count_rows
 from tests.bench.results import Irregular
 from tests.support.replay import START_NS, Replayed
 from tests.support.replay_wire import ACK, FIN, PSH, SERVER, SYN, PcapWriter, Side
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
 
 PORTS = {"kafka": 9092, "mqtt": 1883, "mongo": 27017}
 PACKET_NS = 10_000
@@ -27,11 +27,11 @@ NEVER = 1 << 62
 # What is measured imports the same with and without lock-step.
 PROGRAM = """
 import sys
-from dissectors.{protocol} import conversation
-from analyser.flows import whole
+from wirewitness.dissectors.{protocol} import conversation
+from wirewitness.analyser.flows import whole
 if {never}:
     conversation.LEAST_FRAMES = whole.LEAST = {never}
-from app.start import main
+from wirewitness.app.start import main
 main()
 """
 

@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from analyser.rows.fields import row_fields, row_kinds
-from analyser.rows.store import RawStore
-from dissectors.core.later import Later
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.registry import PROTOCOLS
 from tests.support.lab_exchanges import CORRELATION_AT
 from tests.support.mongo_messages import op_msg
 from tests.support.mqtt_encode import PUBACK, ack, connack, connect, publish
 from tests.support.short_connections import scripts
+from wirewitness.analyser.rows.fields import row_fields, row_kinds
+from wirewitness.analyser.rows.store import RawStore
+from wirewitness.dissectors.core.later import Later
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.registry import PROTOCOLS
 
 CONNECTIONS, BATCHES, RUNS = 8, 16, 3
 # Messages of one connection in a batch.

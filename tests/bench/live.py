@@ -21,9 +21,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from analyser.live.session import ENDED
 from tests.app.program import COMMAND, environment
 from tests.support.replay import replay
+from wirewitness.analyser.live.session import ENDED
 
 LATE_S = 3.0
 # tcpdump takes packets from the kernel once a second; it would leave the last ones there.

@@ -35,7 +35,7 @@ RECORD_KEY = "kafka.message_key"
 MQTT_FIELDS = ("mqtt.msgtype", "mqtt.msgid", "mqtt.topic")
 MONGO_FIELDS = ("mongo.opcode", "mongo.request_id", "mongo.response_to")
 # `-c` puts the working directory first: what is measured is this tree, whatever is installed.
-WIREWITNESS = (sys.executable, "-c", "from app.start import main; main()")
+WIREWITNESS = (sys.executable, "-c", "from wirewitness.app.start import main; main()")
 
 
 class Found(NamedTuple):

@@ -21,12 +21,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import analyser
-from analyser.context.stages import STAGE_OF
-from reports.sections.protocols import REPORT_TABLES
 from tests.bench.steps import archive_steps
 from tests.support.replay import GROUP_EXCHANGES, replay
 from tests.support.replay_deliveries import write_deliveries
+from wirewitness import analyser
+from wirewitness.analyser.context.stages import STAGE_OF
+from wirewitness.reports.sections.protocols import REPORT_TABLES
 
 PROFILES = ("hot_group", "groups", "small", "deliveries", "mongo")
 # In what the lab's applications of MongoDB say again and again there are faults; `small` repeats stale commits, so that

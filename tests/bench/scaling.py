@@ -24,7 +24,6 @@ from statistics import median
 from types import MappingProxyType
 from typing import NamedTuple
 
-from analyser.archive.dataset.dataset import Dataset
 from tests.bench.measure import warm
 from tests.bench.processor_share import processor_share, why_not
 from tests.bench.programs import WIREWITNESS
@@ -33,6 +32,7 @@ from tests.bench.time_model import StepModel, line_through
 from tests.lab.processes import Process
 from tests.lab.spark_cluster import Start, spark_cluster
 from tests.support.replay_rotated import replay_rotated
+from wirewitness.analyser.archive.dataset.dataset import Dataset
 
 OUT = Path(__file__).resolve().parents[2] / "bench-out"
 CORES, MB, PART = (1, 2, 4, 8), (40.0, 120.0), 0.2

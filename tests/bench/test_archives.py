@@ -6,14 +6,14 @@ import json
 import sys
 from pathlib import Path
 
-from analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
-from analyser.capture import Source
 from tests.bench.archives import Archived, archive_verdicts
 from tests.bench.process_tree import Seen, TreeRun, measure_tree
 from tests.bench.spark_events import shuffled_bytes
 from tests.support.replay import Replayed
 from tests.support.replay_rotated import replay_rotated
 from tests.support.wire import packets_of
+from wirewitness.analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
+from wirewitness.analyser.capture import Source
 
 SIZE = Replayed(packets=10, size_bytes=100_000_000, exchanges=4, flows=2, requests=4, responses=4)
 

@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES
-from dissectors.registry import PROTOCOLS
 from tests.bench.attacks import NOTHING, SIZES, measured
 from tests.support.attacks import ATTACKS
 from tests.support.shares import share
 from tests.support.wire import decode
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.dissectors.registry import PROTOCOLS
 
 SMALL, LARGE = 1, 4
 # Linear would be 4; half as much again for what other programs on the machine do.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.compile import decoder
 from tests.bench.decode import HOT_KEYS, RECORDS_BYTES, costs, ordinary, readers
 from tests.oracle.test_kio import with_records
 from tests.support import kio_messages
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.compile import decoder
 
 NEWEST: list[tuple[int, int, schema.Direction]] = [
     (0, 13, "request"),

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.core.trying import Trust
 from tests.bench.hostile import write_irregular
 from tests.bench.irregular import IRREGULAR
 from tests.support.mutated_captures import tables
+from wirewitness.dissectors.core.trying import Trust
 
 PACKETS = 4_000
 BLOCK = 16 << 20

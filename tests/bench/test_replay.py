@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-import analyser
 from tests.bench.programs import TSHARK_FIELDS, Found, count_tshark, tshark_ordinary
 from tests.support.replay import Replayed, replay
 from tests.support.replay_mqtt import write_publishes, write_short
 from tests.support.shares import every, share
+from wirewitness import analyser
 
 DECODE = ("-d", "tcp.port==9092,kafka", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
 PROFILES = ("small", "bulk", "flows", "tunnelled", "hot_group", "groups")

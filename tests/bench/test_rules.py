@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import analyser
 from tests.bench.rules import ARCHIVE_STEPS, FAULTY, PHASES, PROFILES, archive_line, line, make, measured
 from tests.bench.steps import archive_steps
+from wirewitness import analyser
 
 
 @pytest.mark.parametrize("profile", PROFILES)

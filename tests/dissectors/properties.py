@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from analyser.decoding.flow_decoder import FlowDecoder
-from analyser.flows.flow import Flow
-from analyser.flows.runs import Gap, Run, Segments
-from analyser.flows.streams import Half
-from dissectors.core.inspect import Asked, Node
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Frame, Row
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Dissector, Sink
+from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.runs import Gap, Run, Segments
+from wirewitness.analyser.flows.streams import Half
+from wirewitness.dissectors.core.inspect import Asked, Node
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Frame, Row
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Dissector, Sink
 
 PORT = 4711
 NS = 1_000_000

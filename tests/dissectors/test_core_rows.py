@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dissectors.core.model import EXCHANGE_FIELDS, EXPERT_FIELDS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Frame
-from dissectors.core.rows import exchange_row, expert_row, message_row, orphan_row
+from wirewitness.dissectors.core.model import EXCHANGE_FIELDS, EXPERT_FIELDS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Frame
+from wirewitness.dissectors.core.rows import exchange_row, expert_row, message_row, orphan_row
 
 FRAME = Frame(
     order=9,

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dissectors.core.columns.cut_frames import CutFrames, in_one, joined
-from dissectors.core.columns.frames import in_columns
-from dissectors.core.later import Later, LeftFrames
-from dissectors.core.model import Frame
-from dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.columns.cut_frames import CutFrames, in_one, joined
+from wirewitness.dissectors.core.columns.frames import in_columns
+from wirewitness.dissectors.core.later import Later, LeftFrames
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.protocol import Sink
 
 DICE = random.Random(11)
 BUFFERS = [DICE.randbytes(500) for _ in range(3)]

@@ -7,7 +7,7 @@ import random
 import pytest
 import zstandard
 
-from dissectors.core.decompression import CAREFUL_BYTES, LIMIT_REACHED, Decompressed, zstd_block
+from wirewitness.dissectors.core.decompression import CAREFUL_BYTES, LIMIT_REACHED, Decompressed, zstd_block
 
 
 def frame(content: bytes, checksum: bool) -> bytes:

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from dissectors.core.fields import Field, Fields, packet, ts
+from wirewitness.dissectors.core.fields import Field, Fields, packet, ts
 
 ROWS = Fields(
     Field("request_offset"), ts("time of it"), Field("topic", "string", "its topic"), packet("last", "the end")

@@ -9,12 +9,12 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.framer import LengthFramer
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
-from dissectors.core.protocol import STUCK, Plausible, Sink
-from dissectors.kafka.conversation import KafkaConversation
-from dissectors.kafka.framing import framer, probe
+from wirewitness.dissectors.core.framer import LengthFramer
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from wirewitness.dissectors.core.protocol import STUCK, Plausible, Sink
+from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.framing import framer, probe
 
 
 def heartbeat(correlation: int) -> bytes:

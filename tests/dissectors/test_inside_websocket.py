@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Conversation
 from tests.dissectors.carriers.test_upgrade import END, REQUEST, RESPONSE
 from tests.dissectors.carriers.test_websocket import MASK, frame
 from tests.dissectors.properties import Case, Turn, decoded
 from tests.dissectors.test_properties import CASES
 from tests.support.shares import examples
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Conversation
 
 # Fields that tell where something is in the stream, or what that travels in.
 PLACES = ("stream_offset", "request_offset", "response_offset", "first_offset", "span", "transport")

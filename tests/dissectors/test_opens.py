@@ -7,13 +7,13 @@ import random
 import numpy as np
 import pytest
 
-from dissectors.core.columns.frames import Bytes
-from dissectors.core.columns.streams import HEAD_BYTES
-from dissectors.core.protocol import Dissector
-from dissectors.registry import CARRIERS, PROTOCOLS
 from tests.support.mutated import PROTOCOLS as SPOKEN
 from tests.support.mutated import conversations
 from tests.support.shares import RUNS_THE_REST
+from wirewitness.dissectors.core.columns.frames import Bytes
+from wirewitness.dissectors.core.columns.streams import HEAD_BYTES
+from wirewitness.dissectors.core.protocol import Dissector
+from wirewitness.dissectors.registry import CARRIERS, PROTOCOLS
 
 TRIES = 20_000 if RUNS_THE_REST else 2_000
 OPENING = [dissector for dissector in PROTOCOLS.values() if dissector.opens is not None]

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from tests.dissectors import properties
 from tests.dissectors.example.talk import EXAMPLE_CASE
 from tests.dissectors.kafka.talk import KAFKA_CASE
 from tests.dissectors.mongo.talk import MONGO_CASE
 from tests.dissectors.mqtt.talk import MQTT_CASE
 from tests.support.shares import examples
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 
 CASES = {"kafka": KAFKA_CASE, "mqtt": MQTT_CASE, "mongo": MONGO_CASE, "example": EXAMPLE_CASE}
 

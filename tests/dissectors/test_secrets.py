@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.core.secrets import is_secret_name, looks_opaque, masked, masked_user, may_hold_secrets
 from tests.support.secret_corpus import CORPUS, ORDINARY, Planted
 from tests.support.timing import follows_size, seconds, takes_less_than
+from wirewitness.dissectors.core.secrets import is_secret_name, looks_opaque, masked, masked_user, may_hold_secrets
 
 
 @pytest.mark.parametrize("planted", CORPUS, ids=lambda one: one.text[:50])

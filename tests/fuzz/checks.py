@@ -13,20 +13,20 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import analyser
-from analyser.faults import FAULTS, RAISE
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES
-from analyser.rows.fields import row_fields, row_kinds
-from analyser.rows.raw_table import RawTable
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.registry import dissectors
 from tests.fuzz.pieces import FORCED, MID_STREAM, TOGETHER, WITH_PAYLOAD, Spoken, packets, said
 from tests.support.packets import Captured, pcap
 from tests.support.wire import decode
+from wirewitness import analyser
+from wirewitness.analyser.faults import FAULTS, RAISE
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.rows.fields import row_fields, row_kinds
+from wirewitness.analyser.rows.raw_table import RawTable
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.registry import dissectors
 
 os.environ[FAULTS] = RAISE
 BLOCK_BYTES = 1 << 16
@@ -42,10 +42,10 @@ def folder() -> Path:
 
 def check_streams(spoken: Spoken, data: bytes) -> None:
     """DATA as a conversation, from reassembled streams to rows of Arrow."""
-    from analyser.decoding.flow_decoder import FlowDecoder
-    from analyser.flows.flow import Flow
-    from analyser.flows.runs import Gap, Run, Segments
-    from analyser.flows.streams import Half
+    from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
+    from wirewitness.analyser.flows.flow import Flow
+    from wirewitness.analyser.flows.runs import Gap, Run, Segments
+    from wirewitness.analyser.flows.streams import Half
 
     options = data[0] if data else 0
     sink = Sink(list(_fields()))
@@ -83,7 +83,7 @@ def _kinds() -> dict[str, dict[str, str]]:
 
 def _check_rows(sink: Sink) -> None:
     """All rows become Arrow."""
-    from analyser.rows.gathering import gathering
+    from wirewitness.analyser.rows.gathering import gathering
 
     for name, rows in sink.tables().items():
         if not rows:
@@ -124,8 +124,8 @@ def check_message(spoken: Spoken, data: bytes) -> None:
 
 def check_capture(data: bytes) -> None:
     """DATA as a capture file, read in two ways that must agree."""
-    from analyser.capture import CaptureError
     from tests.analyser.capture.reading import read_bytes
+    from wirewitness.analyser.capture import CaptureError
 
     try:
         whole, stats = read_bytes(data, block_bytes=BLOCK_BYTES)

@@ -11,13 +11,13 @@ import re
 from pathlib import Path
 from random import Random
 
-from analyser.registry.tables import TABLES
 from tests.app.program import run
 from tests.fuzz import layers, segments
 from tests.fuzz.checks import folder
 from tests.fuzz.mutate import broken
 from tests.fuzz.pieces import SAMPLES, Spoken, packets
 from tests.support.packets import pcap
+from wirewitness.analyser.registry.tables import TABLES
 
 _OURS = re.compile(r'File "[^"]*/(?:analyser|app|dissectors|reports)/[^"]*?(\w+)\.py", line \d+, in (\S+)')
 _RAISED = re.compile(r"internal error, please report it: (\w+)|^(\w+(?:Error|Exception|Interrupt))\b", re.M)

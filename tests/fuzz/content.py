@@ -17,16 +17,16 @@ import cramjam
 import lz4.frame
 import zstandard
 
-from dissectors.core import decompression, secrets
-from dissectors.core.errors import DecodeError
-from dissectors.kafka import sasl_tokens
-from dissectors.kafka.blobs import connect, consumer, member_blobs, streams
-from dissectors.kafka.records import compression, internal_topics
-from dissectors.kafka.records.internal_json import told_record
-from dissectors.kafka.schema import definitions as schema
 from tests.fuzz import kafka_fields
 from tests.fuzz.mutate import broken
 from tests.support.kafka_encode import record_part
+from wirewitness.dissectors.core import decompression, secrets
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka import sasl_tokens
+from wirewitness.dissectors.kafka.blobs import connect, consumer, member_blobs, streams
+from wirewitness.dissectors.kafka.records import compression, internal_topics
+from wirewitness.dissectors.kafka.records.internal_json import told_record
+from wirewitness.dissectors.kafka.schema import definitions as schema
 
 LIMITS = [1, 100, 4096, 1 << 20]
 CODECS: list[Callable[[bytes, int], decompression.Decompressed]] = [

@@ -35,14 +35,14 @@ BEGUN = time.monotonic()
 NO_ATHERIS = "atheris is not installed (it is for CPython 3.11 to 3.13 on x86_64 Linux): no inputs guided by coverage"
 # Where coverage is watched, by the first word of a level; known before the level is imported.
 WATCHED = {
-    "capture": ["analyser.capture"],
-    "segments": ["analyser.flows", "analyser.decoding"],
-    "kafka": ["dissectors.kafka", "dissectors.core", "analyser.decoding"],
-    "mongo": ["dissectors.mongo", "dissectors.core", "analyser.decoding"],
-    "mqtt": ["dissectors.mqtt", "dissectors.core", "analyser.decoding"],
-    "websocket": ["dissectors.carriers", "dissectors.mqtt", "analyser.decoding"],
-    "compressed": ["dissectors.core", "dissectors.kafka.records"],
-    "blobs": ["dissectors.kafka", "dissectors.core"],
+    "capture": ["wirewitness.analyser.capture"],
+    "segments": ["wirewitness.analyser.flows", "wirewitness.analyser.decoding"],
+    "kafka": ["wirewitness.dissectors.kafka", "wirewitness.dissectors.core", "wirewitness.analyser.decoding"],
+    "mongo": ["wirewitness.dissectors.mongo", "wirewitness.dissectors.core", "wirewitness.analyser.decoding"],
+    "mqtt": ["wirewitness.dissectors.mqtt", "wirewitness.dissectors.core", "wirewitness.analyser.decoding"],
+    "websocket": ["wirewitness.dissectors.carriers", "wirewitness.dissectors.mqtt", "wirewitness.analyser.decoding"],
+    "compressed": ["wirewitness.dissectors.core", "wirewitness.dissectors.kafka.records"],
+    "blobs": ["wirewitness.dissectors.kafka", "wirewitness.dissectors.core"],
 }
 
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from analyser.archive.dataset.delta import LOG
-from analyser.archive.dataset.place import MANIFEST
-from analyser.registry.tables import TABLES
 from tests.fuzz import commands
 from tests.fuzz.checks import folder
 from tests.fuzz.file_changes import changed_file
 from tests.fuzz.pieces import SAMPLES
+from wirewitness.analyser.archive.dataset.delta import LOG
+from wirewitness.analyser.archive.dataset.place import MANIFEST
+from wirewitness.analyser.registry.tables import TABLES
 
 SAMPLE = SAMPLES / "kafka_admin.pcapng"
 HEAD_BYTES = 2
@@ -105,8 +105,8 @@ def _index_files(place: Path) -> list[str]:
 
 def _shared(place: Path) -> None:
     """What `live --share` leaves."""
-    import analyser
-    from app.dashboard.snapshots import SHARED_TABLES, Snapshots
+    from wirewitness import analyser
+    from wirewitness.app.dashboard.snapshots import SHARED_TABLES, Snapshots
 
     shared = Snapshots(place, "lo", {})
     with analyser.read(SAMPLE, tables=SHARED_TABLES) as analysis:
@@ -158,11 +158,11 @@ def _extract(place: Path) -> None:
 
 def _followed(place: Path) -> None:
     """As the dashboard reads it: what is captured, whether it still is, the newest tables, and questions about them."""
-    from analyser.options import ReadOptions
-    from analyser.registry.queries import QueryError, UnreadableRows
-    from app.dashboard.opened import Opened, Selected, TablesGone, version_of
-    from app.dashboard.snapshots import is_live, is_running, newest, title_of
-    from reports.sections.contents import report
+    from wirewitness.analyser.options import ReadOptions
+    from wirewitness.analyser.registry.queries import QueryError, UnreadableRows
+    from wirewitness.app.dashboard.opened import Opened, Selected, TablesGone, version_of
+    from wirewitness.app.dashboard.snapshots import is_live, is_running, newest, title_of
+    from wirewitness.reports.sections.contents import report
 
     assert is_live(place)
     assert isinstance(is_running(place), bool)

@@ -11,13 +11,13 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from dissectors.core.inspect import Asked
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.definitions import Direction, Field
 from tests.fuzz.mutate import EDGES, broken
 from tests.fuzz.pieces import FRAMED, FROM_CLIENT, Piece
 from tests.support.kafka_encode import MESSAGES, STRUCTS, Encoder, uvarint
 from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set
+from wirewitness.dissectors.core.inspect import Asked
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.definitions import Direction, Field
 
 NAMES = [
     "t",

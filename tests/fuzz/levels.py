@@ -135,8 +135,8 @@ def check_document(data: bytes) -> None:
     import bson
     from bson.codec_options import CodecOptions, DatetimeConversion
 
-    from dissectors.mongo.bson_fields import document, whole_fields
-    from dissectors.mongo.bson_tree import DocumentWalker
+    from wirewitness.dissectors.mongo.bson_fields import document, whole_fields
+    from wirewitness.dissectors.mongo.bson_tree import DocumentWalker
 
     found = document(data, 0, len(data))
     walked = DocumentWalker(data, lambda _: None, 100_000, payload=True).walk(0, len(data))

@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 from random import Random
 
-from dissectors.core.inspect import Asked
 from tests.fuzz.mutate import EDGES, broken
 from tests.fuzz.pieces import FRAMED, FROM_CLIENT, Piece
 from tests.support import mongo_messages as mongo
+from wirewitness.dissectors.core.inspect import Asked
 
 COMMANDS = [
     "find",

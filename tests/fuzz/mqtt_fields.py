@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from random import Random
 
-from dissectors.core.inspect import Asked
 from tests.fuzz.mutate import broken
 from tests.fuzz.pieces import FRAMED, FROM_CLIENT, Piece
 from tests.support import mqtt_encode as mqtt
+from wirewitness.dissectors.core.inspect import Asked
 
 TOPICS = [
     "a",

@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from dissectors.core.inspect import Asked
 from tests.support.packets import Captured
+from wirewitness.dissectors.core.inspect import Asked
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_pcaps"
 MAX_INPUT_BYTES = 4096

@@ -13,7 +13,6 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from dissectors.kafka.schema.walk import walk
 from tests.app.program import run
 from tests.fuzz.__main__ import plan
 from tests.fuzz.commands import COMMANDS
@@ -42,6 +41,7 @@ from tests.fuzz.segments import plain
 from tests.support.kafka_encode import MESSAGES
 from tests.support.packets import Captured, pcap
 from tests.support.wire import decode
+from wirewitness.dissectors.kafka.schema.walk import walk
 
 HEARTBEAT = bytes.fromhex("000c 0000 00000001 0001 63 0001 67 00000007 0001 6d")  # client "c", group "g", member "m"
 ANSWER = bytes.fromhex("00000001 0000")
@@ -248,7 +248,7 @@ def test_a_command_that_fails_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> N
     def fails(*_: object) -> None:
         raise LookupError("no such thing")
 
-    monkeypatch.setattr("app.cli.table.write_rows", fails)
+    monkeypatch.setattr("wirewitness.app.cli.table.write_rows", fails)
     talk = pcap(packets(KAFKA, joined(FORCED, [ASKED, Piece(FRAMED, ANSWER)])), nanoseconds=True)
     place = next(n for n, words in enumerate(COMMANDS) if words[:2] == ["table", "messages"])
     assert judged(LEVELS["commands"].check, place.to_bytes(2, "big") + talk, 100).kind == FAULT

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from analyser.context.log_ends import DELETED_TOPICS, log_end_query
-from analyser.tables.analysis import Analysis
-from reports.questions.kafka_view import view_sql
-from reports.questions.kafka_views import VIEWS
-from reports.questions.source import rows
 from tests.lab.load_slack import Slack
+from wirewitness.analyser.context.log_ends import DELETED_TOPICS, log_end_query
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.reports.questions.kafka_view import view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.source import rows
 
 # Offsets of a deleted topic go when the coordinator has read of it in the cluster's metadata, not with the answer.
 REACHES_NS = 1_000_000_000

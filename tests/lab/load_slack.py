@@ -8,8 +8,8 @@ way as the answers of others about then.
 
 from __future__ import annotations
 
-from analyser.tables.analysis import Analysis
-from reports.questions.source import rows
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.reports.questions.source import rows
 
 LEAST_NS = 50_000_000
 ABOUT_NS = 500_000_000

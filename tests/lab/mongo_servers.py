@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.conftest import IMPORT_PATH
 from tests.lab import command_log
 from tests.lab.go_toolchain import go_command
 from tests.lab.net import Host
@@ -176,7 +177,7 @@ class TestServer(NamedTuple):
         with contextlib.ExitStack() as stack:
             for name, more in words.items():
                 program = [sys.executable, "-m", "tests.support.mongo_server", f"--address={address}", *more]
-                process = Process(name, hosts[0].command(*program), directory, {"PYTHONPATH": str(ROOT)})
+                process = Process(name, hosts[0].command(*program), directory, {"PYTHONPATH": IMPORT_PATH})
                 stack.enter_context(stopped(process))
                 wait_for_words(process, process.stdout_path, "listening")
             yield RunningServer(f"{address}:{PORT}", directory)

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from PIL import Image
 from playwright.sync_api import Browser
 
-from app.dashboard.pages import PAGES
 from tests.support.browser import Person, chromium, dashboard, person
+from wirewitness.app.dashboard.pages import PAGES
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 COLOURS = 128

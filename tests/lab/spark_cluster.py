@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from analyser.archive.spark.java import find_java, write_launcher
 from tests.lab.processes import Process, wait_until
+from wirewitness.analyser.archive.spark.java import find_java, write_launcher
 
 ADDRESS = "127.0.0.1"
 WORKER_MEMORY = "1200m"

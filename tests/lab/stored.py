@@ -13,9 +13,9 @@ from pathlib import Path
 
 import obstore
 
-from analyser.storage.address import address_of
-from analyser.storage.stores import store_of
 from tests.lab.s3_server import KEY_ID, SECRET
+from wirewitness.analyser.storage.address import address_of
+from wirewitness.analyser.storage.stores import store_of
 
 # What is asked of datasets wherever they lie, DATASET being the place.
 QUESTIONS = (
@@ -39,7 +39,7 @@ def wirewitness(
 ) -> subprocess.CompletedProcess[str]:
     """What the command says. port: of a front before the S3 server. environment: what it has beside the test's."""
     front = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"} if port else {}
-    code = "import sys; from app.start import main; sys.exit(main())"
+    code = "import sys; from wirewitness.app.start import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False,
         env={**os.environ, **front, **(environment or {})},

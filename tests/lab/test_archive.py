@@ -12,17 +12,18 @@ from pathlib import Path
 import pytest
 from pymongo import MongoClient
 
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.dataset.place import is_dataset
-from analyser.archive.decode.decode_stage import RESULT_FILE
-from analyser.options import ReadOptions
-from tests.conftest import ROOT, SAMPLES
+from tests.app.program import COMMAND
+from tests.conftest import IMPORT_PATH, ROOT, SAMPLES
 from tests.lab.processes import Process, wait_until
 from tests.lab.spark_cluster import executors_of, spark_cluster
 from tests.support.archived import differences
 from tests.support.mongo_server.server import Server, serving
 from tests.support.replay_rotated import replay_rotated
 from tests.support.request_log import write_sample_log
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.dataset.place import is_dataset
+from wirewitness.analyser.archive.decode.decode_stage import RESULT_FILE
+from wirewitness.analyser.options import ReadOptions
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 
@@ -33,8 +34,8 @@ RUN_S = 900
 
 def archiving(name: str, folder: Path, *words: str | Path) -> Process:
     """The command in a process of its own."""
-    command = [sys.executable, "-c", "from app.cli.main import main; main()", "archive", *map(str, words)]
-    return Process(name, command, folder, {"PYTHONPATH": str(ROOT)})
+    command = [sys.executable, "-c", "from wirewitness.app.cli.main import main; main()", "archive", *map(str, words)]
+    return Process(name, command, folder, {"PYTHONPATH": IMPORT_PATH})
 
 
 def decoding(dataset: Path, process: Process) -> bool:
@@ -79,8 +80,8 @@ def test_spark_submit_with_the_packed_zip(tmp_path: Path) -> None:
     """As docs/cluster.md tells it: the driver, too, has its code from the zip alone."""
     import pyspark
 
-    packed = Process("pack", [sys.executable, "-c", "from app.cli.main import main; main()", "archive", "--pack",
-                              str(tmp_path / "packed")], tmp_path, {"PYTHONPATH": str(ROOT)})  # fmt: skip
+    command = [*COMMAND, "archive", "--pack", str(tmp_path / "packed")]
+    packed = Process("pack", command, tmp_path, {"PYTHONPATH": IMPORT_PATH})
     packed.finish()
     capture, dataset, logs = ROOT / "sample_pcaps" / "mqtt_faults.pcapng", tmp_path / "dataset", tmp_path / "cluster"
     logs.mkdir()

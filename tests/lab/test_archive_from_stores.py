@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.decode.chunks import LEAST_FETCHED_BYTES, MOST_FETCHED_BYTES
-from analyser.archive.run import ArchiveOptions, Summary, archive
-from analyser.capture import CaptureLimits, open_captures
 from tests.analyser.archive.test_run import ALL, DAMAGES, sample
-from tests.conftest import ROOT, SAMPLES
+from tests.conftest import IMPORT_PATH, SAMPLES
 from tests.lab.processes import Process, wait_until
 from tests.lab.s3_server import KEY_ID, SECRET, S3Server
 from tests.lab.stored import put, wirewitness
@@ -28,6 +24,10 @@ from tests.support.replay_rotated import replay_rotated
 from tests.support.rotated import rotated
 from tests.support.shares import long_cases
 from tests.support.wire import packets_of
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.decode.chunks import LEAST_FETCHED_BYTES, MOST_FETCHED_BYTES
+from wirewitness.analyser.archive.run import ArchiveOptions, Summary, archive
+from wirewitness.analyser.capture import CaptureLimits, open_captures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -228,9 +228,9 @@ def test_what_is_not_there_is_one_line(address: str, says: str, tmp_path: Path) 
 
 
 def following(below: str, folder: Path, dataset: Path, **environment: str) -> Process:
-    command = [sys.executable, "-c", "from app.cli.main import main; main()", "archive", f"s3://captures/{below}/",
+    command = [sys.executable, "-c", "from wirewitness.app.cli.main import main; main()", "archive", f"s3://captures/{below}/",
                "--output", str(dataset), "--follow", "--master", "local[2]"]  # fmt: skip
-    return Process("following", command, folder, {"PYTHONPATH": str(ROOT), **environment})
+    return Process("following", command, folder, {"PYTHONPATH": IMPORT_PATH, **environment})
 
 
 @pytest.mark.cases

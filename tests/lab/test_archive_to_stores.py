@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.dataset.place import is_dataset
-from analyser.own_files import PREFIX
-from tests.conftest import ROOT, SAMPLES
+from tests.app.program import COMMAND
+from tests.conftest import IMPORT_PATH, SAMPLES
 from tests.lab.processes import LabError, Process
 from tests.lab.spark_cluster import apart, spark_cluster
 from tests.lab.store_kinds import Store, files_of, on_stores
@@ -21,6 +18,9 @@ from tests.support.faulty_front import Fault, Request
 from tests.support.request_log import write_sample_log
 from tests.support.rotated import rotated
 from tests.support.wire import packets_of
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.dataset.place import is_dataset
+from wirewitness.analyser.own_files import PREFIX
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
@@ -88,7 +88,7 @@ def test_a_store_that_stumbles_changes_nothing(store: Store, tmp_path: Path) -> 
 def test_a_run_that_is_killed_is_done_again(store: Store, tmp_path: Path) -> None:
     """When it brings its parts, and when its manifest is under way."""
     captures, dataset = cut("mqtt_takeover_loop", tmp_path / "captures", 2), store.address("data/killed")
-    command = [sys.executable, "-c", "from app.cli.main import main; main()", "archive", *map(str, captures),
+    command = [*COMMAND, "archive", *map(str, captures),
                "--output", dataset, "--master", "local[2]", "--shares", "3"]  # fmt: skip
     for sign in ("/part-", "wirewitness.json"):
         running: list[Process] = []
@@ -99,7 +99,7 @@ def test_a_run_that_is_killed_is_done_again(store: Store, tmp_path: Path) -> Non
             return Fault(503, "SlowDown", before=running.pop().kill if running else None)
 
         with store.front(kill) as front:
-            environment = {**store.environment(front.port), "PYTHONPATH": str(ROOT)}
+            environment = {**store.environment(front.port), "PYTHONPATH": IMPORT_PATH}
             process = Process("killed", command, tmp_path, environment)
             running.append(process)
             with pytest.raises(LabError, match="ended with -9"):

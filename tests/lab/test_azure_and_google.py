@@ -7,13 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy
-from analyser.storage.address import address_of
-from analyser.storage.bucket_writes import put_if
-from analyser.storage.buckets import read
-from analyser.storage.faults import NameTaken, ObjectChanged
-from analyser.storage.objects import bytes_of, object_at, objects_below
-from analyser.storage.writing import remove_objects
 from tests.conftest import SAMPLES
 from tests.lab.store_kinds import Store
 from tests.lab.stored import QUESTIONS, wirewitness
@@ -22,6 +15,13 @@ from tests.support.changes import NEW, OLD, first, second
 from tests.support.datasets import make_dataset
 from tests.support.rotated import rotated
 from tests.support.wire import packets_of
+from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy
+from wirewitness.analyser.storage.address import address_of
+from wirewitness.analyser.storage.bucket_writes import put_if
+from wirewitness.analyser.storage.buckets import read
+from wirewitness.analyser.storage.faults import NameTaken, ObjectChanged
+from wirewitness.analyser.storage.objects import bytes_of, object_at, objects_below
+from wirewitness.analyser.storage.writing import remove_objects
 
 pytestmark = [pytest.mark.lab, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import analyser
-from analyser.tables.analysis import Analysis
-from app.cli.main import cli
-from reports.questions.kafka_views import VIEWS
-from reports.questions.source import rows
 from tests.lab import broker_answers
 from tests.lab.broker_answers import CLASSIC, NEWER, QUESTIONS, Answers
 from tests.lab.compare_answers import NO_OFFSET, REACHES_NS, Compared, Told, view_at
 from tests.lab.load_slack import Slack
 from tests.lab.shared_runs import require_lab
+from wirewitness import analyser
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.app.cli.main import cli
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.source import rows
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 

@@ -11,13 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, write_parts
-from analyser.archive.dataset.place import DatasetError, is_dataset
-from analyser.archive.derive.context import run_context
-from analyser.registry.tables import TABLES
-from analyser.storage.folders import bytes_at, folder_at
-from analyser.storage.handing import files_below
-from tests.conftest import ROOT
+from tests.conftest import IMPORT_PATH
 from tests.lab.store_kinds import Store, files_of, on_stores
 from tests.support.archived import parts_of
 from tests.support.changes import NEW, OLD, batch, first, second
@@ -25,6 +19,12 @@ from tests.support.datasets import take_in
 from tests.support.faulty_front import Fault, Request
 from tests.support.giant_group import MADE, giant_rows
 from tests.support.shares import RUNS_THE_REST, pairs
+from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, write_parts
+from wirewitness.analyser.archive.dataset.place import DatasetError, is_dataset
+from wirewitness.analyser.archive.derive.context import run_context
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.storage.folders import bytes_at, folder_at
+from wirewitness.analyser.storage.handing import files_below
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
@@ -46,7 +46,7 @@ def state(root: str) -> str:
 def done_by(function: Callable[[str], None], root: str, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """What a process of its own does, behind a front that its settings name."""
     code = f"import sys; from tests.support.changes import {function.__name__} as act; act(sys.argv[1])"
-    environment = {**os.environ, **settings, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **settings, "PYTHONPATH": IMPORT_PATH}
     return subprocess.run([sys.executable, "-c", code, root], env=environment, capture_output=True, text=True,
                           check=False)  # fmt: skip
 
@@ -76,7 +76,7 @@ def killed_after(requests: int, function: Callable[[str], None], root: str, stor
         return Fault(before=running[0].kill) if request.number == requests else None
 
     with store.front(kill) as front:
-        environment = {**os.environ, **store.environment(front.port), "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, **store.environment(front.port), "PYTHONPATH": IMPORT_PATH}
         running.append(subprocess.Popen([sys.executable, "-c", code, root], env=environment))
         ended = running[0].wait()
         asked = len(front.seen)
@@ -243,7 +243,7 @@ def test_shares_leave_their_rows_in_the_store(store: Store, tmp_path: Path, monk
     """As tasks on machines that share no disk."""
     take_in(tmp_path / "d", giant_rows(), [run_context])
     for module in ("keyed", "kafka_context"):
-        monkeypatch.setattr(f"analyser.archive.derive.{module}.shares_for", lambda _: 3)
+        monkeypatch.setattr(f"wirewitness.analyser.archive.derive.{module}.shares_for", lambda _: 3)
     root = store.address("dealt")
     left: list[str] = []
     take_in(folder_at(root), giant_rows(), [run_context, lambda change: left.extend(files_below(change.work))])

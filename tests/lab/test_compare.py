@@ -15,10 +15,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import analyser
-from reports.questions.causes import findings
-from reports.questions.sides import COMPARED_TABLES, Side, compared
-from reports.sections.differences import Difference, differences
 from tests.lab import capture, clients, kafka, net
 from tests.lab.incidents import libraries
 from tests.lab.incidents.libraries import franz
@@ -26,6 +22,10 @@ from tests.lab.processes import Process, terminate_all
 from tests.lab.runs import Run
 from tests.lab.shared_runs import require_lab
 from tests.support.shares import long_cases
+from wirewitness import analyser
+from wirewitness.reports.questions.causes import findings
+from wirewitness.reports.questions.sides import COMPARED_TABLES, Side, compared
+from wirewitness.reports.sections.differences import Difference, differences
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 

@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Locator
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-from app.dashboard.pages import PAGES
 from tests.lab.screenshots import DETAILS, SAMPLES
 from tests.support.browser import Person
+from wirewitness.app.dashboard.pages import PAGES
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 

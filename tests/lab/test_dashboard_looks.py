@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from app.dashboard.pages import PAGES
 from tests.lab.axe import faults
 from tests.lab.screenshots import DETAILS, SAMPLES
 from tests.support.browser import Person, dashboard, person
 from tests.support.replay_mqtt import write_publishes
+from wirewitness.app.dashboard.pages import PAGES
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 

@@ -10,11 +10,11 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Locator
 
-from app.dashboard.charts.theme import BAD, PALETTE
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support import forty_groups
 from tests.support.browser import Person, dashboard, open_sample, person
+from wirewitness.app.dashboard.charts.theme import BAD, PALETTE
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
-from analyser.archive.dataset.dataset import Change, write_parts
-from analyser.archive.spark.java import find_java, write_launcher
 from tests.app.program import run as wirewitness
 from tests.conftest import ROOT, SAMPLES
 from tests.lab.kafka import copy_jars
@@ -23,6 +21,8 @@ from tests.lab.processes import run
 from tests.support.changes import batch, first
 from tests.support.rotated import rotated
 from tests.support.wire import packets_of
+from wirewitness.analyser.archive.dataset.dataset import Change, write_parts
+from wirewitness.analyser.archive.spark.java import find_java, write_launcher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,13 +9,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
 
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.intake.arriving import is_complete
-from analyser.archive.run import ArchiveOptions, archive
-from analyser.capture import open_captures
-from analyser.storage.address import address_of
-from analyser.storage.faults import ObjectChanged
-from analyser.storage.objects import ObjectPath, object_at, objects_below
 from tests.conftest import SAMPLES
 from tests.lab.hdfs_server import OWNER, HdfsServer
 from tests.lab.in_hdfs import client, put, put_folder
@@ -24,6 +17,13 @@ from tests.support.archived import differences
 from tests.support.datasets import make_dataset
 from tests.support.rotated import rotated
 from tests.support.wire import packets_of
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.intake.arriving import is_complete
+from wirewitness.analyser.archive.run import ArchiveOptions, archive
+from wirewitness.analyser.capture import open_captures
+from wirewitness.analyser.storage.address import address_of
+from wirewitness.analyser.storage.faults import ObjectChanged
+from wirewitness.analyser.storage.objects import ObjectPath, object_at, objects_below
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

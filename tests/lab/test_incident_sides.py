@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from analyser import detectors as detectors_room
-from analyser.detectors import DETECTORS
-from analyser.detectors.running import run
 from tests.analyser.detectors.concerned import connected
 from tests.analyser.detectors.scenarios import FIRES
 from tests.lab.incidents.judge import truths_of_two
 from tests.lab.incidents.sides import BLAMES, blamed, guilty, wrong_side
 from tests.lab.incidents.verdict import Said, verdict
+from wirewitness.analyser import detectors as detectors_room
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.running import run
 
 CLIENT = {"client_id": "shop", "address": "10.3.0.1"}
 SERVER = {"server": "10.3.0.9:27017"}

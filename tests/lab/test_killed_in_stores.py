@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.decode.decode_stage import RESULT_FILE
 from tests.conftest import SAMPLES
 from tests.lab.processes import Process, wait_until
 from tests.lab.spark_cluster import apart, executors_of, spark_cluster
@@ -17,6 +15,8 @@ from tests.support.archived import differences
 from tests.support.replay_rotated import replay_rotated
 from tests.support.rotated import rotated
 from tests.support.wire import packets_of
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.decode.decode_stage import RESULT_FILE
 
 pytestmark = [
     pytest.mark.lab,

@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import analyser
 from tests.bench.programs import WIREWITNESS
 from tests.lab.processes import Process, wait_until
 from tests.lab.s3_server import S3Server
 from tests.support.replay import Replayed, replay
+from wirewitness import analyser
 
 pytestmark = [
     pytest.mark.lab,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import IMPORT_PATH
 from tests.lab.store_kinds import Store, files_of
 from tests.lab.test_changes_in_stores import rows, state
 from tests.support.changes import OLD, first, large
@@ -36,7 +36,7 @@ def done_behind(store: Store, root: str, fault: Callable[[Callable[[], None]], F
         return fault(running[0].kill)
 
     with store.front(goes_wrong) as front:
-        environment = {**os.environ, **store.environment(front.port), "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, **store.environment(front.port), "PYTHONPATH": IMPORT_PATH}
         running.append(subprocess.Popen([sys.executable, "-c", CODE, root], env=environment, stderr=subprocess.PIPE,
                                         text=True))  # fmt: skip
         said = running[0].communicate()[1]

@@ -20,7 +20,6 @@ from typing import Any
 import pandas  # noqa: F401  with it Arrow makes Python values of times in nanoseconds
 import pytest
 
-import analyser
 from tests.app.program import COMMAND, environment
 from tests.app.program import run as run_program
 from tests.lab import kafka, mongo_servers, mosquitto
@@ -28,6 +27,7 @@ from tests.lab.net import Host, in_namespace, network
 from tests.lab.places import LAB_DIR
 from tests.lab.processes import Process
 from tests.lab.shared_runs import require_lab
+from wirewitness import analyser
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 

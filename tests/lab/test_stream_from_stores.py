@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import analyser
-from analyser.archive.decode.source import FORMAT, register
 from tests.analyser.archive.decode.test_source import in_microseconds, sorted_rows
 from tests.analyser.archive.decode.test_stream import KILLED
-from tests.conftest import ROOT, SAMPLES
+from tests.conftest import IMPORT_PATH, SAMPLES
 from tests.lab.processes import Process, wait_until
 from tests.lab.s3_server import KEY_ID, SECRET
 from tests.lab.store_kinds import files_of
 from tests.lab.stored import put
+from wirewitness import analyser
+from wirewitness.analyser.archive.decode.source import FORMAT, register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +71,7 @@ def test_a_kill_loses_and_doubles_nothing(workers: SparkSession, batch: int, tmp
         "".join(f"spark.eventLog.{name} {value}\n" for name, value in logged.items())
     )
     places = [f"s3://captures/{below}/", f"{NOTES}/{notes}", str(tmp_path / "checkpoint"), str(tmp_path / "rows")]
-    settings = {"PYTHONPATH": str(ROOT), "SPARK_CONF_DIR": str(tmp_path / "conf")}
+    settings = {"PYTHONPATH": IMPORT_PATH, "SPARK_CONF_DIR": str(tmp_path / "conf")}
     program = Process("stream", [sys.executable, "-c", KILLED, *places], tmp_path, settings)
 
     def noted() -> bool:

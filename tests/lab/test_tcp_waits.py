@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-import analyser
 from tests.lab.capture import capturing
 from tests.lab.net import network
 from tests.lab.processes import Process
 from tests.lab.shared_runs import require_lab
 from tests.support.record_batches import Sent, batch
+from wirewitness import analyser
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 

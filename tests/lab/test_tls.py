@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import analyser
-from analyser.options import ReadOptions
 from tests.lab import tls_world
 from tests.lab.tls_world import (
     EXPIRED_PORT,
@@ -29,6 +27,8 @@ from tests.lab.tls_world import (
     World,
     both,
 )
+from wirewitness import analyser
+from wirewitness.analyser.options import ReadOptions
 
 pytestmark = pytest.mark.lab
 CLEAR_KAFKA, CLEAR_MQTT, CLEAR_WEBSOCKET = 9092, 1883, 9001

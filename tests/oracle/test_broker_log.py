@@ -18,15 +18,15 @@ from typing import Any
 
 import pytest
 
-import analyser
-from dissectors.kafka.headers import UNSUPPORTED_VERSION, decode_response, request_header, response_header
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.api_keys import API_KEYS
-from dissectors.kafka.schema.compile import decoder
-from dissectors.kafka.schema.definitions import Direction, Field
 from tests.conftest import SAMPLES
 from tests.lab import broker_log
 from tests.support.recorder import Recorded, Recording, record
+from wirewitness import analyser
+from wirewitness.dissectors.kafka.headers import UNSUPPORTED_VERSION, decode_response, request_header, response_header
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
+from wirewitness.dissectors.kafka.schema.compile import decoder
+from wirewitness.dissectors.kafka.schema.definitions import Direction, Field
 
 # Too short for the amounts asked for here, since a broker does not log authentication: see test_sasl_sample.py.
 SHORT = "kafka_sasl.jsonl.gz"

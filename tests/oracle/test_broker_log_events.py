@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dissectors.kafka.schema.api_keys import API_KEYS
 from tests.lab.scenarios.kafka.admin import SASL_PORT
 from tests.oracle.test_broker_log import LOGS
 from tests.oracle.test_broker_log_tables import WHO, Case, Log, Row, log_of, our_rows
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
 
 
 def transactions(log: Log) -> Iterator[Row]:

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import analyser
-from dissectors.kafka.schema.api_keys import API_KEYS
 from tests.conftest import SAMPLES
 from tests.lab import broker_log
 from tests.oracle.test_broker_log import LOGS, compare, recording_of
 from tests.support.shares import share, smallest
+from wirewitness import analyser
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
 
 Row = tuple[Any, ...]
 METADATA_TOPIC = "AAAAAAAAAAAAAAAAAAAAAQ"  # the one id that is the same everywhere: no answer tells its name

@@ -6,10 +6,10 @@ import json
 from functools import cache
 from typing import Any
 
-import analyser
-from analyser.options import ReadOptions
 from tests.conftest import SAMPLES
 from tests.lab import broker_log
+from wirewitness import analyser
+from wirewitness.analyser.options import ReadOptions
 
 NAME = "kafka_cluster"
 _COMMIT, _END_TXN, _CREATE_TOPICS, _METADATA = 8, 26, 19, 3

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.compile import decoder
 from tests.support import kio_messages
 from tests.support.kafka_encode import is_edge
 from tests.support.shares import share
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.compile import decoder
 
 BEFORE, BEHIND = b"\x7f" * 13, b"\xff" * 200
 ROUNDS = 25

@@ -11,12 +11,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from dissectors.kafka.schema.api_keys import API_KEYS, api_name
-from dissectors.kafka.schema.definitions import Direction
 from tests.lab import broker_log
 from tests.oracle.test_broker_log import LOGS
 from tests.oracle.test_kio_gaps import CASES
 from tests.support import kafka_encode, kio_messages
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS, api_name
+from wirewitness.dissectors.kafka.schema.definitions import Direction
 
 PAGE = Path(__file__).parents[2] / "docs" / "kafka-coverage.md"
 EMPTY = re.compile(r"^Empty cells: (\d+)$", re.MULTILINE)

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from dissectors.kafka.schema.api_keys import API_KEYS
-from dissectors.kafka.schema.compile import decoder
-from dissectors.kafka.schema.definitions import Direction
 from tests.oracle.test_kio import with_records
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
+from wirewitness.dissectors.kafka.schema.compile import decoder
+from wirewitness.dissectors.kafka.schema.definitions import Direction
 
 FOLDER = Path(__file__).with_name("java_messages")
 HEAD = re.compile(r"(\w+) v(\d+) (request|response), kafka-clients ([\d.]+)")

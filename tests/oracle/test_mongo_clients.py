@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import analyser
 from tests.conftest import SAMPLES
 from tests.lab import command_log
 from tests.lab.command_log import CommandRecord
+from wirewitness import analyser
 
 ENTRIES: dict[str, dict[str, Any]] = {
     entry["file"]: entry

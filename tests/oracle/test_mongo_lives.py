@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-import analyser
 from tests.conftest import SAMPLES
 from tests.oracle.test_mongo_clients import COMPRESSED, ENTRIES, EVERY_SAMPLE, log_of
+from wirewitness import analyser
 
 Row = dict[str, Any]
 

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import analyser
 from tests.conftest import SAMPLES
 from tests.lab import mosquitto_log
 from tests.lab.mosquitto_log import LogEntry
+from wirewitness import analyser
 
 ENTRIES = [
     entry

@@ -19,12 +19,12 @@ import crc32c
 import pytest
 from kafka.record.memory_records import MemoryRecords
 
-import analyser
-from analyser.options import ReadOptions
 from tests.conftest import SAMPLES
 from tests.support.lab_exchanges import lab_connections
 from tests.support.record_batches import CODEC_NUMBERS
 from tests.support.replay_records import write_records
+from wirewitness import analyser
+from wirewitness.analyser.options import ReadOptions
 
 LAB = ("kafka_healthy.pcapng", "kafka_stale_commit.pcapng", "kafka_fenced_commit.pcapng", "kafka_admin.pcapng")
 CODECS = tuple(CODEC_NUMBERS)

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import analyser
-from analyser.registry.tables import TABLES
-from analyser.tables.analysis import Analysis
 from tests.conftest import SAMPLES
 from tests.support.request_log import write_sample_log
+from wirewitness import analyser
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.analysis import Analysis
 
 Row = tuple[str, ...]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-import analyser
 from tests.conftest import SAMPLES
 from tests.lab import broker_log
 from tests.oracle.test_broker_log import compare, recording_of
+from wirewitness import analyser
 
 SAMPLE: dict[str, Any] = next(
     sample

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-import analyser
-from analyser.options import ReadOptions
-from reports.questions.kafka_unseen_commits import stored_clocks, unseen_commits
 from tests.lab import kafka, net
 from tests.lab.processes import run
 from tests.lab.shared_runs import outcome_of, require_lab
+from wirewitness import analyser
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.reports.questions.kafka_unseen_commits import stored_clocks, unseen_commits
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 DUMPED = re.compile(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import analyser
 from tests.conftest import shared_capture
 from tests.support.recorder import record
 from tests.support.shares import every, share
+from wirewitness import analyser
 
 TABLES = ("flows", "messages", "exchanges", "expert_infos", "kafka_group_events", "kafka_produce_batches")
 MEMBER = "consumer-zzzz12-1-a8623cc8-5472-4736-812e-d9817d27dfca"

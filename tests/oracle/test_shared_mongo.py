@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-import analyser
 from tests.conftest import shared_capture
+from wirewitness import analyser
 
 TABLES = ("flows", "messages", "mongo_commands")
 COLUMNS = ("command", "database", "collection", "query_shape", "status", "ok", "error_code", "documents_returned")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import analyser
-from analyser.crosscheck import TABLES, CrossCheck, cross_check
 from tests.analyser.decoding.test_tls import SERVER_HELLO, client_hello
 from tests.support.installed import installed
 from tests.support.mongo_messages import CHECKSUM, op_msg
 from tests.support.mqtt_encode import ack, connack, connect, publish
 from tests.support.packets import pcap
 from tests.support.wire import Talk
+from wirewitness import analyser
+from wirewitness.analyser.crosscheck import TABLES, CrossCheck, cross_check
 
 MQTT, MONGO = ("10.0.0.2", 1883), ("10.0.0.2", 27017)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-import analyser
-from analyser.crosscheck import find_tshark
-from analyser.crosscheck.theirs import messages
-from analyser.crosscheck.trees import Packet
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.analyser.crosscheck import find_tshark
+from wirewitness.analyser.crosscheck.theirs import messages
+from wirewitness.analyser.crosscheck.trees import Packet
 
 NAMES = sorted(path.name for path in SAMPLES.glob("mongo_*.pcapng"))
 PORTS = {27017: "mongo", 27018: "mongo"}

@@ -10,13 +10,13 @@ from random import Random
 
 import pytest
 
-import analyser
-from analyser.crosscheck import TABLES, CrossCheck, cross_check
 from tests.conftest import SAMPLES
 from tests.support.installed import installed
 from tests.support.lab_exchanges import Exchange, lab_connections
 from tests.support.packets import Captured, pcap
 from tests.support.wire import Talk, duplicated, reordered
+from wirewitness import analyser
+from wirewitness.analyser.crosscheck import TABLES, CrossCheck, cross_check
 
 PORT = 9092
 CONNECTIONS = 8

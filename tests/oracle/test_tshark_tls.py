@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-import analyser
-from analyser.crosscheck import TABLES, cross_check, find_tshark
-from analyser.options import ReadOptions
-from dissectors.core.encryption import DECRYPTED
 from tests.conftest import SAMPLES, require_program
 from tests.support.packets import pcap
 from tests.support.tls_capture import Streams, by_tshark, captured, decrypted, server
 from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Sides, certificate, twin
 from tests.support.wire import packets_of
+from wirewitness import analyser
+from wirewitness.analyser.crosscheck import TABLES, cross_check, find_tshark
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.dissectors.core.encryption import DECRYPTED
 
 # What tshark 4.0 decrypts of a connection is cut at 16 MiB; these say less.
 SAID = [random.Random(1).randbytes(size) for size in (1, 100, 5_000, 70_000, 300_000)]

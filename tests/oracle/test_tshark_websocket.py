@@ -6,13 +6,13 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path
 
-from analyser.capture import open_captures
-from analyser.evidence.carried import CarriedMessage, watch
-from analyser.evidence.index import Index, open_index
-from analyser.evidence.rows import FlowRow
-from analyser.options import ReadOptions
-from dissectors.core.model import packet_of
 from tests.conftest import SAMPLES
+from wirewitness.analyser.capture import open_captures
+from wirewitness.analyser.evidence.carried import CarriedMessage, watch
+from wirewitness.analyser.evidence.index import Index, open_index
+from wirewitness.analyser.evidence.rows import FlowRow
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.dissectors.core.model import packet_of
 
 SAMPLE = SAMPLES / "mqtt_websocket.pcapng"
 PORT = 9001

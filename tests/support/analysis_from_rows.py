@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from analyser.options import ReadOptions
-from analyser.registry.selection import conditions
-from analyser.registry.tables import ALL_TABLES, arrow_schema
 from tests.support.rows import Rows, connection_from_rows
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.selection import conditions
+from wirewitness.analyser.registry.tables import ALL_TABLES, arrow_schema
 
 
 class RowsAnalysis:

@@ -13,12 +13,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import analyser
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.dataset.stored import from_stored, part_schema
-from analyser.options import ReadOptions
-from analyser.registry.tables import ALL_TABLES, arrow_schema
-from analyser.storage.files import file_at, for_parquet
+from wirewitness import analyser
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.dataset.stored import from_stored, part_schema
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import ALL_TABLES, arrow_schema
+from wirewitness.analyser.storage.files import file_at, for_parquet
 
 
 def parts_of(root: str | Path, table: str) -> pa.Table:

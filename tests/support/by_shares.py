@@ -13,20 +13,20 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analyser.archive.decode.chunks import Chunk
-from analyser.archive.decode.packets import NOTE, RangeJob, RangeResult, range_chunks
-from analyser.archive.decode.share_decoder import ShareDecoder
-from analyser.archive.intake.ranges import RangeStats, find_ranges, is_exact, merged
-from analyser.capture import CaptureLimits, Source, open_captures
-from analyser.options import ReadOptions
-from analyser.reading.decoded import Decoded
-from analyser.reading.pipeline import Pipeline
-from analyser.registry.tables import TABLES
-from analyser.rows.store import RawStore
-from analyser.rows.timeorder import FLOW
-from analyser.tables.analysis import Analysis
-from analyser.tables.capture_tables import CaptureTables
-from dissectors.registry import dissectors
+from wirewitness.analyser.archive.decode.chunks import Chunk
+from wirewitness.analyser.archive.decode.packets import NOTE, RangeJob, RangeResult, range_chunks
+from wirewitness.analyser.archive.decode.share_decoder import ShareDecoder
+from wirewitness.analyser.archive.intake.ranges import RangeStats, find_ranges, is_exact, merged
+from wirewitness.analyser.capture import CaptureLimits, Source, open_captures
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.decoded import Decoded
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.rows.store import RawStore
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.analyser.tables.capture_tables import CaptureTables
+from wirewitness.dissectors.registry import dissectors
 
 
 def chunks_of(

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analyser.archive.dataset.dataset import Change, InputFile, write_parts
-from analyser.registry.tables import arrow_schema
-from analyser.storage.handing import put_bytes
 from tests.support.rows import arrow_from_rows
+from wirewitness.analyser.archive.dataset.dataset import Change, InputFile, write_parts
+from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.storage.handing import put_bytes
 
 HOUR_NS = 3_600_000_000_000
 # Ids of the exchanges after the first change, and after both.

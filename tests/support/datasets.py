@@ -12,14 +12,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import analyser
-from analyser.archive.dataset.dataset import Change, InputFile, write_parts
-from analyser.registry.tables import TABLES, arrow_schema
-from analyser.rows.timeorder import FLOW
-from analyser.storage.folders import FolderPath
-from analyser.tables.analysis import Analysis
-from dissectors.core.model import packet_of
 from tests.support.rows import Rows, arrow_from_rows
+from wirewitness import analyser
+from wirewitness.analyser.archive.dataset.dataset import Change, InputFile, write_parts
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.dissectors.core.model import packet_of
 
 SHARES = 3
 _IDS = ("flow_id", "exchange_id", "message_id")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.detectors import DETECTORS
-from dissectors.registry import PROTOCOLS
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.dissectors.registry import PROTOCOLS
 
 
 def expected_codes(entry: dict[str, Any]) -> set[str]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dissectors.core.carrier import Carried, Carrier, Interrupted, Item, Opening, Told
-from dissectors.core.framer import LengthFramer
-from dissectors.core.inspect import Asked, Inspected
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.example.conversation import ExampleConversation
-from dissectors.example.dissector import EXAMPLE
-from dissectors.example.framing import framer
+from wirewitness.dissectors.core.carrier import Carried, Carrier, Interrupted, Item, Opening, Told
+from wirewitness.dissectors.core.framer import LengthFramer
+from wirewitness.dissectors.core.inspect import Asked, Inspected
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.example.conversation import ExampleConversation
+from wirewitness.dissectors.example.dissector import EXAMPLE
+from wirewitness.dissectors.example.framing import framer
 
 HEADER_BYTES, MARK_BYTES = 8, 10
 TUBE = b"TUBE"

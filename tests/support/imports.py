@@ -10,6 +10,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+# The folders of the product are parts of this package.
+PACKAGE = "wirewitness"
 ROOMS = ("dissectors", "analyser", "reports", "app", "tests")
 
 
@@ -20,7 +22,7 @@ def files_by_module(root: Path) -> dict[str, Path]:
         for path in sorted((root / room).rglob("*.py")):
             below = path.relative_to(root)
             parts = below.parent.parts if below.name == "__init__.py" else below.with_suffix("").parts
-            found[".".join(parts)] = below
+            found[".".join(parts if room == "tests" else (PACKAGE, *parts))] = below
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from analyser.crosscheck import Tshark, find_tshark
+from wirewitness.analyser.crosscheck import Tshark, find_tshark
 
 
 @cache

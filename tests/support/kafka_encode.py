@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.definitions import Direction, Field
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.definitions import Direction, Field
 
 STRUCTS = {
     "bool": "?",

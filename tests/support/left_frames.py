@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from dissectors.core import later as later_frames
-from dissectors.core import trying
-from dissectors.core.columns.cut_frames import CutFrames
-from dissectors.core.later import Later
-from dissectors.core.model import Frame, Row
-from dissectors.core.protocol import Sink
+from wirewitness.dissectors.core import later as later_frames
+from wirewitness.dissectors.core import trying
+from wirewitness.dissectors.core.columns.cut_frames import CutFrames
+from wirewitness.dissectors.core.later import Later
+from wirewitness.dissectors.core.model import Frame, Row
+from wirewitness.dissectors.core.protocol import Sink
 
 
 @contextmanager

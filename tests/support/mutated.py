@@ -18,19 +18,6 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analyser.capture import CaptureStats, EndpointTable, Source, read_batches
-from analyser.decoding.flow_decoder import FlowDecoder
-from analyser.flows.flow import Flow
-from analyser.flows.flow_table import FlowTable
-from analyser.flows.runs import Gap, Run, Segments
-from analyser.flows.streams import Half
-from analyser.rows.fields import row_fields
-from analyser.rows.timeorder import TIED, TIME
-from dissectors.core.limits import CaptureLimits, Limits
-from dissectors.core.model import CLIENT_TO_SERVER, Row
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.registry import dissectors
 from tests.dissectors.kafka.talk import KAFKA_CASE
 from tests.dissectors.mongo.talk import MONGO_CASE
 from tests.dissectors.mqtt.talk import MQTT_CASE
@@ -40,6 +27,19 @@ from tests.support.replay_bulk import produce_exchanges
 from tests.support.replay_records import order_batches
 from tests.support.shares import SAMPLES
 from tests.support.websocket import WebSocketTalk
+from wirewitness.analyser.capture import CaptureStats, EndpointTable, Source, read_batches
+from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.flow_table import FlowTable
+from wirewitness.analyser.flows.runs import Gap, Run, Segments
+from wirewitness.analyser.flows.streams import Half
+from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.analyser.rows.timeorder import TIED, TIME
+from wirewitness.dissectors.core.limits import CaptureLimits, Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Row
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.registry import dissectors
 
 KNOWN = dissectors(())
 FIELDS = row_fields(KNOWN)

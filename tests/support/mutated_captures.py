@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES
-from analyser.rows.fields import row_fields
-from analyser.rows.timeorder import FLOW, NO_FLOW
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.registry import dissectors
 from tests.support.mutated import Talked, changed, conversations
 from tests.support.packets import ACK, FIN, Captured
 from tests.support.raw_rows import raw_tables
 from tests.support.wire import Talk, decode, duplicated, lossy, reordered
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.analyser.rows.timeorder import FLOW, NO_FLOW
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.registry import dissectors
 
 START_NS = 1_700_000_000_000_000_000
 # Raw fields that name packets; `packet_identifier` of MQTT is none.

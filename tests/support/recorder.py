@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from analyser.capture import EndpointTable, open_captures
-from analyser.flows.flow import Flow
-from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline
-from dissectors.core.errors import DecodeError
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, SERVER_TO_CLIENT, Frame
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Conversation, Sink
-from dissectors.kafka.dissector import KAFKA
-from dissectors.kafka.headers import decode_response, request_header, response_header
-from dissectors.kafka.operation import TOKEN
-from dissectors.kafka.schema.compile import decoder
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.analyser.capture import EndpointTable, open_captures
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, SERVER_TO_CLIENT, Frame
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Conversation, Sink
+from wirewitness.dissectors.kafka.dissector import KAFKA
+from wirewitness.dissectors.kafka.headers import decode_response, request_header, response_header
+from wirewitness.dissectors.kafka.operation import TOKEN
+from wirewitness.dissectors.kafka.schema.compile import decoder
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 End = tuple[str, int]
 

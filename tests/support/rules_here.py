@@ -7,9 +7,9 @@ import threading
 from types import TracebackType
 from typing import IO
 
-from analyser.detecting.helper import serve
-from analyser.reading.areas import new_area
-from analyser.reading.helpers import closed, numbers
+from wirewitness.analyser.detecting.helper import serve
+from wirewitness.analyser.reading.areas import new_area
+from wirewitness.analyser.reading.helpers import closed, numbers
 
 
 class RuleThread:

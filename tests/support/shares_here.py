@@ -12,17 +12,17 @@ from functools import partial
 from types import TracebackType
 from typing import IO
 
-from analyser.capture import Source
-from analyser.options import ReadOptions
-from analyser.reading.areas import new_area
-from analyser.reading.child import Child
-from analyser.reading.decoded import Decoded
-from analyser.reading.pipeline import Pipeline
-from analyser.reading.processes import SharedReading
-from analyser.reading.share_process import serve
-from analyser.rows.store import RawStore
-from dissectors.core.limits import Limits
-from dissectors.registry import dissectors
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.areas import new_area
+from wirewitness.analyser.reading.child import Child
+from wirewitness.analyser.reading.decoded import Decoded
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.reading.processes import SharedReading
+from wirewitness.analyser.reading.share_process import serve
+from wirewitness.analyser.rows.store import RawStore
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import dissectors
 
 
 class ShareThread:

@@ -18,7 +18,7 @@ from tests.conftest import ROOT
 _PROGRAM = """
 import importlib, os, signal, sys, threading
 from pathlib import Path
-from analyser.archive.dataset.delta import DeltaFolder
+from wirewitness.analyser.archive.dataset.delta import DeltaFolder
 
 module, function, folder = sys.argv[1:4]
 left, later_us = int(sys.argv[4]), int(sys.argv[5])

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import IMPORT_PATH
+
 TESTS = """\
 from tests.support.printed import printed
 
@@ -35,7 +37,7 @@ def printed_by(folder: Path, outcome: bool, words: tuple[str, ...]) -> str:
         "--rootdir",
         str(folder),
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": IMPORT_PATH}
     ended = subprocess.run(
         [*command, "--rootdir", str(folder), *words, str(folder)],
         cwd=folder, env=environment, capture_output=True, text=True, check=False,

@@ -11,20 +11,20 @@ from tests.support.imports import imports
 from tests.support.quick import changed_files, touched_by
 
 PROJECT = {
-    "analyser/__init__.py": "from analyser.flows.table import Table",
+    "analyser/__init__.py": "from wirewitness.analyser.flows.table import Table",
     "analyser/flows/__init__.py": "",
-    "analyser/flows/table.py": "from analyser.flows import shelf\nclass Table: ...",
+    "analyser/flows/table.py": "from wirewitness.analyser.flows import shelf\nclass Table: ...",
     "analyser/flows/shelf.py": "",
     "analyser/rows/__init__.py": "",
-    "analyser/rows/store.py": "def late():\n    from analyser.flows.shelf import Shelf",
+    "analyser/rows/store.py": "def late():\n    from wirewitness.analyser.flows.shelf import Shelf",
     "analyser/rows/words.txt": "one two",
-    "tests/analyser/flows/test_shelf.py": "import analyser.flows.shelf",
+    "tests/analyser/flows/test_shelf.py": "import wirewitness.analyser.flows.shelf",
     "tests/analyser/flows/test_others.py": "import os",
-    "tests/analyser/rows/test_store.py": "from analyser.rows.store import Store",
+    "tests/analyser/rows/test_store.py": "from wirewitness.analyser.rows.store import Store",
     "tests/app/test_through_the_room.py": "from analyser import Table",
     "tests/app/test_through_a_helper.py": "from tests.support.helper import made",
     "tests/app/test_words.py": 'NAME = "words.txt"',
-    "tests/support/helper.py": "from analyser.flows.shelf import Shelf",
+    "tests/support/helper.py": "from wirewitness.analyser.flows.shelf import Shelf",
 }
 
 

@@ -15,19 +15,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from analyser.capture import CaptureStats, EndpointTable, open_captures, read_batches
-from analyser.decoding.flow_decoder import FlowDecoder
-from analyser.decoding.outer_map import Span
-from analyser.flows.flow import Flow
-from analyser.flows.flow_table import FlowTable
-from analyser.reading.keys import Keys
-from dissectors.core.carrier import Carried, Opening
-from dissectors.core.encryption import Encryption
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
 from tests.support.tls_twin import certificate
+from wirewitness.analyser.capture import CaptureStats, EndpointTable, open_captures, read_batches
+from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
+from wirewitness.analyser.decoding.outer_map import Span
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.flow_table import FlowTable
+from wirewitness.analyser.reading.keys import Keys
+from wirewitness.dissectors.core.carrier import Carried, Opening
+from wirewitness.dissectors.core.encryption import Encryption
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
 
 
 class Streams(NamedTuple):

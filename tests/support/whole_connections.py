@@ -11,12 +11,6 @@ from typing import Any
 
 import pytest
 
-from analyser.flows import whole as whole_module
-from analyser.reading.whole import WholeReading
-from dissectors.core import trying
-from dissectors.core.limits import Limits
-from dissectors.kafka.columns import groups
-from dissectors.mongo.columns import reading
 from tests.support.lab_exchanges import CORRELATION_AT, Exchange
 from tests.support.mongo_messages import op_msg
 from tests.support.mutated_captures import difference, tables
@@ -24,6 +18,12 @@ from tests.support.packets import ACK, FIN, RST, SYN, Captured
 from tests.support.replay_mongo import numbered
 from tests.support.short_connections import mongo, scripts
 from tests.support.wire import Talk
+from wirewitness.analyser.flows import whole as whole_module
+from wirewitness.analyser.reading.whole import WholeReading
+from wirewitness.dissectors.core import trying
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.kafka.columns import groups
+from wirewitness.dissectors.mongo.columns import reading
 
 NEVER, ONE_BLOCK = 1 << 62, 1 << 22
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from scapy.utils import RawPcapNgReader, RawPcapReader
 
-from analyser.capture import Source
-from analyser.options import ReadOptions
-from analyser.reading.decoded import Decoded
-from analyser.reading.pipeline import Pipeline
-from analyser.reading.share import Share, ShareFilter
-from dissectors.core.limits import Limits
-from dissectors.registry import dissectors
 from tests.support.packets import ACK, FIN, PSH, RST, SYN, Captured, ethernet, ipv4, pcap, tcp
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.decoded import Decoded
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.reading.share import Share, ShareFilter
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import dissectors
 
 __all__ = [
     "ACK",

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
-from analyser.archive.dataset.delta import DeltaFolder
-from analyser.archive.dataset.home import Begun, FolderHome, Home, Staged
-from analyser.archive.dataset.leftovers import STATE
-from analyser.archive.dataset.manifest import InputFile, Manifest, Pinned, Run
-from analyser.archive.dataset.part import Part
-from analyser.archive.dataset.place import DatasetError
-from analyser.archive.dataset.sight import Made, Sight
-from analyser.archive.dataset.store_home import StoreHome
-from analyser.storage.folders import FolderPath, StorePath, folder_at
+from wirewitness.analyser.archive.dataset.delta import DeltaFolder
+from wirewitness.analyser.archive.dataset.home import Begun, FolderHome, Home, Staged
+from wirewitness.analyser.archive.dataset.leftovers import STATE
+from wirewitness.analyser.archive.dataset.manifest import InputFile, Manifest, Pinned, Run
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.archive.dataset.place import DatasetError
+from wirewitness.analyser.archive.dataset.sight import Made, Sight
+from wirewitness.analyser.archive.dataset.store_home import StoreHome
+from wirewitness.analyser.storage.folders import FolderPath, StorePath, folder_at
 
 
 class Change:

@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.handed import put_value, value_of
-from analyser.archive.dataset.part import Part, Place
-from analyser.archive.dataset.parts import time_column, write_parts
-from analyser.archive.dataset.stored import part_schema, stored_rows
-from analyser.archive.spark.tasks import dealt, tasks_for
-from analyser.archive.spark.workers import seen_as
-from analyser.registry.queries import name_list, open_connection, select
-from analyser.registry.tables import ALL_TABLES
-from analyser.rows.timeorder import FLOW
-from analyser.storage.files import let_reach
-from analyser.storage.folders import FolderPath
-from analyser.storage.handing import scratch_in
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.handed import put_value, value_of
+from wirewitness.analyser.archive.dataset.part import Part, Place
+from wirewitness.analyser.archive.dataset.parts import time_column, write_parts
+from wirewitness.analyser.archive.dataset.stored import part_schema, stored_rows
+from wirewitness.analyser.archive.spark.tasks import dealt, tasks_for
+from wirewitness.analyser.archive.spark.workers import seen_as
+from wirewitness.analyser.registry.queries import name_list, open_connection, select
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.storage.files import let_reach
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.storage.handing import scratch_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

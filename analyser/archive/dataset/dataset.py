@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.delta import parts_at
-from analyser.archive.dataset.lock import DatasetBusy
-from analyser.archive.dataset.manifest import InputFile, Manifest, Run, read_manifest
-from analyser.archive.dataset.part import Part
-from analyser.archive.dataset.parts import write_parts
-from analyser.archive.dataset.place import REBUILD, DatasetError
-from analyser.storage.folders import FolderPath, StorePath, folder_at
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.delta import parts_at
+from wirewitness.analyser.archive.dataset.lock import DatasetBusy
+from wirewitness.analyser.archive.dataset.manifest import InputFile, Manifest, Run, read_manifest
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.archive.dataset.parts import write_parts
+from wirewitness.analyser.archive.dataset.place import REBUILD, DatasetError
+from wirewitness.analyser.storage.folders import FolderPath, StorePath, folder_at
 
 __all__ = [
     "Change",

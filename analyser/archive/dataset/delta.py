@@ -20,16 +20,16 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from analyser.archive.dataset.part import HIDDEN, NULL, Part, Place, is_inside
-from analyser.archive.dataset.place import REBUILD, DatasetError
-from analyser.archive.dataset.stored import stored_schema
-from analyser.extras import how_to_install
-from analyser.registry.tables import ALL_TABLES
-from analyser.storage.address import Address
-from analyser.storage.folders import FolderPath, StorePath
-from analyser.storage.stores import settings_of
-from analyser.storage.writing import names_below
-from analyser.strange_files import is_no_file
+from wirewitness.analyser.archive.dataset.part import HIDDEN, NULL, Part, Place, is_inside
+from wirewitness.analyser.archive.dataset.place import REBUILD, DatasetError
+from wirewitness.analyser.archive.dataset.stored import stored_schema
+from wirewitness.analyser.extras import how_to_install
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.storage.address import Address
+from wirewitness.analyser.storage.folders import FolderPath, StorePath
+from wirewitness.analyser.storage.stores import settings_of
+from wirewitness.analyser.storage.writing import names_below
+from wirewitness.analyser.strange_files import is_no_file
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

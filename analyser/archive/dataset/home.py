@@ -11,16 +11,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from analyser.archive.dataset.delta import DeltaFolder, delta_folders, in_folders
-from analyser.archive.dataset.leftovers import STATE, begun_runs, last_run_named, outlived, put_away, remove
-from analyser.archive.dataset.lock import LOCK, locked
-from analyser.archive.dataset.manifest import Manifest, read_manifest
-from analyser.archive.dataset.part import HIDDEN, Part
-from analyser.archive.dataset.place import MANIFEST, STAGING, DatasetError
-from analyser.archive.dataset.synced import move_synced, sync, write_synced
-from analyser.registry.tables import ALL_TABLES
-from analyser.storage.folders import FolderPath
-from analyser.storage.handing import is_there
+from wirewitness.analyser.archive.dataset.delta import DeltaFolder, delta_folders, in_folders
+from wirewitness.analyser.archive.dataset.leftovers import STATE, begun_runs, last_run_named, outlived, put_away, remove
+from wirewitness.analyser.archive.dataset.lock import LOCK, locked
+from wirewitness.analyser.archive.dataset.manifest import Manifest, read_manifest
+from wirewitness.analyser.archive.dataset.part import HIDDEN, Part
+from wirewitness.analyser.archive.dataset.place import MANIFEST, STAGING, DatasetError
+from wirewitness.analyser.archive.dataset.synced import move_synced, sync, write_synced
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.storage.handing import is_there
 
 # What tasks leave to each other.
 WORK = "_work"

@@ -10,20 +10,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from analyser.archive.dataset.dataset import Dataset, InputFile
-from analyser.archive.dataset.reading import DatasetTables
-from analyser.capture import Source
-from analyser.capture.places import Places
-from analyser.evidence.index import Index
-from analyser.evidence.table_rows import CaptureTimes, TableRows
-from analyser.options import ReadOptions
-from analyser.reading.facts import file_label
-from analyser.registry.queries import select
-from analyser.storage.address import address_of
-from analyser.storage.files import FilePath
-from analyser.storage.folders import FolderPath
-from analyser.storage.objects import ObjectPath
-from analyser.storage.state import ObjectState
+from wirewitness.analyser.archive.dataset.dataset import Dataset, InputFile
+from wirewitness.analyser.archive.dataset.reading import DatasetTables
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.capture.places import Places
+from wirewitness.analyser.evidence.index import Index
+from wirewitness.analyser.evidence.table_rows import CaptureTimes, TableRows
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.facts import file_label
+from wirewitness.analyser.registry.queries import select
+from wirewitness.analyser.storage.address import address_of
+from wirewitness.analyser.storage.files import FilePath
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.storage.objects import ObjectPath
+from wirewitness.analyser.storage.state import ObjectState
 
 
 def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> Index:

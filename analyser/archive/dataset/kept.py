@@ -16,19 +16,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analyser.archive.dataset.arrow_sizes import as_stream, held_bytes
-from analyser.archive.dataset.bounds import STATE, SUMMARY_ROWS, Text, json_at, within
-from analyser.archive.dataset.handed import put_table
-from analyser.archive.dataset.place import ANEW, DatasetError
-from analyser.faults import FAULTS, RAISE, caught, described
-from analyser.rows.timeorder import FLOW
-from analyser.storage.files import for_parquet
-from analyser.storage.folders import FolderPath, StorePath, bytes_at, file_in
-from analyser.storage.handing import put_bytes
-from analyser.strange_files import bytes_in
+from wirewitness.analyser.archive.dataset.arrow_sizes import as_stream, held_bytes
+from wirewitness.analyser.archive.dataset.bounds import STATE, SUMMARY_ROWS, Text, json_at, within
+from wirewitness.analyser.archive.dataset.handed import put_table
+from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
+from wirewitness.analyser.faults import FAULTS, RAISE, caught, described
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.storage.files import for_parquet
+from wirewitness.analyser.storage.folders import FolderPath, StorePath, bytes_at, file_in
+from wirewitness.analyser.storage.handing import put_bytes
+from wirewitness.analyser.strange_files import bytes_in
 
 # What the files of a state are made of; those of another version cannot be gone on from.
-STATE_FORMAT = 7
+STATE_FORMAT = 8
 _MARK = "state"
 MARK = {_MARK: str(STATE_FORMAT)}
 

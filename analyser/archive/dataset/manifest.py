@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from analyser.archive.dataset.bounds import MANIFEST as BOUND
-from analyser.archive.dataset.bounds import json_at, within
-from analyser.archive.dataset.part import is_inside
-from analyser.archive.dataset.place import MANIFEST, REBUILD, DatasetError
-from analyser.capture.sources import InputKind
-from analyser.registry.tables import ALL_TABLES, SCHEMA_VERSION
-from analyser.storage.folders import FolderPath
+from wirewitness.analyser.archive.dataset.bounds import MANIFEST as BOUND
+from wirewitness.analyser.archive.dataset.bounds import json_at, within
+from wirewitness.analyser.archive.dataset.part import is_inside
+from wirewitness.analyser.archive.dataset.place import MANIFEST, REBUILD, DatasetError
+from wirewitness.analyser.capture.sources import InputKind
+from wirewitness.analyser.registry.tables import ALL_TABLES, SCHEMA_VERSION
+from wirewitness.analyser.storage.folders import FolderPath
 
 FORMAT = "wirewitness dataset"
 # How tables lie in the dataset; other numbers, and none, are those of other versions.

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analyser.archive.dataset.part import HIDDEN, Part, Place
-from analyser.archive.dataset.stored import part_schema, stored_schema, to_stored
-from analyser.registry.parquet import parquet_options
-from analyser.registry.tables import ALL_TABLES
-from analyser.rows.timeorder import FLOW
-from analyser.storage.folders import FolderPath
-from analyser.storage.handing import NewFile
+from wirewitness.analyser.archive.dataset.part import HIDDEN, Part, Place
+from wirewitness.analyser.archive.dataset.stored import part_schema, stored_schema, to_stored
+from wirewitness.analyser.registry.parquet import parquet_options
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.storage.handing import NewFile
 
 ROW_GROUP_ROWS = 1 << 16
 ROW_GROUP_BYTES = 16 << 20

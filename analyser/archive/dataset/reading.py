@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow as pa
 
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.dataset.part import Part, Place
-from analyser.archive.dataset.parts import HOUR_NS, time_column
-from analyser.archive.dataset.place import REBUILD, DatasetError
-from analyser.archive.dataset.stored import stored_rows, stored_schema
-from analyser.options import ReadOptions
-from analyser.own_files import TemporaryFolder
-from analyser.reading.decoded import UnreadInput
-from analyser.reading.facts import file_label
-from analyser.registry.owners import SIDES
-from analyser.registry.queries import (
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.dataset.part import Part, Place
+from wirewitness.analyser.archive.dataset.parts import HOUR_NS, time_column
+from wirewitness.analyser.archive.dataset.place import REBUILD, DatasetError
+from wirewitness.analyser.archive.dataset.stored import stored_rows, stored_schema
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.own_files import TemporaryFolder
+from wirewitness.analyser.reading.decoded import UnreadInput
+from wirewitness.analyser.reading.facts import file_label
+from wirewitness.analyser.registry.owners import SIDES
+from wirewitness.analyser.registry.queries import (
     UnreadableRows,
     failed,
     literal,
@@ -34,20 +34,20 @@ from analyser.registry.queries import (
     quoted,
     select,
 )
-from analyser.registry.required import lacking
-from analyser.registry.selection import time_columns
-from analyser.registry.tables import ALL_TABLES, arrow_schema
-from analyser.rows.timeorder import FLOW, TIED
-from analyser.storage.files import absolute_name, file_at, let_reach
-from analyser.strange_files import is_no_file
-from analyser.tables.flow_owners import Use, remarks_on
-from analyser.tables.named_clients import NEEDED, named_findings
-from analyser.tables.sql_owners import NAMES, changing, has_owners, names_table, spans_of, with_names
-from analyser.tables.table_source import OrderedRows
+from wirewitness.analyser.registry.required import lacking
+from wirewitness.analyser.registry.selection import time_columns
+from wirewitness.analyser.registry.tables import ALL_TABLES, arrow_schema
+from wirewitness.analyser.rows.timeorder import FLOW, TIED
+from wirewitness.analyser.storage.files import absolute_name, file_at, let_reach
+from wirewitness.analyser.strange_files import is_no_file
+from wirewitness.analyser.tables.flow_owners import Use, remarks_on
+from wirewitness.analyser.tables.named_clients import NEEDED, named_findings
+from wirewitness.analyser.tables.sql_owners import NAMES, changing, has_owners, names_table, spans_of, with_names
+from wirewitness.analyser.tables.table_source import OrderedRows
 
 if TYPE_CHECKING:
-    from analyser.detectors.running import Failure
-    from analyser.owners.named import AddressNames
+    from wirewitness.analyser.detectors.running import Failure
+    from wirewitness.analyser.owners.named import AddressNames
 
 # Hours are read together until they have so many rows; what is sorted at one time is little more.
 PIECE_ROWS = 1 << 19

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from analyser.archive.dataset.part import Part
-from analyser.storage.folders import FolderPath
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.storage.folders import FolderPath
 
 
 class Made(NamedTuple):

@@ -17,21 +17,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
-from analyser.archive.dataset.delta import DeltaFolder, check_address, in_folders
-from analyser.archive.dataset.home import OWN, WORK, Begun, Staged
-from analyser.archive.dataset.leftovers import STATE
-from analyser.archive.dataset.lock import DatasetBusy
-from analyser.archive.dataset.manifest import Manifest, read_manifest
-from analyser.archive.dataset.part import HIDDEN, Part
-from analyser.archive.dataset.place import MANIFEST, DatasetError
-from analyser.capture.sources import explain
-from analyser.registry.tables import ALL_TABLES
-from analyser.storage.address import Address
-from analyser.storage.faults import NameTaken
-from analyser.storage.folders import StorePath
-from analyser.storage.objects import ObjectPath, object_at, objects_below
-from analyser.storage.stores import NoStorage
-from analyser.storage.writing import names_below, put_text, remove_objects
+from wirewitness.analyser.archive.dataset.delta import DeltaFolder, check_address, in_folders
+from wirewitness.analyser.archive.dataset.home import OWN, WORK, Begun, Staged
+from wirewitness.analyser.archive.dataset.leftovers import STATE
+from wirewitness.analyser.archive.dataset.lock import DatasetBusy
+from wirewitness.analyser.archive.dataset.manifest import Manifest, read_manifest
+from wirewitness.analyser.archive.dataset.part import HIDDEN, Part
+from wirewitness.analyser.archive.dataset.place import MANIFEST, DatasetError
+from wirewitness.analyser.capture.sources import explain
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.storage.address import Address
+from wirewitness.analyser.storage.faults import NameTaken
+from wirewitness.analyser.storage.folders import StorePath
+from wirewitness.analyser.storage.objects import ObjectPath, object_at, objects_below
+from wirewitness.analyser.storage.stores import NoStorage
+from wirewitness.analyser.storage.writing import names_below, put_text, remove_objects
 
 # Says who took the number of a run; it stays while the number could be taken again.
 BEGUN = "begun.json"

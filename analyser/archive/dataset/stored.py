@@ -13,9 +13,9 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyser.registry.queries import literal, quoted
-from analyser.registry.tables import arrow_schema
-from analyser.rows.timeorder import FLOW
+from wirewitness.analyser.registry.queries import literal, quoted
+from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.rows.timeorder import FLOW
 
 MICROSECONDS = pa.timestamp("us", tz="UTC")
 NANOSECONDS = pa.timestamp("ns", tz="UTC")

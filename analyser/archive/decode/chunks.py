@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-from analyser.capture import EndpointTable, PacketBatch
-from analyser.capture.model import joined
+from wirewitness.analyser.capture import EndpointTable, PacketBatch
+from wirewitness.analyser.capture.model import joined
 
 # A chunk ends before it has more: a block of the offline reader has about as many.
 MOST_PACKETS, MOST_BYTES = 1 << 16, 8 << 20

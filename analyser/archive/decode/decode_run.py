@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from analyser.archive.dataset.handed import put_value
-from analyser.archive.dataset.manifest import InputFile
-from analyser.archive.decode.decode_stage import (
+from wirewitness.analyser.archive.dataset.handed import put_value
+from wirewitness.analyser.archive.dataset.manifest import InputFile
+from wirewitness.analyser.archive.decode.decode_stage import (
     RESULTS_DDL,
     BrokerShare,
     DecodeJob,
@@ -22,20 +22,20 @@ from analyser.archive.decode.decode_stage import (
     decode_shares,
     result_of,
 )
-from analyser.archive.decode.fetching import ObjectLost
-from analyser.archive.decode.packets import DDL, RangeJob, for_tasks, read_tasks
-from analyser.archive.decode.range_run import ranges_of
-from analyser.archive.intake.brought import head_stats
-from analyser.archive.intake.options import ArchiveOptions
-from analyser.archive.intake.plan import Plan, tag_of
-from analyser.archive.intake.ranges import Range, RangeStats, is_exact, merged
-from analyser.archive.spark.tasks import tasks_for
-from analyser.archive.spark.workers import OnSpark, seen_as
-from analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
-from analyser.options import ReadOptions
-from analyser.storage.folders import FolderPath, folder_at
-from analyser.storage.handing import remove_below
-from analyser.storage.objects import ObjectPath
+from wirewitness.analyser.archive.decode.fetching import ObjectLost
+from wirewitness.analyser.archive.decode.packets import DDL, RangeJob, for_tasks, read_tasks
+from wirewitness.analyser.archive.decode.range_run import ranges_of
+from wirewitness.analyser.archive.intake.brought import head_stats
+from wirewitness.analyser.archive.intake.options import ArchiveOptions
+from wirewitness.analyser.archive.intake.plan import Plan, tag_of
+from wirewitness.analyser.archive.intake.ranges import Range, RangeStats, is_exact, merged
+from wirewitness.analyser.archive.spark.tasks import tasks_for
+from wirewitness.analyser.archive.spark.workers import OnSpark, seen_as
+from wirewitness.analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.storage.folders import FolderPath, folder_at
+from wirewitness.analyser.storage.handing import remove_below
+from wirewitness.analyser.storage.objects import ObjectPath
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,32 +20,32 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import feather
 
-from analyser.archive.dataset.handed import value_of
-from analyser.archive.dataset.kept import going_on_from, kept_table, put_kept
-from analyser.archive.dataset.place import ANEW, DatasetError
-from analyser.archive.decode.chunks import Chunk
-from analyser.archive.decode.fetching import ObjectLost, with_stretches
-from analyser.archive.decode.packets import NOTE, RangeResult, from_batch
-from analyser.archive.decode.share_decoder import ShareDecoder
-from analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
-from analyser.archive.intake.brought import head_stats
-from analyser.archive.intake.ranges import RangeStats
-from analyser.capture import CaptureError, CaptureStats, Source
-from analyser.capture.sources import explain
-from analyser.collector import collector_paused
-from analyser.context.named_by import NAMED_BY
-from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline
-from analyser.registry.coded import plain
-from analyser.rows.handed_over import HandedOver, batches_of
-from analyser.rows.store import RawStore
-from analyser.rows.timeorder import FLOW
-from analyser.storage.files import FilePath
-from analyser.storage.folders import FolderPath
-from analyser.storage.handing import is_there, new_folder, seal_of
-from analyser.storage.objects import ObjectPath
-from analyser.tables.build import Lookups, duplicate_flows, finish_batch
-from dissectors.registry import dissectors
+from wirewitness.analyser.archive.dataset.handed import value_of
+from wirewitness.analyser.archive.dataset.kept import going_on_from, kept_table, put_kept
+from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
+from wirewitness.analyser.archive.decode.chunks import Chunk
+from wirewitness.analyser.archive.decode.fetching import ObjectLost, with_stretches
+from wirewitness.analyser.archive.decode.packets import NOTE, RangeResult, from_batch
+from wirewitness.analyser.archive.decode.share_decoder import ShareDecoder
+from wirewitness.analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
+from wirewitness.analyser.archive.intake.brought import head_stats
+from wirewitness.analyser.archive.intake.ranges import RangeStats
+from wirewitness.analyser.capture import CaptureError, CaptureStats, Source
+from wirewitness.analyser.capture.sources import explain
+from wirewitness.analyser.collector import collector_paused
+from wirewitness.analyser.context.named_by import NAMED_BY
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.registry.coded import plain
+from wirewitness.analyser.rows.handed_over import HandedOver, batches_of
+from wirewitness.analyser.rows.store import RawStore
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.storage.files import FilePath
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.storage.handing import is_there, new_folder, seal_of
+from wirewitness.analyser.storage.objects import ObjectPath
+from wirewitness.analyser.tables.build import Lookups, duplicate_flows, finish_batch
+from wirewitness.dissectors.registry import dissectors
 
 SETTLED_ROWS, OPEN_ROWS = "settled", "open"
 STATE_FILE, RESULT_FILE, FLOWS_FILE = "state.arrow", "result.pickle", "flows.arrow"

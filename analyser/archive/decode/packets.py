@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from analyser.archive.decode.chunks import Chunk, Cutter
-from analyser.archive.intake.ranges import Range, RangeStats, read_range
-from analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
-from analyser.storage.objects import ObjectPath
+from wirewitness.analyser.archive.decode.chunks import Chunk, Cutter
+from wirewitness.analyser.archive.intake.ranges import Range, RangeStats, read_range
+from wirewitness.analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
+from wirewitness.analyser.storage.objects import ObjectPath
 
 SCHEMA = pa.schema(
     [

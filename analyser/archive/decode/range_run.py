@@ -12,11 +12,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
-from analyser.archive.intake.plan import PlannedFile
-from analyser.archive.intake.ranges import Range, find_ranges
-from analyser.archive.spark.tasks import dealt
-from analyser.archive.spark.workers import Workers
-from analyser.capture import CaptureError
+from wirewitness.analyser.archive.intake.plan import PlannedFile
+from wirewitness.analyser.archive.intake.ranges import Range, find_ranges
+from wirewitness.analyser.archive.spark.tasks import dealt
+from wirewitness.analyser.archive.spark.workers import Workers
+from wirewitness.analyser.capture import CaptureError
 
 # As it is seen in Spark.
 STAGE = "finding byte ranges"

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from analyser.archive.decode.chunks import Chunk, Segments, opened, stretch_of
-from analyser.archive.decode.packets import NOTE, RangeNote
-from analyser.capture import PacketBatch
-from analyser.reading.pipeline import Pipeline
-from analyser.storage.files import FilePath
-from analyser.storage.objects import ObjectPath
+from wirewitness.analyser.archive.decode.chunks import Chunk, Segments, opened, stretch_of
+from wirewitness.analyser.archive.decode.packets import NOTE, RangeNote
+from wirewitness.analyser.capture import PacketBatch
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.storage.files import FilePath
+from wirewitness.analyser.storage.objects import ObjectPath
 
 PathOf = Callable[[int], FilePath]
 

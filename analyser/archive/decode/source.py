@@ -1,6 +1,6 @@
 """The Spark data source "wirewitness".
 
-    from analyser.archive.decode.source import register
+    from wirewitness.analyser.archive.decode.source import register
     register(spark)
     spark.read.format("wirewitness").option("table", "exchanges").load("/captures/*.pcap")
 
@@ -34,12 +34,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from analyser.archive.decode.packets import DDL, RangeJob, chunks_of, for_tasks
-from analyser.archive.decode.stream import stream_of
-from analyser.archive.decode.table_reader import PACKETS, SourceOptions, TableReader, paths_in, sources_of
-from analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
-from analyser.capture import CaptureError
-from analyser.registry.tables import arrow_schema
+from wirewitness.analyser.archive.decode.packets import DDL, RangeJob, chunks_of, for_tasks
+from wirewitness.analyser.archive.decode.stream import stream_of
+from wirewitness.analyser.archive.decode.table_reader import PACKETS, SourceOptions, TableReader, paths_in, sources_of
+from wirewitness.analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
+from wirewitness.analyser.capture import CaptureError
+from wirewitness.analyser.registry.tables import arrow_schema
 
 FORMAT = "wirewitness"
 

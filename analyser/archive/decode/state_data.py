@@ -23,23 +23,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyser.archive.dataset.arrow_sizes import held_bytes
-from analyser.archive.dataset.bounds import state_values
-from dissectors.core.carrier import Carrier
-from dissectors.core.fields import Fields
-from dissectors.core.protocol import Dissector
-from dissectors.registry import CARRIERS, dissector_of
+from wirewitness.analyser.archive.dataset.arrow_sizes import held_bytes
+from wirewitness.analyser.archive.dataset.bounds import state_values
+from wirewitness.dissectors.core.carrier import Carrier
+from wirewitness.dissectors.core.fields import Fields
+from wirewitness.dissectors.core.protocol import Dissector
+from wirewitness.dissectors.registry import CARRIERS, dissector_of
 
 SCHEMA = pa.schema([("value", pa.string()), ("bytes", pa.binary())])
-_ROOMS = ("dissectors.", "analyser.flows.", "analyser.decoding.")
+_ROOMS = ("wirewitness.dissectors.", "wirewitness.analyser.flows.", "wirewitness.analyser.decoding.")
 _MODULES = frozenset(
     {
-        "analyser.capture.endpoints", "analyser.reading.flow_records", "analyser.reading.log_losses",
-        "analyser.reading.logs", "wsproto.frame_protocol",
+        "wirewitness.analyser.capture.endpoints",
+        "wirewitness.analyser.reading.flow_records",
+        "wirewitness.analyser.reading.log_losses",
+        "wirewitness.analyser.reading.logs",
+        "wsproto.frame_protocol",
     }
-)  # fmt: skip
+)
 # Functions that objects hold: where a frame may begin, as the framing of protocols has it, and a placeholder.
-_FUNCTIONS = re.compile(r"analyser\.flows\.flow_table:_nobody|dissectors\.\w+\.framing:(?:_?candidates|_zero_bytes)")
+_FUNCTIONS = re.compile(
+    r"wirewitness\.(?:analyser\.flows\.flow_table:_nobody|dissectors\.\w+\.framing:(?:_?candidates|_zero_bytes))"
+)
 _LISTED: Mapping[str, Callable[[list[Any]], Any]] = {"tuple": tuple, "frozenset": frozenset}
 _MAPPINGS: Mapping[str, type[dict[Any, Any]]] = {one.__name__: one for one in (dict, Counter, OrderedDict)}
 _DTYPES = frozenset("?bBhHiIlLqQfd")

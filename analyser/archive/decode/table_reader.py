@@ -16,21 +16,21 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from analyser.archive.dataset.dataset import Dataset, Part
-from analyser.archive.dataset.place import is_dataset
-from analyser.archive.dataset.reading import DatasetTables, chosen_parts, parts_by_hours
-from analyser.archive.intake.plan import named
-from analyser.capture import CaptureError, Source, in_time_order, open_captures
-from analyser.context.stages import STAGE_OF
-from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline
-from analyser.reading.share import Share, ShareFilter
-from analyser.registry.tables import ALL_TABLES
-from analyser.rows.fields import row_fields
-from analyser.tables.analysis import Analysis
-from analyser.tables.capture_tables import CaptureTables
-from analyser.tables.needed import needed_tables, tables_to_decode
-from dissectors.registry import PROTOCOLS, dissectors
+from wirewitness.analyser.archive.dataset.dataset import Dataset, Part
+from wirewitness.analyser.archive.dataset.place import is_dataset
+from wirewitness.analyser.archive.dataset.reading import DatasetTables, chosen_parts, parts_by_hours
+from wirewitness.analyser.archive.intake.plan import named
+from wirewitness.analyser.capture import CaptureError, Source, in_time_order, open_captures
+from wirewitness.analyser.context.stages import STAGE_OF
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.reading.share import Share, ShareFilter
+from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.analyser.tables.capture_tables import CaptureTables
+from wirewitness.analyser.tables.needed import needed_tables, tables_to_decode
+from wirewitness.dissectors.registry import PROTOCOLS, dissectors
 
 PACKETS = "packets"
 SHARES = 8

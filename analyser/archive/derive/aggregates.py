@@ -6,10 +6,10 @@ In: a change that has all tables of its captures, with context and findings, and
 
 from __future__ import annotations
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.derive import history, lags, latencies
-from analyser.archive.derive.latencies import merge_rows
-from analyser.archive.spark.workers import HERE, Workers
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.derive import history, lags, latencies
+from wirewitness.analyser.archive.derive.latencies import merge_rows
+from wirewitness.analyser.archive.spark.workers import HERE, Workers
 
 __all__ = ["merge_rows", "run_aggregates"]
 

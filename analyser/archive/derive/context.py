@@ -9,14 +9,14 @@ last run (`kafka_context.py`).
 
 from __future__ import annotations
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.derive import kafka_context
-from analyser.archive.derive.derived import Hour
-from analyser.archive.derive.hour_summaries import stamp_again
-from analyser.archive.derive.keyed import run_stage
-from analyser.archive.spark.workers import HERE, Workers
-from analyser.context.stage import OFFSETS, TITLES
-from analyser.context.stages import STAGES
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.derive import kafka_context
+from wirewitness.analyser.archive.derive.derived import Hour
+from wirewitness.analyser.archive.derive.hour_summaries import stamp_again
+from wirewitness.analyser.archive.derive.keyed import run_stage
+from wirewitness.analyser.archive.spark.workers import HERE, Workers
+from wirewitness.analyser.context.stage import OFFSETS, TITLES
+from wirewitness.analyser.context.stages import STAGES
 
 # As stages are seen in Spark, by the tables that they make.
 NAMES = {makes: f"context: {title}" for makes, title in TITLES.items()}

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.part import Part
-from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.derived import ARRIVAL, PROVISIONAL, change_connection, keep_rows, rows_of
-from analyser.archive.derive.share_files import Stretch, share_file, stretches
-from analyser.archive.derive.tasks import each_of
-from analyser.archive.spark.workers import Workers
-from analyser.registry.queries import literal, name_list
-from analyser.registry.tables import arrow_schema
-from analyser.storage.folders import FolderPath
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.archive.dataset.sight import Sight
+from wirewitness.analyser.archive.derive.derived import ARRIVAL, PROVISIONAL, change_connection, keep_rows, rows_of
+from wirewitness.analyser.archive.derive.share_files import Stretch, share_file, stretches
+from wirewitness.analyser.archive.derive.tasks import each_of
+from wirewitness.analyser.archive.spark.workers import Workers
+from wirewitness.analyser.registry.queries import literal, name_list
+from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.storage.folders import FolderPath
 
 # A task deals about so many rows: to sort more wide ones takes more memory than it has.
 DEALT_ROWS = 500_000

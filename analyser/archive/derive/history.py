@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.derived import Hour, change_connection, replace_changed_hours, view_of
-from analyser.archive.derive.tasks import each_of
-from analyser.archive.spark.workers import HERE, Workers
-from analyser.registry.queries import literal
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.sight import Sight
+from wirewitness.analyser.archive.derive.derived import Hour, change_connection, replace_changed_hours, view_of
+from wirewitness.analyser.archive.derive.tasks import each_of
+from wirewitness.analyser.archive.spark.workers import HERE, Workers
+from wirewitness.analyser.registry.queries import literal
 
 TABLE = "findings_history"
 # As it is seen in Spark.

@@ -13,17 +13,25 @@ from typing import NamedTuple, TypeAlias
 
 import duckdb
 
-from analyser.archive.dataset.bounds import HOURS
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.kept import MARK, check_summary, kept_json, put_kept_json
-from analyser.archive.dataset.part import Part
-from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.derived import Hour, among, change_connection, keep_rows, parts_by_hour, together, view_of
-from analyser.archive.derive.tasks import each_of
-from analyser.archive.spark.workers import Workers
-from analyser.registry.queries import literal, name_list
-from analyser.storage.folders import FolderPath
-from analyser.storage.handing import files_below
+from wirewitness.analyser.archive.dataset.bounds import HOURS
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.kept import MARK, check_summary, kept_json, put_kept_json
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.archive.dataset.sight import Sight
+from wirewitness.analyser.archive.derive.derived import (
+    Hour,
+    among,
+    change_connection,
+    keep_rows,
+    parts_by_hour,
+    together,
+    view_of,
+)
+from wirewitness.analyser.archive.derive.tasks import each_of
+from wirewitness.analyser.archive.spark.workers import Workers
+from wirewitness.analyser.registry.queries import literal, name_list
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.storage.handing import files_below
 
 FOLDER = "hours"
 

@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 import duckdb
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.part import Part
-from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
-from analyser.archive.derive.derived import (
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.archive.dataset.sight import Sight
+from wirewitness.analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
+from wirewitness.analyser.archive.derive.derived import (
     Digest,
     Hour,
     among,
@@ -38,7 +38,7 @@ from analyser.archive.derive.derived import (
     together,
     view_of,
 )
-from analyser.archive.derive.hour_summaries import (
+from wirewitness.analyser.archive.derive.hour_summaries import (
     Anew,
     differing,
     kept,
@@ -46,7 +46,7 @@ from analyser.archive.derive.hour_summaries import (
     remember,
     summarised,
 )
-from analyser.archive.derive.kafka_summaries import (
+from wirewitness.analyser.archive.derive.kafka_summaries import (
     COMMITS,
     COMMITS_OF_HOURS,
     ENDS_AS_FETCHES,
@@ -56,15 +56,15 @@ from analyser.archive.derive.kafka_summaries import (
     TABLES,
     knowledge,
 )
-from analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
-from analyser.archive.derive.share_files import Left, Stretch, leave, put_into_hours, shares_for, stretches
-from analyser.archive.derive.tasks import each_of
-from analyser.archive.spark.workers import HERE, Workers
-from analyser.context.commit_views import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
-from analyser.context.enrich import enrich
-from analyser.context.ownership import OWNERSHIP_SQL
-from analyser.context.stage import OF_PARTITIONS, OFFSETS, PARTITION, TITLES
-from analyser.registry.queries import literal, quoted
+from wirewitness.analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
+from wirewitness.analyser.archive.derive.share_files import Left, Stretch, leave, put_into_hours, shares_for, stretches
+from wirewitness.analyser.archive.derive.tasks import each_of
+from wirewitness.analyser.archive.spark.workers import HERE, Workers
+from wirewitness.analyser.context.commit_views import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
+from wirewitness.analyser.context.enrich import enrich
+from wirewitness.analyser.context.ownership import OWNERSHIP_SQL
+from wirewitness.analyser.context.stage import OF_PARTITIONS, OFFSETS, PARTITION, TITLES
+from wirewitness.analyser.registry.queries import literal, quoted
 
 # As it is seen in Spark.
 STAGE = f"context: {TITLES[OFFSETS.makes]}"

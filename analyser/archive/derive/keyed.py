@@ -13,23 +13,23 @@ from functools import partial
 
 import duckdb
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
-from analyser.archive.derive.derived import (
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.sight import Sight
+from wirewitness.analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
+from wirewitness.analyser.archive.derive.derived import (
     Digest,
     Hour,
     change_connection,
     replace_changed_hours,
     rows_of,
 )
-from analyser.archive.derive.share_files import Left, leave, put_into_hours, shares_for
-from analyser.archive.derive.tasks import each_of
-from analyser.archive.spark.workers import Workers
-from analyser.context.reading_stage import OfAllShares, add_share, told_by_share
-from analyser.context.stage import KEYED, READING, Keyed
-from analyser.context.stages import Stage
-from analyser.registry.queries import quoted
+from wirewitness.analyser.archive.derive.share_files import Left, leave, put_into_hours, shares_for
+from wirewitness.analyser.archive.derive.tasks import each_of
+from wirewitness.analyser.archive.spark.workers import Workers
+from wirewitness.analyser.context.reading_stage import OfAllShares, add_share, told_by_share
+from wirewitness.analyser.context.stage import KEYED, READING, Keyed
+from wirewitness.analyser.context.stages import Stage
+from wirewitness.analyser.registry.queries import quoted
 
 
 def run_stage(change: Change, workers: Workers, name: str, stage: Stage) -> dict[str, set[Hour]]:

@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 import duckdb
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.derived import (
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.sight import Sight
+from wirewitness.analyser.archive.derive.derived import (
     Hour,
     among,
     change_connection,
@@ -27,12 +27,12 @@ from analyser.archive.derive.derived import (
     together,
     view_of,
 )
-from analyser.archive.derive.hour_summaries import Anew, HourSummary, differing, make_summaries, summarised
-from analyser.archive.derive.tasks import each_of
-from analyser.archive.spark.workers import HERE, Workers
-from analyser.context.kafka_lag import LAG_ROWS, LAG_STEPS, gone_steps
-from analyser.context.log_ends import KEPT_S, LOG_ENDS, PARTITION, SECOND, TOPIC_LIVES, with_life
-from analyser.context.stored_offsets import COMMITS, GROUP, LAST_READ, READS, STORED, STORED_TABLES
+from wirewitness.analyser.archive.derive.hour_summaries import Anew, HourSummary, differing, make_summaries, summarised
+from wirewitness.analyser.archive.derive.tasks import each_of
+from wirewitness.analyser.archive.spark.workers import HERE, Workers
+from wirewitness.analyser.context.kafka_lag import LAG_ROWS, LAG_STEPS, gone_steps
+from wirewitness.analyser.context.log_ends import KEPT_S, LOG_ENDS, PARTITION, SECOND, TOPIC_LIVES, with_life
+from wirewitness.analyser.context.stored_offsets import COMMITS, GROUP, LAST_READ, READS, STORED, STORED_TABLES
 
 TABLE = "kafka_lag_minutes"
 # As it is seen in Spark.

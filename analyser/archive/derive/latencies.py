@@ -15,16 +15,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.part import Part, Place
-from analyser.archive.dataset.parts import HOUR_NS, write_parts
-from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.derived import Hour, change_connection, parts_by_hour, rows_of, together, view_of
-from analyser.archive.derive.sketches import PERCENTILES, merged, percentiles, sketch_of
-from analyser.archive.derive.tasks import each_of
-from analyser.archive.spark.workers import HERE, Workers
-from analyser.registry.queries import UNAWAITED_MS, select
-from analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.part import Part, Place
+from wirewitness.analyser.archive.dataset.parts import HOUR_NS, write_parts
+from wirewitness.analyser.archive.dataset.sight import Sight
+from wirewitness.analyser.archive.derive.derived import (
+    Hour,
+    change_connection,
+    parts_by_hour,
+    rows_of,
+    together,
+    view_of,
+)
+from wirewitness.analyser.archive.derive.sketches import PERCENTILES, merged, percentiles, sketch_of
+from wirewitness.analyser.archive.derive.tasks import each_of
+from wirewitness.analyser.archive.spark.workers import HERE, Workers
+from wirewitness.analyser.registry.queries import UNAWAITED_MS, select
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
 
 TABLE = "latency_minutes"
 # As it is seen in Spark.

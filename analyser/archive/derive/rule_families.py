@@ -15,24 +15,24 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
-from analyser.archive.derive.derived import view_of
-from analyser.archive.derive.rule_tasks import Told, named_by, task_connection, told_of
-from analyser.archive.derive.share_files import remove_files
-from analyser.archive.derive.tasks import each_of
-from analyser.archive.spark.workers import Workers
-from analyser.detectors import DETECTORS
-from analyser.detectors.detector import Detector
-from analyser.detectors.families import families
-from analyser.detectors.partition_sql import TOPIC, key_sql, loaded_columns
-from analyser.detectors.running import Failure, run
-from analyser.registry.queries import quoted
-from analyser.registry.tables import TABLES, arrow_schema
-from analyser.registry.views import show_rows
-from analyser.tables.kept import Kept, kept
-from analyser.tables.views import kept_batches
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.sight import Sight
+from wirewitness.analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
+from wirewitness.analyser.archive.derive.derived import view_of
+from wirewitness.analyser.archive.derive.rule_tasks import Told, named_by, task_connection, told_of
+from wirewitness.analyser.archive.derive.share_files import remove_files
+from wirewitness.analyser.archive.derive.tasks import each_of
+from wirewitness.analyser.archive.spark.workers import Workers
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.families import families
+from wirewitness.analyser.detectors.partition_sql import TOPIC, key_sql, loaded_columns
+from wirewitness.analyser.detectors.running import Failure, run
+from wirewitness.analyser.registry.queries import quoted
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.registry.views import show_rows
+from wirewitness.analyser.tables.kept import Kept, kept
+from wirewitness.analyser.tables.views import kept_batches
 
 # One task looks at about so many rows, its share of all tables that its rules read.
 SHARE_ROWS = 1_000_000

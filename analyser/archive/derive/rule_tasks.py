@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 import duckdb
 
-from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.derived import connection_over, view_of
-from analyser.detectors import DETECTORS
-from analyser.detectors.detector import Detector
-from analyser.detectors.findings import Finding
-from analyser.detectors.partition_sql import ALL_BUCKETS, selection_sql
-from analyser.detectors.places import MESSAGES, located
-from analyser.detectors.running import Failure, found_in
-from analyser.detectors.suspected import NOBODY, suspected
-from analyser.detectors.told import failure_data
-from analyser.registry.tables import TABLES
-from analyser.storage.handing import scratch_in
+from wirewitness.analyser.archive.dataset.sight import Sight
+from wirewitness.analyser.archive.derive.derived import connection_over, view_of
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.partition_sql import ALL_BUCKETS, selection_sql
+from wirewitness.analyser.detectors.places import MESSAGES, located
+from wirewitness.analyser.detectors.running import Failure, found_in
+from wirewitness.analyser.detectors.suspected import NOBODY, suspected
+from wirewitness.analyser.detectors.told import failure_data
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.storage.handing import scratch_in
 
 # Of DuckDB; beside it is what rules load.
 TASK_MEMORY = "400MB"

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import duckdb
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.part import Part, Place
-from analyser.archive.dataset.parts import time_column
-from analyser.archive.dataset.sight import Sight
-from analyser.archive.derive.derived import (
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.part import Part, Place
+from wirewitness.analyser.archive.dataset.parts import time_column
+from wirewitness.analyser.archive.dataset.sight import Sight
+from wirewitness.analyser.archive.derive.derived import (
     ARRIVAL,
     PROVISIONAL,
     Digest,
@@ -32,12 +32,12 @@ from analyser.archive.derive.derived import (
     together_of,
     write_hours,
 )
-from analyser.archive.derive.tasks import each_of
-from analyser.archive.spark.workers import Workers
-from analyser.registry.queries import literal, name_list, quoted
-from analyser.registry.tables import arrow_schema
-from analyser.storage.folders import FolderPath
-from analyser.storage.handing import remove_below
+from wirewitness.analyser.archive.derive.tasks import each_of
+from wirewitness.analyser.archive.spark.workers import Workers
+from wirewitness.analyser.registry.queries import literal, name_list, quoted
+from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.storage.handing import remove_below
 
 # A share has about so many rows: what one task looks at.
 SHARE_ROWS = 2_000_000

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.kept import going_on_from
-from analyser.archive.dataset.sight import Made, Sight
-from analyser.archive.spark.workers import Workers
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.kept import going_on_from
+from wirewitness.analyser.archive.dataset.sight import Made, Sight
+from wirewitness.analyser.archive.spark.workers import Workers
 
 Unit = TypeVar("Unit")
 Told = TypeVar("Told")

@@ -22,20 +22,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analyser.archive.dataset.handed import table_at, value_of
-from analyser.archive.dataset.kept import going_on_from
-from analyser.archive.dataset.part import Part
-from analyser.archive.dataset.parts import write_parts
-from analyser.archive.dataset.stored import from_stored
-from analyser.archive.finish.common import CLUSTER
-from analyser.archive.finish.finish_stage import FACTS, FLOWS, differ
-from analyser.archive.finish.told_twice import Telling, ToldTwice, may_have
-from analyser.context.named_by import TOPICS  # its rows have the names of topics from the wire
-from analyser.registry.tables import TABLES, arrow_schema
-from analyser.rows.internal_records import decoded
-from analyser.rows.timeorder import FLOW, NO_FLOW
-from analyser.storage.files import FilePath, for_parquet
-from analyser.storage.folders import FolderPath, file_in
+from wirewitness.analyser.archive.dataset.handed import table_at, value_of
+from wirewitness.analyser.archive.dataset.kept import going_on_from
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.archive.dataset.parts import write_parts
+from wirewitness.analyser.archive.dataset.stored import from_stored
+from wirewitness.analyser.archive.finish.common import CLUSTER
+from wirewitness.analyser.archive.finish.finish_stage import FACTS, FLOWS, differ
+from wirewitness.analyser.archive.finish.told_twice import Telling, ToldTwice, may_have
+from wirewitness.analyser.context.named_by import TOPICS  # its rows have the names of topics from the wire
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.rows.internal_records import decoded
+from wirewitness.analyser.rows.timeorder import FLOW, NO_FLOW
+from wirewitness.analyser.storage.files import FilePath, for_parquet
+from wirewitness.analyser.storage.folders import FolderPath, file_in
 
 AMENDED_DDL = "made binary"
 _BATCH_ROWS = 1 << 15

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from analyser.archive.dataset.bounds import COMMON
-from analyser.archive.dataset.handed import put_table, table_at
-from analyser.archive.dataset.kept import kept_json, put_kept_json
-from analyser.archive.dataset.manifest import InputFile
-from analyser.archive.dataset.place import ANEW, DatasetError
-from analyser.archive.decode.decode_stage import FLOWS_FILE
-from analyser.context.clusters import OF_FLOWS, cluster_of_flows
-from analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
-from analyser.context.topics import topic_names
-from analyser.reading.facts import file_label
-from analyser.registry.queries import distinct, literal, name_list, open_connection, quoted
-from analyser.registry.tables import arrow_schema
-from analyser.storage.files import let_reach
-from analyser.storage.folders import FolderPath
-from analyser.storage.handing import scratch_in, those_there
+from wirewitness.analyser.archive.dataset.bounds import COMMON
+from wirewitness.analyser.archive.dataset.handed import put_table, table_at
+from wirewitness.analyser.archive.dataset.kept import kept_json, put_kept_json
+from wirewitness.analyser.archive.dataset.manifest import InputFile
+from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
+from wirewitness.analyser.archive.decode.decode_stage import FLOWS_FILE
+from wirewitness.analyser.context.clusters import OF_FLOWS, cluster_of_flows
+from wirewitness.analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
+from wirewitness.analyser.context.topics import topic_names
+from wirewitness.analyser.reading.facts import file_label
+from wirewitness.analyser.registry.queries import distinct, literal, name_list, open_connection, quoted
+from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.storage.files import let_reach
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.storage.handing import scratch_in, those_there
 
 if TYPE_CHECKING:
     import duckdb

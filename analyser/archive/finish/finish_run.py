@@ -14,13 +14,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.handed import put_table, put_value, table_at
-from analyser.archive.dataset.part import Part
-from analyser.archive.decode.decode_stage import FLOWS_FILE, Left, result_of
-from analyser.archive.finish.amend import AMENDED_DDL, Amended, AmendJob, Unit, amend_parts, facts_of, has_topics
-from analyser.archive.finish.common import read_common
-from analyser.archive.finish.finish_stage import (
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.handed import put_table, put_value, table_at
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.archive.decode.decode_stage import FLOWS_FILE, Left, result_of
+from wirewitness.analyser.archive.finish.amend import (
+    AMENDED_DDL,
+    Amended,
+    AmendJob,
+    Unit,
+    amend_parts,
+    facts_of,
+    has_topics,
+)
+from wirewitness.analyser.archive.finish.common import read_common
+from wirewitness.analyser.archive.finish.finish_stage import (
     CHANGED_FILE,
     DONE_DDL,
     FLOWS,
@@ -29,16 +37,16 @@ from analyser.archive.finish.finish_stage import (
     differ,
     finish_units,
 )
-from analyser.archive.finish.joining import Joins, find_joins
-from analyser.archive.spark.tasks import dealt, tasks_for
-from analyser.archive.spark.workers import seen_as
-from analyser.context.stages import STAGES
-from analyser.rows.fields import row_fields
-from analyser.rows.timeorder import FLOW
-from analyser.storage.folders import FolderPath
-from analyser.storage.handing import those_there
-from analyser.tables.build import duplicate_flows
-from dissectors.registry import dissectors
+from wirewitness.analyser.archive.finish.joining import Joins, find_joins
+from wirewitness.analyser.archive.spark.tasks import dealt, tasks_for
+from wirewitness.analyser.archive.spark.workers import seen_as
+from wirewitness.analyser.context.stages import STAGES
+from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.storage.handing import those_there
+from wirewitness.analyser.tables.build import duplicate_flows
+from wirewitness.dissectors.registry import dissectors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

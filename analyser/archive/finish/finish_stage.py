@@ -16,11 +16,11 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyser.archive.dataset.handed import put_table, table_at, value_of
-from analyser.archive.dataset.kept import going_on_from, kept_table, put_kept
-from analyser.archive.dataset.part import Part
-from analyser.archive.dataset.parts import write_parts
-from analyser.archive.decode.decode_stage import (
+from wirewitness.analyser.archive.dataset.handed import put_table, table_at, value_of
+from wirewitness.analyser.archive.dataset.kept import going_on_from, kept_table, put_kept
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.archive.dataset.parts import write_parts
+from wirewitness.analyser.archive.decode.decode_stage import (
     ENDED,
     FLOWS_FILE,
     OPEN_ROWS,
@@ -30,15 +30,22 @@ from analyser.archive.decode.decode_stage import (
     result_of,
     share_name,
 )
-from analyser.archive.finish.common import CLUSTER, KNOWN_FILE, read_common
-from analyser.archive.finish.owners_kept import kept_owners
-from analyser.registry.tables import TABLES, arrow_schema
-from analyser.rows.handed_over import batches_of
-from analyser.rows.timeorder import FLOW
-from analyser.storage.folders import FolderPath
-from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces, with_ends, with_first_packets
-from analyser.tables.flow_owners import with_owners
-from dissectors.registry import dissectors
+from wirewitness.analyser.archive.finish.common import CLUSTER, KNOWN_FILE, read_common
+from wirewitness.analyser.archive.finish.owners_kept import kept_owners
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.rows.handed_over import batches_of
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.tables.build import (
+    Lookups,
+    duplicate_flows,
+    finish_batch,
+    pieces,
+    with_ends,
+    with_first_packets,
+)
+from wirewitness.analyser.tables.flow_owners import with_owners
+from wirewitness.dissectors.registry import dissectors
 
 FLOWS = "flows"
 CHANGED_FILE = "changed.arrow"

@@ -14,21 +14,21 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.handed import table_at
-from analyser.archive.dataset.kept import kept_table, put_kept
-from analyser.archive.dataset.part import Part
-from analyser.archive.dataset.stored import stored_rows
-from analyser.archive.decode.decode_stage import FLOWS_FILE, share_name
-from analyser.archive.finish.finish_stage import FACTS
-from analyser.archive.finish.joined_rows import PAIRS
-from analyser.registry.queries import open_connection
-from analyser.rows.timeorder import FLOW
-from analyser.storage.files import let_reach
-from analyser.storage.folders import FolderPath
-from analyser.storage.handing import is_there, scratch_in
-from analyser.tables.build import in_logs
-from analyser.tables.joined import ENDS, NEEDED, Joined, pairs_of, shared_flows
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.handed import table_at
+from wirewitness.analyser.archive.dataset.kept import kept_table, put_kept
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.archive.dataset.stored import stored_rows
+from wirewitness.analyser.archive.decode.decode_stage import FLOWS_FILE, share_name
+from wirewitness.analyser.archive.finish.finish_stage import FACTS
+from wirewitness.analyser.archive.finish.joined_rows import PAIRS
+from wirewitness.analyser.registry.queries import open_connection
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.storage.files import let_reach
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.storage.handing import is_there, scratch_in
+from wirewitness.analyser.tables.build import in_logs
+from wirewitness.analyser.tables.joined import ENDS, NEEDED, Joined, pairs_of, shared_flows
 
 JOINED_FILE, COPIES_FILE = "joined.arrow", "joined-flows.arrow"
 COPIES = pa.schema([(FLOW, pa.int64()), ("other", pa.int64())])

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from analyser.archive.dataset.kept import kept_table, put_kept
-from analyser.capture import CaptureStats
-from analyser.owners.owner import Owner
-from analyser.owners.seen import MAX_SEEN, End, OwnersSeen, Seen
-from analyser.storage.folders import FolderPath
-from analyser.storage.handing import is_there
+from wirewitness.analyser.archive.dataset.kept import kept_table, put_kept
+from wirewitness.analyser.capture import CaptureStats
+from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.owners.seen import MAX_SEEN, End, OwnersSeen, Seen
+from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.storage.handing import is_there
 
 OWNERS_FILE = "owners.arrow"
 _NUMBERS = ("port", "peer_port", "pid", "first_ns", "last_ns")

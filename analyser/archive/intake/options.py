@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from analyser.archive.dataset.change import Change
-from analyser.archive.dataset.kept import STATE_FORMAT
-from analyser.archive.dataset.place import REBUILD, DatasetError
-from analyser.archive.intake.arriving import Intake
-from analyser.archive.intake.ranges import RANGE_BYTES
-from analyser.options import ReadOptions
-from analyser.storage.folders import FolderPath
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.kept import STATE_FORMAT
+from wirewitness.analyser.archive.dataset.place import REBUILD, DatasetError
+from wirewitness.analyser.archive.intake.arriving import Intake
+from wirewitness.analyser.archive.intake.ranges import RANGE_BYTES
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.storage.folders import FolderPath
 
 SHARES, MOST_SHARES = 32, 4096
 

@@ -13,17 +13,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
-from analyser.capture.blocks import BlockBuffer
-from analyser.capture.clock import Clock
-from analyser.capture.fragments import Fragments
-from analyser.capture.model import Interface, add_remark
-from analyser.capture.places import head_of
-from analyser.capture.reader import note_end, open_blocks, open_walker
-from analyser.capture.segments import decode_records
-from analyser.capture.sources import Unclosed
-from analyser.owners.seen import OwnersSeen
-from analyser.storage.objects import ObjectPath
+from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
+from wirewitness.analyser.capture.blocks import BlockBuffer
+from wirewitness.analyser.capture.clock import Clock
+from wirewitness.analyser.capture.fragments import Fragments
+from wirewitness.analyser.capture.model import Interface, add_remark
+from wirewitness.analyser.capture.places import head_of
+from wirewitness.analyser.capture.reader import note_end, open_blocks, open_walker
+from wirewitness.analyser.capture.segments import decode_records
+from wirewitness.analyser.capture.sources import Unclosed
+from wirewitness.analyser.owners.seen import OwnersSeen
+from wirewitness.analyser.storage.objects import ObjectPath
 
 RANGE_BYTES = 64 << 20
 # Pairs that a table of one range knows before it starts anew.

@@ -9,11 +9,15 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-PACKAGES = ("dissectors", "analyser", "reports", "app")
+from wirewitness.analyser.package import PACKAGE_FOLDER
+
+PACKAGE = "wirewitness"
+# Its parts, which are links to folders of a checkout, or folders where it is installed.
+PARTS = ("dissectors", "analyser", "reports", "app")
 SUBMIT_PROGRAM = "wirewitness_submit.py"
 _SUBMIT_TEXT = '''"""Runs wirewitness under spark-submit, with the zip of its code given as --py-files."""
 
-from app.start import main
+from wirewitness.app.start import main
 
 main()
 '''
@@ -22,9 +26,9 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def source_root() -> Path | None:
-    """The folder that holds our packages; None when they are imported from a zip."""
-    root = Path(__file__).resolve().parents[3]
-    return root if root.is_dir() and (root / "dissectors").is_dir() else None
+    """The folder that holds our package; None when it is imported from a zip."""
+    root = PACKAGE_FOLDER
+    return root.parent if root.is_dir() and (root / "dissectors").is_dir() else None
 
 
 def pack_code(path: Path) -> Path:
@@ -33,10 +37,11 @@ def pack_code(path: Path) -> Path:
     if root is None:
         raise OSError("this code runs from a zip already")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        for package in PACKAGES:
-            for file in sorted((root / package).rglob("*")):
+        for part in ("__init__.py", *PARTS):
+            folder = (root / PACKAGE / part).resolve()
+            for file in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
                 if file.is_file() and "__pycache__" not in file.parts:
-                    entry = zipfile.ZipInfo(str(file.relative_to(root)), _TIME)
+                    entry = zipfile.ZipInfo(str(Path(PACKAGE, part, file.relative_to(folder))), _TIME)
                     entry.compress_type = zipfile.ZIP_DEFLATED
                     packed.writestr(entry, file.read_bytes())
     return path

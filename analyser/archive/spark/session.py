@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analyser.archive.spark.code_zip import pack_code, source_root
-from analyser.archive.spark.java import Java, write_launcher
-from analyser.own_files import TemporaryFolder
+from wirewitness.analyser.archive.spark.code_zip import pack_code, source_root
+from wirewitness.analyser.archive.spark.java import Java, write_launcher
+from wirewitness.analyser.own_files import TemporaryFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyser.detectors.capture import (
+from wirewitness.analyser.detectors.capture import (
     cap101_gaps,
     cap102_one_sided_flows,
     cap103_snaplen_cuts,
@@ -12,7 +12,7 @@ from analyser.detectors.capture import (
     cap107_undecoded_messages,
     cap108_clocks,
 )
-from analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.detector import Detector
 
 RULES: tuple[Detector, ...] = (
     cap101_gaps.DETECTOR,

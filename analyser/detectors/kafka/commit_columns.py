@@ -14,10 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analyser.detectors.findings import Evidence, first_and_last
-from analyser.detectors.frame import Frame, numbered, pairs, places_of
-from analyser.detectors.held import UNKNOWN, Booleans, Integers, Texts
-from analyser.detectors.kafka.commits import MAX_OFFSETS, Commit, Identity, numbers_of_committer, request_order
+from wirewitness.analyser.detectors.findings import Evidence, first_and_last
+from wirewitness.analyser.detectors.frame import Frame, numbered, pairs, places_of
+from wirewitness.analyser.detectors.held import UNKNOWN, Booleans, Integers, Texts
+from wirewitness.analyser.detectors.kafka.commits import (
+    MAX_OFFSETS,
+    Commit,
+    Identity,
+    numbers_of_committer,
+    request_order,
+)
 
 _AT_ONCE = 4096
 _T = TypeVar("_T")

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyser.detectors.frame import Frame, numbered
-from analyser.detectors.held import UNKNOWN
+from wirewitness.analyser.detectors.frame import Frame, numbered
+from wirewitness.analyser.detectors.held import UNKNOWN
 
 
 class Sent(NamedTuple):

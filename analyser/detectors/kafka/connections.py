@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from analyser.detectors.findings import Evidence
-from analyser.detectors.frame_rows import Row
-from analyser.detectors.kafka.names import client_numbers
-from analyser.detectors.proof import Proof
+from wirewitness.analyser.detectors.findings import Evidence
+from wirewitness.analyser.detectors.frame_rows import Row
+from wirewitness.analyser.detectors.kafka.names import client_numbers
+from wirewitness.analyser.detectors.proof import Proof
 
 CONNECTIONS = "kafka_connections"
 # Columns by which a connection is named and proven.

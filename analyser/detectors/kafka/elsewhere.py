@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable
 
-from analyser.detectors.frame_rows import Row
+from wirewitness.analyser.detectors.frame_rows import Row
 
 NONE = float("-inf")
 

@@ -11,9 +11,9 @@ from itertools import islice
 
 import numpy as np
 
-from analyser.detectors.frame import places_of
-from analyser.detectors.held import UNKNOWN, Integers
-from analyser.detectors.kafka.positions import Stretches
+from wirewitness.analyser.detectors.frame import places_of
+from wirewitness.analyser.detectors.held import UNKNOWN, Integers
+from wirewitness.analyser.detectors.kafka.positions import Stretches
 
 # So many other committers are looked at, the latest ones first: a member gets a new id with every restart.
 MOST_OTHERS = 64

@@ -8,16 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.frame_rows import first_value
-from analyser.detectors.kafka.jumps import BY_SOMEBODY, OWN_CHOICE, Cause, Jump, jumps_of
-from analyser.detectors.kafka.names import MAX_LISTED, partition_names, partition_text, who_numbers, who_text
-from analyser.detectors.kafka.reading import MAX_NAMED, RUNS, proof_of_runs, reader_numbers
-from analyser.detectors.kafka.run_columns import RunColumns
-from analyser.severity import Severity
-from analyser.times import moment_text, time_text
-from analyser.words import count
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Evidence, Finding
+from wirewitness.analyser.detectors.frame_rows import first_value
+from wirewitness.analyser.detectors.kafka.jumps import BY_SOMEBODY, OWN_CHOICE, Cause, Jump, jumps_of
+from wirewitness.analyser.detectors.kafka.names import (
+    MAX_LISTED,
+    partition_names,
+    partition_text,
+    who_numbers,
+    who_text,
+)
+from wirewitness.analyser.detectors.kafka.reading import MAX_NAMED, RUNS, proof_of_runs, reader_numbers
+from wirewitness.analyser.detectors.kafka.run_columns import RunColumns
+from wirewitness.analyser.severity import Severity
+from wirewitness.analyser.times import moment_text, time_text
+from wirewitness.analyser.words import count
 
 
 class Told(NamedTuple):

@@ -47,13 +47,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame import numbered, pairs, places_of, together
-from analyser.detectors.frame_rows import first_value
-from analyser.detectors.held import UNKNOWN, Booleans, Integers
-from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
-from analyser.detectors.kafka.commits import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame import numbered, pairs, places_of, together
+from wirewitness.analyser.detectors.frame_rows import first_value
+from wirewitness.analyser.detectors.held import UNKNOWN, Booleans, Integers
+from wirewitness.analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
+from wirewitness.analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     IDENTITY_SQL,
@@ -63,10 +63,10 @@ from analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
-from analyser.detectors.proof import Proof
-from analyser.severity import Confidence, Severity
-from analyser.times import NS_PER_S, period_text
-from analyser.words import count
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.severity import Confidence, Severity
+from wirewitness.analyser.times import NS_PER_S, period_text
+from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 # A member gets a new id with every restart: a sentence that names hundreds tells nothing.

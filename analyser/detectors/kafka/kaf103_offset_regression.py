@@ -55,13 +55,13 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.frame import numbered, pairs, places_of, together
-from analyser.detectors.frame_rows import first_value
-from analyser.detectors.held import UNKNOWN, Booleans, Integers
-from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
-from analyser.detectors.kafka.commits import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Evidence, Finding
+from wirewitness.analyser.detectors.frame import numbered, pairs, places_of, together
+from wirewitness.analyser.detectors.frame_rows import first_value
+from wirewitness.analyser.detectors.held import UNKNOWN, Booleans, Integers
+from wirewitness.analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
+from wirewitness.analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
@@ -70,15 +70,15 @@ from analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
-from analyser.detectors.kafka.coordinator_moves import LATER, MADE_GOOD_S, MOVING, Refused, is_made_good
-from analyser.detectors.kafka.jump_findings import cause_text, numbers_of
-from analyser.detectors.kafka.jumps import MOVED_SQL, OWN_CHOICE, Jump, is_made_anew, jump_of
-from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
-from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run
-from analyser.detectors.kafka.run_columns import RunColumns
-from analyser.detectors.proof import Proof
-from analyser.severity import Confidence, Severity
-from analyser.words import count
+from wirewitness.analyser.detectors.kafka.coordinator_moves import LATER, MADE_GOOD_S, MOVING, Refused, is_made_good
+from wirewitness.analyser.detectors.kafka.jump_findings import cause_text, numbers_of
+from wirewitness.analyser.detectors.kafka.jumps import MOVED_SQL, OWN_CHOICE, Jump, is_made_anew, jump_of
+from wirewitness.analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
+from wirewitness.analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run
+from wirewitness.analyser.detectors.kafka.run_columns import RunColumns
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.severity import Confidence, Severity
+from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
 Cause = Literal["moved", "seek", "admin reset", "transaction", "sent again", "overtaken", "stale"]

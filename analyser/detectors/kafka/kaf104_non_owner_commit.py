@@ -33,10 +33,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import first_value
-from analyser.detectors.kafka.commits import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import first_value
+from wirewitness.analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
@@ -52,8 +52,8 @@ from analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
-from analyser.times import period_text
-from analyser.words import count
+from wirewitness.analyser.times import period_text
+from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 

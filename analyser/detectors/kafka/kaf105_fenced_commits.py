@@ -38,10 +38,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import first_value, values
-from analyser.detectors.kafka.commits import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import first_value, values
+from wirewitness.analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
@@ -56,9 +56,9 @@ from analyser.detectors.kafka.commits import (
     requests_of,
     sent_together,
 )
-from analyser.detectors.kafka.names import partition_names
-from analyser.times import NS_PER_S, period_text
-from analyser.words import count
+from wirewitness.analyser.detectors.kafka.names import partition_names
+from wirewitness.analyser.times import NS_PER_S, period_text
+from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 EVENTS = "kafka_group_events"

@@ -30,10 +30,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import first_value, values
-from analyser.detectors.kafka.commits import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import first_value, values
+from wirewitness.analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
@@ -47,9 +47,9 @@ from analyser.detectors.kafka.commits import (
     partitions_text,
     requests_of,
 )
-from analyser.severity import Severity
-from analyser.times import period_text
-from analyser.words import count
+from wirewitness.analyser.severity import Severity
+from wirewitness.analyser.times import period_text
+from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 EVENTS = "kafka_group_events"

@@ -44,13 +44,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame import Frame
-from analyser.detectors.frame_rows import Row, first_value, rows_of
-from analyser.detectors.held import UNKNOWN, Integers
-from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
-from analyser.detectors.kafka.commits import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame import Frame
+from wirewitness.analyser.detectors.frame_rows import Row, first_value, rows_of
+from wirewitness.analyser.detectors.held import UNKNOWN, Integers
+from wirewitness.analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
+from wirewitness.analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     committer_text,
@@ -58,9 +58,9 @@ from analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
-from analyser.detectors.proof import Proof
-from analyser.times import NS_PER_MS, NS_PER_S
-from analyser.words import count, sentence_start
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.times import NS_PER_MS, NS_PER_S
+from wirewitness.analyser.words import count, sentence_start
 
 FETCHES, LISTS, BATCHES = "kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches"
 KEYS = ("cluster_id", "topic", "partition")

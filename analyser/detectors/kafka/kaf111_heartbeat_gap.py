@@ -38,11 +38,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of, values
-from analyser.detectors.kafka.elsewhere import NONE, Elsewhere
-from analyser.detectors.kafka.members import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of, values
+from wirewitness.analyser.detectors.kafka.elsewhere import NONE, Elsewhere
+from wirewitness.analyser.detectors.kafka.members import (
     KEYS,
     MEMBER_COLUMNS,
     MEMBERS,
@@ -53,10 +53,10 @@ from analyser.detectors.kafka.members import (
     proof,
     who,
 )
-from analyser.detectors.kafka.names import group_text
-from analyser.detectors.kafka.silence import side_step, side_text
-from analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
-from analyser.words import sentence_start
+from wirewitness.analyser.detectors.kafka.names import group_text
+from wirewitness.analyser.detectors.kafka.silence import side_step, side_text
+from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.words import sentence_start
 
 ANSWERED = "kafka_group_events"
 DEFAULT_SESSION_MS = 45_000

@@ -39,13 +39,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame import Frame
-from analyser.detectors.frame_rows import first_value
-from analyser.detectors.held import UNKNOWN
-from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
-from analyser.detectors.kafka.commits import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame import Frame
+from wirewitness.analyser.detectors.frame_rows import first_value
+from wirewitness.analyser.detectors.held import UNKNOWN
+from wirewitness.analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
+from wirewitness.analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
@@ -57,9 +57,9 @@ from analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
-from analyser.severity import Severity
-from analyser.times import NS_PER_S, moment_text
-from analyser.words import count
+from wirewitness.analyser.severity import Severity
+from wirewitness.analyser.times import NS_PER_S, moment_text
+from wirewitness.analyser.words import count
 
 FETCHES = "kafka_fetch_partitions"
 KEYS = ("cluster_id", "topic", "partition")

@@ -34,10 +34,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import first_value
-from analyser.detectors.kafka.commits import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import first_value
+from wirewitness.analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
@@ -53,9 +53,9 @@ from analyser.detectors.kafka.commits import (
     partitions_text,
     requests_of,
 )
-from analyser.detectors.kafka.names import MAX_LISTED
-from analyser.times import period_text
-from analyser.words import count
+from wirewitness.analyser.detectors.kafka.names import MAX_LISTED
+from wirewitness.analyser.times import period_text
+from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 RETRIED = (14, 15, 16)

@@ -41,13 +41,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.frame import Frame
-from analyser.detectors.frame_rows import Row, first_value, rows_of
-from analyser.detectors.kafka.commits import COMMITS
-from analyser.detectors.kafka.members import MEMBER_COLUMNS, MEMBERS, ends_text, has_ended, missed_polls
-from analyser.detectors.kafka.names import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Evidence, Finding
+from wirewitness.analyser.detectors.frame import Frame
+from wirewitness.analyser.detectors.frame_rows import Row, first_value, rows_of
+from wirewitness.analyser.detectors.kafka.commits import COMMITS
+from wirewitness.analyser.detectors.kafka.members import MEMBER_COLUMNS, MEMBERS, ends_text, has_ended, missed_polls
+from wirewitness.analyser.detectors.kafka.names import (
     MAX_LISTED,
     client_text,
     group_text,
@@ -56,9 +56,9 @@ from analyser.detectors.kafka.names import (
     who_numbers,
     who_text,
 )
-from analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
-from analyser.times import moment_text, time_text
-from analyser.words import count, times
+from wirewitness.analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
+from wirewitness.analyser.times import moment_text, time_text
+from wirewitness.analyser.words import count, times
 
 KEYS = ("cluster_id", "group_id")
 EVENTS = "kafka_group_events"

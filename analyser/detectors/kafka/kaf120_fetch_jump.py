@@ -43,20 +43,26 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame import Frame, numbered, places_of
-from analyser.detectors.frame_rows import Row, first_value, rows_of
-from analyser.detectors.held import UNKNOWN, Integers
-from analyser.detectors.kafka.commit_requests import CommitRequests, Sent
-from analyser.detectors.kafka.commits import COMMITS
-from analyser.detectors.kafka.names import group_text, partition_names, partition_text, who_numbers, who_text
-from analyser.detectors.kafka.reading import MAX_NAMED, RUNS
-from analyser.detectors.kafka.run_columns import Booleans, RunColumns, known_or_zero
-from analyser.detectors.proof import Proof
-from analyser.severity import Confidence, Severity
-from analyser.times import moment_text, time_text
-from analyser.words import count
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame import Frame, numbered, places_of
+from wirewitness.analyser.detectors.frame_rows import Row, first_value, rows_of
+from wirewitness.analyser.detectors.held import UNKNOWN, Integers
+from wirewitness.analyser.detectors.kafka.commit_requests import CommitRequests, Sent
+from wirewitness.analyser.detectors.kafka.commits import COMMITS
+from wirewitness.analyser.detectors.kafka.names import (
+    group_text,
+    partition_names,
+    partition_text,
+    who_numbers,
+    who_text,
+)
+from wirewitness.analyser.detectors.kafka.reading import MAX_NAMED, RUNS
+from wirewitness.analyser.detectors.kafka.run_columns import Booleans, RunColumns, known_or_zero
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.severity import Confidence, Severity
+from wirewitness.analyser.times import moment_text, time_text
+from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 _SENT = ("ts", "exchange_id", "topic", "partition", "committed_offset")

@@ -36,14 +36,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.kafka.jump_findings import Told, amount_text, cause_text, jump_findings, partitions_text
-from analyser.detectors.kafka.jumps import JUMPS_SQL, OWN_CHOICE, Jump
-from analyser.detectors.kafka.names import group_text
-from analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, readers_text
-from analyser.times import moment_text
-from analyser.words import count
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.kafka.jump_findings import (
+    Told,
+    amount_text,
+    cause_text,
+    jump_findings,
+    partitions_text,
+)
+from wirewitness.analyser.detectors.kafka.jumps import JUMPS_SQL, OWN_CHOICE, Jump
+from wirewitness.analyser.detectors.kafka.names import group_text
+from wirewitness.analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, readers_text
+from wirewitness.analyser.times import moment_text
+from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 

@@ -30,12 +30,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import first_value, values
-from analyser.detectors.kafka.commits import COMMITS
-from analyser.detectors.kafka.names import group_text, who_text
-from analyser.detectors.kafka.reading import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import first_value, values
+from wirewitness.analyser.detectors.kafka.commits import COMMITS
+from wirewitness.analyser.detectors.kafka.names import group_text, who_text
+from wirewitness.analyser.detectors.kafka.reading import (
     RUN_COLUMNS,
     RUNS,
     Client,
@@ -46,8 +46,8 @@ from analyser.detectors.kafka.reading import (
     reader_numbers,
     runs_of,
 )
-from analyser.times import NS_PER_S, moment_text, seconds_text, time_text
-from analyser.words import count
+from wirewitness.analyser.times import NS_PER_S, moment_text, seconds_text, time_text
+from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 

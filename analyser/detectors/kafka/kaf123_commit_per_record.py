@@ -27,16 +27,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import first_value
-from analyser.detectors.held import Integers
-from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
-from analyser.detectors.kafka.commits import COMMIT_COLUMNS, COMMITS, committer_key, committer_text, group_text
-from analyser.detectors.kafka.names import partition_names, partition_text
-from analyser.detectors.proof import Proof
-from analyser.times import NS_PER_S
-from analyser.words import names_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import first_value
+from wirewitness.analyser.detectors.held import Integers
+from wirewitness.analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
+from wirewitness.analyser.detectors.kafka.commits import (
+    COMMIT_COLUMNS,
+    COMMITS,
+    committer_key,
+    committer_text,
+    group_text,
+)
+from wirewitness.analyser.detectors.kafka.names import partition_names, partition_text
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.times import NS_PER_S
+from wirewitness.analyser.words import names_text
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 

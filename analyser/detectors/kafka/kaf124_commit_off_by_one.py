@@ -30,11 +30,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.frame_rows import first_value
-from analyser.detectors.kafka.names import group_text, who_numbers, who_text
-from analyser.detectors.kafka.reading import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Evidence, Finding
+from wirewitness.analyser.detectors.frame_rows import first_value
+from wirewitness.analyser.detectors.kafka.names import group_text, who_numbers, who_text
+from wirewitness.analyser.detectors.kafka.reading import (
     RUN_COLUMNS,
     RUNS,
     Run,
@@ -43,9 +43,9 @@ from analyser.detectors.kafka.reading import (
     proof_of_runs,
     readers_text,
 )
-from analyser.detectors.kafka.run_columns import RunColumns
-from analyser.times import moment_text, time_text
-from analyser.words import count, times
+from wirewitness.analyser.detectors.kafka.run_columns import RunColumns
+from wirewitness.analyser.times import moment_text, time_text
+from wirewitness.analyser.words import count, times
 
 KEYS = ("cluster_id", "group_id")
 # Partitions that a member takes over at one time are one episode: a record that was under way in each proves nothing.

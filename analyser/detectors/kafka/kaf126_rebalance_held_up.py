@@ -44,11 +44,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil, inf
 from typing import Any, NamedTuple
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.elsewhere import NONE, Elsewhere
-from analyser.detectors.kafka.members import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.kafka.elsewhere import NONE, Elsewhere
+from wirewitness.analyser.detectors.kafka.members import (
     KEYS,
     MEMBER_COLUMNS,
     MEMBERS,
@@ -62,11 +62,11 @@ from analyser.detectors.kafka.members import (
     proof,
     who,
 )
-from analyser.detectors.kafka.names import group_text
-from analyser.detectors.kafka.silence import side_step, side_text
-from analyser.severity import Severity
-from analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
-from analyser.words import count, shown, times
+from wirewitness.analyser.detectors.kafka.names import group_text
+from wirewitness.analyser.detectors.kafka.silence import side_step, side_text
+from wirewitness.analyser.severity import Severity
+from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.words import count, shown, times
 
 EVENTS = "kafka_group_events"
 REBALANCE_IN_PROGRESS = 27

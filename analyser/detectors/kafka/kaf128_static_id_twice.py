@@ -32,10 +32,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.members import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.kafka.members import (
     KEYS,
     MEMBER_COLUMNS,
     MEMBERS,
@@ -45,9 +45,9 @@ from analyser.detectors.kafka.members import (
     proof,
     who,
 )
-from analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
-from analyser.times import period_text, time_text
-from analyser.words import printable, times
+from wirewitness.analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
+from wirewitness.analyser.times import period_text, time_text
+from wirewitness.analyser.words import printable, times
 
 EVENTS = "kafka_group_events"
 FENCED, UNRELEASED = 82, 111

@@ -34,13 +34,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame import numbered, pairs
-from analyser.detectors.frame_rows import first_value
-from analyser.detectors.held import UNKNOWN, Booleans, Integers
-from analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
-from analyser.detectors.kafka.commits import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame import numbered, pairs
+from wirewitness.analyser.detectors.frame_rows import first_value
+from wirewitness.analyser.detectors.held import UNKNOWN, Booleans, Integers
+from wirewitness.analyser.detectors.kafka.commit_columns import CommitColumns, commit_columns
+from wirewitness.analyser.detectors.kafka.commits import (
     COMMIT_COLUMNS,
     COMMITS,
     Commit,
@@ -51,10 +51,10 @@ from analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
-from analyser.detectors.kafka.coordinator_moves import LATER, Refused, is_made_good
-from analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
-from analyser.times import moment_text, time_text
-from analyser.words import count
+from wirewitness.analyser.detectors.kafka.coordinator_moves import LATER, Refused, is_made_good
+from wirewitness.analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
+from wirewitness.analyser.times import moment_text, time_text
+from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
 

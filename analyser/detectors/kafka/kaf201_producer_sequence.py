@@ -38,11 +38,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.names import client_numbers, client_text, error_text, partitions_of, place, places_text
-from analyser.detectors.kafka.producers import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.kafka.names import (
+    client_numbers,
+    client_text,
+    error_text,
+    partitions_of,
+    place,
+    places_text,
+)
+from wirewitness.analyser.detectors.kafka.producers import (
     REFUSED,
     REFUSED_COLUMNS,
     SEQUENCE_ERRORS,
@@ -51,10 +58,10 @@ from analyser.detectors.kafka.producers import (
     records_in,
     transactional_text,
 )
-from analyser.detectors.proof import Proof
-from analyser.severity import Severity
-from analyser.times import period_text, time_text
-from analyser.words import count, names_text, sentence_start, shown
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.severity import Severity
+from wirewitness.analyser.times import period_text, time_text
+from wirewitness.analyser.words import count, names_text, sentence_start, shown
 
 EVENTS = "kafka_transactions"
 KEYS = ("cluster_id", "client_address", "client_id")

@@ -40,13 +40,13 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from analyser.addresses import server_of
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.names import client_numbers, client_text, partitions_of, places_text
-from analyser.detectors.kafka.produce_errors import OTHER, REFUSALS
-from analyser.detectors.kafka.producers import (
+from wirewitness.analyser.addresses import server_of
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text, partitions_of, places_text
+from wirewitness.analyser.detectors.kafka.produce_errors import OTHER, REFUSALS
+from wirewitness.analyser.detectors.kafka.producers import (
     REFUSED,
     REFUSED_COLUMNS,
     SEQUENCE_ERRORS,
@@ -55,10 +55,10 @@ from analyser.detectors.kafka.producers import (
     evidence_of,
     records_in,
 )
-from analyser.detectors.proof import Proof
-from analyser.severity import Severity
-from analyser.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
-from analyser.words import count, names_text, sentence_start, shown
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.severity import Severity
+from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
+from wirewitness.analyser.words import count, names_text, sentence_start, shown
 
 KEYS = ("cluster_id", "client_address", "client_id")
 # Rights that are given while a client starts are nothing to talk about.

@@ -52,14 +52,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.kafka.connections import CONNECTIONS
-from analyser.detectors.kafka.replica_fetchers import silent_followers
-from analyser.detectors.kafka.slow_findings import slow_findings
-from analyser.detectors.kafka.slow_windows import MOST_ANSWER_BYTES, Limits, slow_apis
-from analyser.detectors.kafka.standstill import FOR_MEMBERS, standstill_finding, stood_still
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import rows_of
+from wirewitness.analyser.detectors.kafka.connections import CONNECTIONS
+from wirewitness.analyser.detectors.kafka.replica_fetchers import silent_followers
+from wirewitness.analyser.detectors.kafka.slow_findings import slow_findings
+from wirewitness.analyser.detectors.kafka.slow_windows import MOST_ANSWER_BYTES, Limits, slow_apis
+from wirewitness.analyser.detectors.kafka.standstill import FOR_MEMBERS, standstill_finding, stood_still
 
 # So many requests of a window are looked at.
 _SAMPLE = 100

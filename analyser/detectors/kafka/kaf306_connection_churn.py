@@ -27,11 +27,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.connections import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.kafka.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,
     client_keys,
@@ -39,9 +39,9 @@ from analyser.detectors.kafka.connections import (
     connections_proof,
     ended,
 )
-from analyser.detectors.minutes import by_minute
-from analyser.times import period_text
-from analyser.words import count, names_text
+from wirewitness.analyser.detectors.minutes import by_minute
+from wirewitness.analyser.times import period_text
+from wirewitness.analyser.words import count, names_text
 
 
 def detect(

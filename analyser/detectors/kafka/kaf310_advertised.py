@@ -39,11 +39,11 @@ from collections.abc import Iterator, Sequence, Set
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from analyser.addresses import endpoint_text, server_of, server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.connections import (
+from wirewitness.analyser.addresses import endpoint_text, server_of, server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Evidence, Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.kafka.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,
     client_keys,
@@ -51,11 +51,11 @@ from analyser.detectors.kafka.connections import (
     clients_of,
     connections_proof,
 )
-from analyser.detectors.kafka.names import client_text
-from analyser.detectors.proof import Proof
-from analyser.severity import Confidence, Severity
-from analyser.times import NS_PER_S, period_text
-from analyser.words import count, sentence_start
+from wirewitness.analyser.detectors.kafka.names import client_text
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.severity import Confidence, Severity
+from wirewitness.analyser.times import NS_PER_S, period_text
+from wirewitness.analyser.words import count, sentence_start
 
 BROKERS = "kafka_brokers"
 PARTITIONS = "kafka_partitions"

@@ -33,11 +33,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from analyser.addresses import server_of, server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.connections import (
+from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Evidence, Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.kafka.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,
     client_keys,
@@ -45,11 +45,11 @@ from analyser.detectors.kafka.connections import (
     clients_of,
     connections_proof,
 )
-from analyser.detectors.kafka.names import client_text
-from analyser.detectors.proof import Proof
-from analyser.severity import Confidence
-from analyser.times import period_text
-from analyser.words import sentence_start, times
+from wirewitness.analyser.detectors.kafka.names import client_text
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.severity import Confidence
+from wirewitness.analyser.times import period_text
+from wirewitness.analyser.words import sentence_start, times
 
 LOGINS = "kafka_authentications"
 ILLEGAL_SASL_STATE = 34

@@ -28,11 +28,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.kafka.connections import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.kafka.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,
     by_client,
@@ -41,9 +41,9 @@ from analyser.detectors.kafka.connections import (
     clients_of,
     connections_proof,
 )
-from analyser.detectors.kafka.names import client_text
-from analyser.times import NS_PER_S, period_text
-from analyser.words import count, names_text, sentence_start
+from wirewitness.analyser.detectors.kafka.names import client_text
+from wirewitness.analyser.times import NS_PER_S, period_text
+from wirewitness.analyser.words import count, names_text, sentence_start
 
 
 def detect(

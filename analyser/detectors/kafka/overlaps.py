@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analyser.detectors.frame import Frame, numbered, pairs, places_of, together
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.held import Integers
-from analyser.detectors.kafka.reading import Client, Run
-from analyser.detectors.kafka.run_columns import RunColumns
+from wirewitness.analyser.detectors.frame import Frame, numbered, pairs, places_of, together
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.held import Integers
+from wirewitness.analyser.detectors.kafka.reading import Client, Run
+from wirewitness.analyser.detectors.kafka.run_columns import RunColumns
 
 
 class Read(NamedTuple):

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analyser.detectors.detector import Frames
-from analyser.detectors.frame import Column, Frame, pairs
-from analyser.detectors.held import UNKNOWN, Integers, Texts, encoded
-from analyser.detectors.kafka.commits import Identity
+from wirewitness.analyser.detectors.detector import Frames
+from wirewitness.analyser.detectors.frame import Column, Frame, pairs
+from wirewitness.analyser.detectors.held import UNKNOWN, Integers, Texts, encoded
+from wirewitness.analyser.detectors.kafka.commits import Identity
 
 READ_TABLES = {
     "kafka_fetch_partitions": ("ts", "client_id", "client_address", "replica_id", "fetch_offset"),

@@ -9,12 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from analyser.detectors.findings import Evidence
-from analyser.detectors.frame import Frame
-from analyser.detectors.frame_rows import values
-from analyser.detectors.kafka.names import MAX_LISTED, partition_names, partition_text, who_numbers, who_text
-from analyser.detectors.proof import Proof
-from analyser.words import names_text
+from wirewitness.analyser.detectors.findings import Evidence
+from wirewitness.analyser.detectors.frame import Frame
+from wirewitness.analyser.detectors.frame_rows import values
+from wirewitness.analyser.detectors.kafka.names import (
+    MAX_LISTED,
+    partition_names,
+    partition_text,
+    who_numbers,
+    who_text,
+)
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.words import names_text
 
 RUNS = "kafka_reading_runs"
 RUN_COLUMNS = (

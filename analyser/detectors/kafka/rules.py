@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analyser.detectors.detector import Detector
-from analyser.detectors.kafka import (
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.kafka import (
     kaf101_dual_committer,
     kaf102_stuck_committer,
     kaf103_offset_regression,

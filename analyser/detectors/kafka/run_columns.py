@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from analyser.detectors.findings import Evidence, first_and_last
-from analyser.detectors.frame import Frame, numbered, pairs, together
-from analyser.detectors.held import UNKNOWN, Integers, Texts
-from analyser.detectors.kafka.reading import Place, Run, runs_of
+from wirewitness.analyser.detectors.findings import Evidence, first_and_last
+from wirewitness.analyser.detectors.frame import Frame, numbered, pairs, together
+from wirewitness.analyser.detectors.held import UNKNOWN, Integers, Texts
+from wirewitness.analyser.detectors.kafka.reading import Place, Run, runs_of
 
 Booleans = npt.NDArray[np.bool_]
 _AT_ONCE = 4096

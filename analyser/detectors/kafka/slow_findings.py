@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from analyser.addresses import server_text
-from analyser.detectors.delivery import at_the_first_try, counted_at_once
-from analyser.detectors.detector import Detector
-from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.kafka.names import client_numbers, client_text
-from analyser.detectors.kafka.replica_fetchers import Follower
-from analyser.detectors.kafka.slow_windows import Connections, Slow
-from analyser.detectors.kafka.standstill import FOR_REPLICAS
-from analyser.detectors.proof import Proof
-from analyser.times import clock_text, seconds_text, time_text
-from analyser.words import count, names_text, sentence_start, shown
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.delivery import at_the_first_try, counted_at_once
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.findings import Evidence, Finding
+from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text
+from wirewitness.analyser.detectors.kafka.replica_fetchers import Follower
+from wirewitness.analyser.detectors.kafka.slow_windows import Connections, Slow
+from wirewitness.analyser.detectors.kafka.standstill import FOR_REPLICAS
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.times import clock_text, seconds_text, time_text
+from wirewitness.analyser.words import count, names_text, sentence_start, shown
 
 _MOST_NAMED = 20
 

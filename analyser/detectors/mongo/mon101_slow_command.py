@@ -35,11 +35,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     HELLOS,
     MOST_LISTED,
@@ -52,8 +52,8 @@ from analyser.detectors.mongo.mongo_rows import (
     namespace,
     shape_text,
 )
-from analyser.detectors.mongo.silences import SILENCES
-from analyser.times import NS_PER_S, ms_text
+from wirewitness.analyser.detectors.mongo.silences import SILENCES
+from wirewitness.analyser.times import NS_PER_S, ms_text
 
 _WRITTEN = "Look at the write concern, at the members that confirm it, and at the server's disk at that time."
 _NEXT = {

@@ -36,11 +36,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.mongo_errors import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mongo.mongo_errors import (
     EVERYDAY,
     NOT_PRIMARY,
     OTHER,
@@ -50,7 +50,7 @@ from analyser.detectors.mongo.mongo_errors import (
     group_of,
     needs_nobody,
 )
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
     client_key,
@@ -61,9 +61,9 @@ from analyser.detectors.mongo.mongo_rows import (
     listed,
     namespace,
 )
-from analyser.severity import Severity
-from analyser.times import NS_PER_S
-from analyser.words import count, printable, sentence_start, times
+from wirewitness.analyser.severity import Severity
+from wirewitness.analyser.times import NS_PER_S
+from wirewitness.analyser.words import count, printable, sentence_start, times
 
 _CommitsOf = dict[str, list[int]]
 

@@ -28,11 +28,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
     MOST_LISTED,
@@ -45,9 +45,9 @@ from analyser.detectors.mongo.mongo_rows import (
     listed,
     namespace,
 )
-from analyser.severity import Severity
-from analyser.times import NS_PER_MS, ms_text
-from analyser.words import count
+from wirewitness.analyser.severity import Severity
+from wirewitness.analyser.times import NS_PER_MS, ms_text
+from wirewitness.analyser.words import count
 
 
 class _End(NamedTuple):

@@ -31,11 +31,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
     application_key,
@@ -47,9 +47,9 @@ from analyser.detectors.mongo.mongo_rows import (
     seen_of,
     shape_text,
 )
-from analyser.severity import Severity
-from analyser.times import NS_PER_MS, NS_PER_S, ms_text
-from analyser.words import count, sentence_start
+from wirewitness.analyser.severity import Severity
+from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, ms_text
+from wirewitness.analyser.words import count, sentence_start
 
 _MOST_IDS = 20
 

@@ -36,13 +36,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame import Frame
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.lookups import Limits, LookupRun, columns_of, lookup_runs
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame import Frame
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mongo.lookups import Limits, LookupRun, columns_of, lookup_runs
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
     HELLOS,
@@ -55,8 +55,8 @@ from analyser.detectors.mongo.mongo_rows import (
     namespace,
     shape_text,
 )
-from analyser.times import NS_PER_MS, ms_text
-from analyser.words import count, sentence_start
+from wirewitness.analyser.times import NS_PER_MS, ms_text
+from wirewitness.analyser.words import count, sentence_start
 
 
 def detect(

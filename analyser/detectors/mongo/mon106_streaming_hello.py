@@ -27,11 +27,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     HELLOS,
     MONGO_FLOWS,
@@ -39,8 +39,8 @@ from analyser.detectors.mongo.mongo_rows import (
     client_text,
     command_finding,
 )
-from analyser.times import NS_PER_MS, ms_text
-from analyser.words import printable, sentence_start, times
+from wirewitness.analyser.times import NS_PER_MS, ms_text
+from wirewitness.analyser.words import printable, sentence_start, times
 
 
 def detect(frames: Frames, *, slack_s: float = 10.0) -> Iterator[Finding]:

@@ -34,12 +34,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.minutes import by_minute
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.minutes import by_minute
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     HELLO_NAMES,
     HELLOS,
@@ -51,8 +51,8 @@ from analyser.detectors.mongo.mongo_rows import (
     command_finding,
     listed,
 )
-from analyser.times import NS_PER_MS, NS_PER_S, ms_text
-from analyser.words import count, sentence_start
+from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, ms_text
+from wirewitness.analyser.words import count, sentence_start
 
 _MINUTE_NS = 60 * NS_PER_S
 

@@ -25,11 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
     HELLOS,
@@ -39,7 +39,7 @@ from analyser.detectors.mongo.mongo_rows import (
     command_finding,
     listed,
 )
-from analyser.words import printable, sentence_start
+from wirewitness.analyser.words import printable, sentence_start
 
 _SECRETS = (
     "saslStart", "saslContinue", "getnonce", "authenticate", "createUser", "updateUser", "copydb", "copydbgetnonce",

@@ -24,11 +24,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import rows_of
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
     HELLOS,
@@ -41,7 +41,7 @@ from analyser.detectors.mongo.mongo_rows import (
     listed,
     namespace,
 )
-from analyser.words import sentence_start
+from wirewitness.analyser.words import sentence_start
 
 _OPCODES = (
     "OP_QUERY", "OP_INSERT", "OP_UPDATE", "OP_DELETE", "OP_GET_MORE", "OP_KILL_CURSORS", "OP_COMMAND",

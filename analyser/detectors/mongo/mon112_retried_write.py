@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     client_numbers,
     client_text,
@@ -38,8 +38,8 @@ from analyser.detectors.mongo.mongo_rows import (
     listed,
     namespace,
 )
-from analyser.times import NS_PER_MS, ms_text
-from analyser.words import count, sentence_start
+from wirewitness.analyser.times import NS_PER_MS, ms_text
+from wirewitness.analyser.words import count, sentence_start
 
 
 def detect(frames: Frames, *, retries_least: int = 1) -> Iterator[Finding]:

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.addresses import server_of, server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     MOST_LISTED,
     by_client,
@@ -38,7 +38,7 @@ from analyser.detectors.mongo.mongo_rows import (
     namespace,
     shape_text,
 )
-from analyser.words import times
+from wirewitness.analyser.words import times
 
 _MIB = 1 << 20
 

@@ -40,12 +40,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame import Frame
-from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame import Frame
+from wirewitness.analyser.detectors.frame_rows import rows_of
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
     HELLOS,
@@ -56,8 +56,8 @@ from analyser.detectors.mongo.mongo_rows import (
     command_finding,
     command_text,
 )
-from analyser.times import NS_PER_MS, NS_PER_S, ms_text
-from analyser.words import sentence_start
+from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, ms_text
+from wirewitness.analyser.words import sentence_start
 
 _Times = npt.NDArray[np.int64]
 _MOVES_DATA = ("getMore", "insert", "bulkWrite")

@@ -31,11 +31,11 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     application_key,
     client_numbers,
@@ -43,8 +43,8 @@ from analyser.detectors.mongo.mongo_rows import (
     command_finding,
     namespace,
 )
-from analyser.times import NS_PER_MS, NS_PER_S, ms_text
-from analyser.words import printable, sentence_start, times
+from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, ms_text
+from wirewitness.analyser.words import printable, sentence_start, times
 
 
 class _Stale(NamedTuple):

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mongo.mongo_rows import (
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mongo.mongo_rows import (
     COMMAND_COLUMNS,
     MOST_LISTED,
     by_client,
@@ -40,9 +40,9 @@ from analyser.detectors.mongo.mongo_rows import (
     command_text,
     listed,
 )
-from analyser.detectors.mongo.silences import SILENCES
-from analyser.times import NS_PER_MS, clock_text, ms_text
-from analyser.words import count
+from wirewitness.analyser.detectors.mongo.silences import SILENCES
+from wirewitness.analyser.times import NS_PER_MS, clock_text, ms_text
+from wirewitness.analyser.words import count
 
 
 def detect(frames: Frames, *, times_least: int = 1) -> Iterator[Finding]:

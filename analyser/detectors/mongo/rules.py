@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analyser.detectors.detector import Detector
-from analyser.detectors.mongo import (
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.mongo import (
     mon101_slow_command,
     mon102_command_error,
     mon103_unanswered,

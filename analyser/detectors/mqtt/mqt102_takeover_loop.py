@@ -28,14 +28,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from analyser.addresses import client_endpoint_text, server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mqtt.mqtt_rows import client_text, ms_between
-from analyser.detectors.proof import Proof
-from analyser.times import NS_PER_S, ms_text
-from analyser.words import printable
+from wirewitness.analyser.addresses import client_endpoint_text, server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Evidence, Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mqtt.mqtt_rows import client_text, ms_between
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.times import NS_PER_S, ms_text
+from wirewitness.analyser.words import printable
 
 TAKEN_OVER = 0x8E
 

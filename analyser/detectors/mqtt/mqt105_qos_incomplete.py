@@ -32,16 +32,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from analyser.addresses import server_text
-from analyser.detectors.delivery import counted
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
-from analyser.detectors.mqtt.sends import CONFIRMED_COLUMNS, SENT_COLUMNS, Chain, chains
-from analyser.detectors.proof import Proof
-from analyser.times import ms_text
-from analyser.words import count, printable, sentence_start, times
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.delivery import counted
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Evidence, Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
+from wirewitness.analyser.detectors.mqtt.sends import CONFIRMED_COLUMNS, SENT_COLUMNS, Chain, chains
+from wirewitness.analyser.detectors.proof import Proof
+from wirewitness.analyser.times import ms_text
+from wirewitness.analyser.words import count, printable, sentence_start, times
 
 
 class _Step(NamedTuple):

@@ -29,16 +29,16 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from analyser.addresses import server_text
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame import Frame
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.held import Booleans
-from analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
-from analyser.detectors.proof import Proof, evidence_of
-from analyser.times import NS_PER_S
-from analyser.words import count, printable, sentence_start, shown, times
+from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame import Frame
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.held import Booleans
+from wirewitness.analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
+from wirewitness.analyser.detectors.proof import Proof, evidence_of
+from wirewitness.analyser.times import NS_PER_S
+from wirewitness.analyser.words import count, printable, sentence_start, shown, times
 
 # Values of `handshake` of messages that nobody has confirmed.
 _UNFINISHED = ("no_puback", "no_pubrec")

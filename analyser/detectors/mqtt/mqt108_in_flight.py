@@ -24,16 +24,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.mqtt.mqtt_rows import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import rows_of
+from wirewitness.analyser.detectors.mqtt.mqtt_rows import (
     disconnect_finding,
     disconnect_suspects,
     remark_detector_tables,
     remark_findings,
 )
-from analyser.severity import Severity
+from wirewitness.analyser.severity import Severity
 
 RECEIVE_MAXIMUM_EXCEEDED = 0x93
 _NEXT = "Look at how the sender takes the Receive Maximum of the other side, and why acknowledgements are slow."

@@ -23,15 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.mqtt.mqtt_rows import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.mqtt.mqtt_rows import (
     disconnect_finding,
     disconnect_suspects,
     remark_detector_tables,
     remark_findings,
 )
-from analyser.severity import Severity
+from wirewitness.analyser.severity import Severity
 
 PACKET_TOO_LARGE = 0x95
 _NEXT = "Send smaller messages, or raise the limit of the receiver."

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analyser.detectors.detector import Detector
-from analyser.detectors.mqtt import (
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.mqtt import (
     mqt101_not_connected,
     mqt102_takeover_loop,
     mqt103_keep_alive,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from analyser.detectors.delivery import delivered
-from analyser.detectors.frame_rows import Row
+from wirewitness.analyser.detectors.delivery import delivered
+from wirewitness.analyser.detectors.frame_rows import Row
 
 # Columns of mqtt_connections and of mqtt_publishes that tell whether a PUBLISH arrived.
 CONFIRMED_COLUMNS = ("transport", "acked_by_client", "acked_by_server", "retransmitted_segments", "gap_bytes")

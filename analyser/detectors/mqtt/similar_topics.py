@@ -5,7 +5,7 @@ In: a topic filter and a topic name. Out: words for the difference, or None.
 
 from __future__ import annotations
 
-from dissectors.mqtt.filters import matches
+from wirewitness.dissectors.mqtt.filters import matches
 
 # Shorter names of a level differ by two letters without being meant to be the same.
 _LONG_LEVEL = 5

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analyser.detectors.detector import Detector
-from analyser.detectors.net import net101_idle_dropped, net103_retry_storm, net104_reconnect_herd
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.net import net101_idle_dropped, net103_retry_storm, net104_reconnect_herd
 
 RULES: tuple[Detector, ...] = (
     net101_idle_dropped.DETECTOR,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analyser.detectors.detector import Detector
-from analyser.detectors.tcp import (
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.tcp import (
     tcp101_retransmissions,
     tcp102_zero_window,
     tcp103_reset,

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import FLOW_COLUMNS, client_names, endpoints_text, flow_numbers, named_by
-from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.proof import REMARK_COLUMNS, proof_of
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.flow_rows import FLOW_COLUMNS, client_names, endpoints_text, flow_numbers, named_by
+from wirewitness.analyser.detectors.frame_rows import rows_of
+from wirewitness.analyser.detectors.proof import REMARK_COLUMNS, proof_of
 
 
 def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:

@@ -38,9 +38,9 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from statistics import median
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.flow_rows import (
     FLOW_COLUMNS,
     MOST_NAMED,
     client_names,
@@ -48,10 +48,10 @@ from analyser.detectors.flow_rows import (
     flow_numbers,
     wait_proof,
 )
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.flows.waits import MOST_OPTIONS_BYTES
-from analyser.times import NS_PER_MS
-from analyser.words import count
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.flows.waits import MOST_OPTIONS_BYTES
+from wirewitness.analyser.times import NS_PER_MS
+from wirewitness.analyser.words import count
 
 _SIDES = {"client_to_server": ("client", "request"), "server_to_client": ("server", "response")}
 

@@ -34,9 +34,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.flow_rows import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.flow_rows import (
     FLOW_COLUMNS,
     MOST_NAMED,
     client_names,
@@ -45,10 +45,10 @@ from analyser.detectors.flow_rows import (
     named_by,
     wait_proof,
 )
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.times import NS_PER_MS, ms_text
-from analyser.words import count
-from dissectors.registry import dissector_of
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.times import NS_PER_MS, ms_text
+from wirewitness.analyser.words import count
+from wirewitness.dissectors.registry import dissector_of
 
 # Latencies below it are not told apart from none: half of what a capture in microseconds shows.
 _CLOCK_MS = 0.0005

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analyser.detectors.detector import Detector
-from analyser.detectors.tls import (
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.tls import (
     tls101_handshake_failed,
     tls102_certificate,
     tls103_weak,

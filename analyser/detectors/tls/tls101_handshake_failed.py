@@ -30,11 +30,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.tls.alert_words import MISSING, words_of
-from analyser.detectors.tls.tls_flows import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.tls.alert_words import MISSING, words_of
+from wirewitness.analyser.detectors.tls.tls_flows import (
     ROWS,
     SERVER,
     alert_of,
@@ -45,8 +45,8 @@ from analyser.detectors.tls.tls_flows import (
     server_words,
     suspects,
 )
-from analyser.times import period_text
-from analyser.words import sentence_start, times
+from wirewitness.analyser.times import period_text
+from wirewitness.analyser.words import sentence_start, times
 
 _BROKEN_OFF = "broken off"
 _SIDES = {"refused by client": "client", "refused by server": "server"}

@@ -31,11 +31,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.tls.certificate_names import is_for
-from analyser.detectors.tls.tls_flows import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.tls.certificate_names import is_for
+from wirewitness.analyser.detectors.tls.tls_flows import (
     MAX_NAME,
     MOST_NAMED,
     ROWS,
@@ -48,9 +48,9 @@ from analyser.detectors.tls.tls_flows import (
     server_words,
     suspects,
 )
-from analyser.severity import Severity
-from analyser.times import NS_PER_S, clock_text, time_text
-from analyser.words import names_text, printable
+from wirewitness.analyser.severity import Severity
+from wirewitness.analyser.times import NS_PER_S, clock_text, time_text
+from wirewitness.analyser.words import names_text, printable
 
 EXPIRED, NOT_YET, SOON, OTHER_NAME = "expired", "not valid yet", "expires soon", "wrong name"
 _DAY_NS = 86_400 * NS_PER_S

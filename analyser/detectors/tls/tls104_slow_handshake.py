@@ -27,12 +27,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.tls.tls_flows import ROWS, SERVER, clients_words, numbers, proof, reads, server_words, suspects
-from analyser.times import ms_text
-from analyser.words import count
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.tls.tls_flows import (
+    ROWS,
+    SERVER,
+    clients_words,
+    numbers,
+    proof,
+    reads,
+    server_words,
+    suspects,
+)
+from wirewitness.analyser.times import ms_text
+from wirewitness.analyser.words import count
 
 
 def detect(

@@ -32,11 +32,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.tls.settings import ENCRYPTION, LOGGED, SECURE_PORTS, TOLD_OF_CLIENTS
-from analyser.detectors.tls.tls_flows import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.tls.settings import ENCRYPTION, LOGGED, SECURE_PORTS, TOLD_OF_CLIENTS
+from wirewitness.analyser.detectors.tls.tls_flows import (
     PLACE_COLUMNS,
     SERVER,
     clients_words,
@@ -45,9 +45,9 @@ from analyser.detectors.tls.tls_flows import (
     protocol_of,
     server_words,
 )
-from analyser.severity import Confidence, Severity
-from analyser.times import period_text
-from analyser.words import times
+from wirewitness.analyser.severity import Confidence, Severity
+from wirewitness.analyser.times import period_text
+from wirewitness.analyser.words import times
 
 TLS_TO_CLEAR, HTTP_TO_CLEAR = "TLS to a clear-text port", "HTTP to a clear-text port"
 CLEAR_TO_TLS, HTTP_TO_TLS = "clear text to a TLS port", "HTTP to a TLS port"

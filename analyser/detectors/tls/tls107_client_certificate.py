@@ -29,12 +29,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.frame_rows import Row, rows_of
-from analyser.detectors.tls.alert_words import CERTIFICATE_ALERTS
-from analyser.detectors.tls.settings import OWN_CERTIFICATE
-from analyser.detectors.tls.tls_flows import (
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.frame_rows import Row, rows_of
+from wirewitness.analyser.detectors.tls.alert_words import CERTIFICATE_ALERTS
+from wirewitness.analyser.detectors.tls.settings import OWN_CERTIFICATE
+from wirewitness.analyser.detectors.tls.tls_flows import (
     ROWS,
     SERVER,
     alert_of,
@@ -46,8 +46,8 @@ from analyser.detectors.tls.tls_flows import (
     server_words,
     suspects,
 )
-from analyser.times import clock_text, period_text
-from analyser.words import times
+from wirewitness.analyser.times import clock_text, period_text
+from wirewitness.analyser.words import times
 
 NONE, REFUSED = "no certificate", "certificate refused"
 _NONE_ALERTS = ("certificate_required", "no_certificate")

@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from analyser.owners.kernel.containers import KubeletNames
-from analyser.owners.kernel.namespaces import Namespaces
-from analyser.owners.kernel.processes import Process, Processes
-from analyser.owners.kernel.sock_diag import End, SockDiag, Socket
-from analyser.owners.kernel.socket_tables import connections
+from wirewitness.analyser.owners.kernel.containers import KubeletNames
+from wirewitness.analyser.owners.kernel.namespaces import Namespaces
+from wirewitness.analyser.owners.kernel.processes import Process, Processes
+from wirewitness.analyser.owners.kernel.sock_diag import End, SockDiag, Socket
+from wirewitness.analyser.owners.kernel.socket_tables import connections
 
 MOST_WAITING = 20_000
 # When an end is looked for again that nobody has accepted yet, in seconds since it was before.

@@ -7,8 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from app.dashboard.charts.axes import Y_EXTENT_PX, time_x
-from app.dashboard.charts.theme import HEIGHT, AnyChart, bin_text, clock, frame, with_pressed
+from wirewitness.app.dashboard.charts.axes import Y_EXTENT_PX, time_x
+from wirewitness.app.dashboard.charts.theme import HEIGHT, AnyChart, bin_text, clock, frame, with_pressed
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -10,9 +10,19 @@ from typing import Any
 
 import altair as alt
 
-from app.dashboard.charts.axes import Domain, time_x
-from app.dashboard.charts.theme import BAD, QUIET, AnyChart, clock, colours, frame, pressed_mark, shapes, with_pressed
-from reports.questions.commits import Committer
+from wirewitness.app.dashboard.charts.axes import Domain, time_x
+from wirewitness.app.dashboard.charts.theme import (
+    BAD,
+    QUIET,
+    AnyChart,
+    clock,
+    colours,
+    frame,
+    pressed_mark,
+    shapes,
+    with_pressed,
+)
+from wirewitness.reports.questions.commits import Committer
 
 Rows = Sequence[Mapping[str, Any]]
 # The height of a chart is that of all of it.

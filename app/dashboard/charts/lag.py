@@ -8,9 +8,9 @@ from typing import Any
 
 import altair as alt
 
-from app.dashboard.charts.axes import Domain, time_x
-from app.dashboard.charts.theme import LOW, AnyChart, clock, colours, frame, with_pressed
-from reports.formats.words import span
+from wirewitness.app.dashboard.charts.axes import Domain, time_x
+from wirewitness.app.dashboard.charts.theme import LOW, AnyChart, clock, colours, frame, with_pressed
+from wirewitness.reports.formats.words import span
 
 Rows = Sequence[Mapping[str, Any]]
 LAG_UNITS = {"messages": "messages behind", "time": "time behind"}

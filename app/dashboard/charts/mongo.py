@@ -7,11 +7,21 @@ from typing import Any
 
 import altair as alt
 
-from app.dashboard.charts.axes import Y_EXTENT_PX, Domain, latency_axis, log_ticks, time_x
-from app.dashboard.charts.bars import Rows, time_bars
-from app.dashboard.charts.steps import end_of_line, with_steps
-from app.dashboard.charts.theme import HEIGHT, PALETTE, QUIET, AnyChart, bin_text, clock, colours, frame, with_pressed
-from reports.formats.printable import visible
+from wirewitness.app.dashboard.charts.axes import Y_EXTENT_PX, Domain, latency_axis, log_ticks, time_x
+from wirewitness.app.dashboard.charts.bars import Rows, time_bars
+from wirewitness.app.dashboard.charts.steps import end_of_line, with_steps
+from wirewitness.app.dashboard.charts.theme import (
+    HEIGHT,
+    PALETTE,
+    QUIET,
+    AnyChart,
+    bin_text,
+    clock,
+    colours,
+    frame,
+    with_pressed,
+)
+from wirewitness.reports.formats.printable import visible
 
 _TEXT = 90
 

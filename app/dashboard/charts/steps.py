@@ -11,7 +11,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from app.dashboard.charts.theme import HEIGHT, AnyChart, pressed_mark
+from wirewitness.app.dashboard.charts.theme import HEIGHT, AnyChart, pressed_mark
 
 # A line is thinner than what a hand can hit.
 _HIT_PX = 11

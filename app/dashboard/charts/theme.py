@@ -14,8 +14,8 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from app.dashboard.charts.axes import BEYOND_PX
-from dissectors.registry import OPTIONAL, PROTOCOLS
+from wirewitness.app.dashboard.charts.axes import BEYOND_PX
+from wirewitness.dissectors.registry import OPTIONAL, PROTOCOLS
 
 PALETTE = ("#2f7fc1", "#e07b00", "#1d9a74", "#774411", "#aabbdd", "#ccbb77", "#665577", "#00bbff", "#ff99aa", "#335544")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")

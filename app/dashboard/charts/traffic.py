@@ -7,10 +7,10 @@ from typing import Any
 
 import altair as alt
 
-from app.dashboard.charts.axes import latency_axis, log_ticks, time_x
-from app.dashboard.charts.bars import Rows, time_bars
-from app.dashboard.charts.steps import end_of_line, with_steps
-from app.dashboard.charts.theme import (
+from wirewitness.app.dashboard.charts.axes import latency_axis, log_ticks, time_x
+from wirewitness.app.dashboard.charts.bars import Rows, time_bars
+from wirewitness.app.dashboard.charts.steps import end_of_line, with_steps
+from wirewitness.app.dashboard.charts.theme import (
     BAD,
     HEIGHT,
     LOW,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analyser.registry.queries import literal
-from app.dashboard.components.mounting import component
-from reports.formats.printable import visible
-from reports.formats.values import ms_text
-from reports.questions.source import Source, all_rows
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.app.dashboard.components.mounting import component
+from wirewitness.reports.formats.printable import visible
+from wirewitness.reports.formats.values import ms_text
+from wirewitness.reports.questions.source import Source, all_rows
 
 # Remarks on a flow that stand between the messages of one page, at most.
 MAX_REMARKS = 200

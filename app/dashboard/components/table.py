@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from app.dashboard.components.mounting import component
+from wirewitness.app.dashboard.components.mounting import component
 
 ASCENDING, DESCENDING = "ascending", "descending"
 

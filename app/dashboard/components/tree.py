@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from app.dashboard.components.mounting import component
-from reports.formats.printable import visible
+from wirewitness.app.dashboard.components.mounting import component
+from wirewitness.reports.formats.printable import visible
 
 # Deeper rows are drawn no further to the right.
 _DEEPEST_DRAWN = 16

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
-from app.dashboard import state
-from app.dashboard.components.values import show_values
-from app.dashboard.sidebar_times import moment_words
+from wirewitness.app.dashboard import state
+from wirewitness.app.dashboard.components.values import show_values
+from wirewitness.app.dashboard.sidebar_times import moment_words
 
 
 def _between_words(text: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from app.dashboard.charts.bars import Rows
-from app.dashboard.charts.theme import AnyChart, pressed_in_chart
-from app.dashboard.charts.traffic import TROUBLES, UNKNOWN, exchange_rate, latency_heat, trouble
-from app.dashboard.state import View
-from app.dashboard.views.exchange_filters import exchange_filters
-from reports.questions.timelines import domain_ms
+from wirewitness.app.dashboard.charts.bars import Rows
+from wirewitness.app.dashboard.charts.theme import AnyChart, pressed_in_chart
+from wirewitness.app.dashboard.charts.traffic import TROUBLES, UNKNOWN, exchange_rate, latency_heat, trouble
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.views.exchange_filters import exchange_filters
+from wirewitness.reports.questions.timelines import domain_ms
 
 
 def show_rate(view: View, rows: Rows, width_ns: int, describe: str, **common: str | None) -> None:

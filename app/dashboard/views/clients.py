@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.dashboard import state
-from app.dashboard.known import known
-from app.dashboard.owner_column import with_owners
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import card, empty, facts, heading, line
-from app.dashboard.views.connections import CONNECTION_COLUMNS
-from app.dashboard.views.exchange_filters import client_text, exchange_filters
-from app.dashboard.views.findings import finding_cards
-from app.dashboard.views.kafka_group_list import group_key
-from reports.formats.values import ms_text
-from reports.questions.causes import causes
-from reports.questions.client_rows import Who, client_connections, client_groups, client_operations, who_of
-from reports.questions.columns import Column
-from reports.questions.kafka_views import VIEWS
+from wirewitness.app.dashboard import state
+from wirewitness.app.dashboard.known import known
+from wirewitness.app.dashboard.owner_column import with_owners
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import card, empty, facts, heading, line
+from wirewitness.app.dashboard.views.connections import CONNECTION_COLUMNS
+from wirewitness.app.dashboard.views.exchange_filters import client_text, exchange_filters
+from wirewitness.app.dashboard.views.findings import finding_cards
+from wirewitness.app.dashboard.views.kafka_group_list import group_key
+from wirewitness.reports.formats.values import ms_text
+from wirewitness.reports.questions.causes import causes
+from wirewitness.reports.questions.client_rows import Who, client_connections, client_groups, client_operations, who_of
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.kafka_views import VIEWS
 
 _FINDINGS_SHOWN = 4
 _GROUPS_SHOWN = 20

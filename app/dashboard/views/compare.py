@@ -7,19 +7,19 @@ from typing import Any
 
 import streamlit as st
 
-from analyser.words import count
-from app.dashboard import boxes
-from app.dashboard.few_rows import pressed
-from app.dashboard.known import known
-from app.dashboard.opened import Selected
-from app.dashboard.sides import Sides, capture_sides, moment_sides, range_sides, show_sides
-from app.dashboard.state import View
-from app.dashboard.text import card, empty, heading, line
-from app.dashboard.views.compare_doors import DOORS, where_is
-from reports.questions.columns import Column
-from reports.questions.differences import Between
-from reports.questions.sides import compared
-from reports.sections.differences import Difference, differences
+from wirewitness.analyser.words import count
+from wirewitness.app.dashboard import boxes
+from wirewitness.app.dashboard.few_rows import pressed
+from wirewitness.app.dashboard.known import known
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.sides import Sides, capture_sides, moment_sides, range_sides, show_sides
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.text import card, empty, heading, line
+from wirewitness.app.dashboard.views.compare_doors import DOORS, where_is
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.differences import Between
+from wirewitness.reports.questions.sides import compared
+from wirewitness.reports.sections.differences import Difference, differences
 
 _SHOWN = 200
 _PROTOCOL = Column("protocol", "Protocol", "text", 68)

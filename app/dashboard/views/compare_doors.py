@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.dashboard.views.exchange_filters import client_text, exchange_filters
-from app.dashboard.views.kafka_group_list import group_key
-from reports.questions.apis import NOT_DECODED, NOT_TOLD
+from wirewitness.app.dashboard.views.exchange_filters import client_text, exchange_filters
+from wirewitness.app.dashboard.views.kafka_group_list import group_key
+from wirewitness.reports.questions.apis import NOT_DECODED, NOT_TOLD
 
 Row = Mapping[str, Any]
 Door = tuple[str, dict[str, str | None]]

@@ -7,19 +7,19 @@ from typing import Any
 
 import streamlit as st
 
-from analyser.words import count
-from app.dashboard import state
-from app.dashboard.components.ladder import ladder_lines, show_ladder
-from app.dashboard.sidebar_times import moment_words
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import card, empty, facts, heading, html, line
-from app.dashboard.text import show as show_markup
-from app.dashboard.views.message import show_exchange
-from reports.formats.values import ms_text
-from reports.formats.words import size, span
-from reports.questions.columns import Column
-from reports.questions.exchange_rows import FLOWS, flow_row, message_count, messages_before
+from wirewitness.analyser.words import count
+from wirewitness.app.dashboard import state
+from wirewitness.app.dashboard.components.ladder import ladder_lines, show_ladder
+from wirewitness.app.dashboard.sidebar_times import moment_words
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import card, empty, facts, heading, html, line
+from wirewitness.app.dashboard.text import show as show_markup
+from wirewitness.app.dashboard.views.message import show_exchange
+from wirewitness.reports.formats.values import ms_text
+from wirewitness.reports.formats.words import size, span
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.exchange_rows import FLOWS, flow_row, message_count, messages_before
 
 _LINES = 60
 CONNECTION_COLUMNS = (

@@ -9,17 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from app.dashboard import state
-from app.dashboard.broker_files import with_lines
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import heading, line
-from app.dashboard.views.exchange_boxes import chosen_filters
-from app.dashboard.views.message import show_exchange
-from reports.questions.columns import Column
-from reports.questions.exchange_rows import constant
-from reports.questions.exchange_says import exchanges_say
-from reports.questions.wanted_exchanges import exchange_query
+from wirewitness.app.dashboard import state
+from wirewitness.app.dashboard.broker_files import with_lines
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import heading, line
+from wirewitness.app.dashboard.views.exchange_boxes import chosen_filters
+from wirewitness.app.dashboard.views.message import show_exchange
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.exchange_rows import constant
+from wirewitness.reports.questions.exchange_says import exchanges_say
+from wirewitness.reports.questions.wanted_exchanges import exchange_query
 
 _COLUMNS = (
     Column("ts", "Time", "time"),

@@ -8,33 +8,33 @@ from typing import Any
 
 import streamlit as st
 
-from analyser.detectors import DETECTORS
-from app.dashboard import state
-from app.dashboard.broker_files import with_lines
-from app.dashboard.charts.commits import POINT, partition_commits
-from app.dashboard.charts.theme import AnyChart, chosen_in_chart
-from app.dashboard.command_line import command_line, show_command
-from app.dashboard.evidence import MOST_BYTES, evidence_packets
-from app.dashboard.offers import without_folder
-from app.dashboard.opened import Selected
-from app.dashboard.packets import gone_captures
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import card, facts, heading, html, line, show
-from app.dashboard.views.chart_doors import show_heat, show_rate, show_trouble
-from app.dashboard.views.finding_who import show_who
-from app.dashboard.views.finding_why import show_why
-from app.dashboard.views.message import show_exchange
-from reports.formats.pages import page_text
-from reports.formats.values import time_text
-from reports.formats.words import display_filter, size
-from reports.questions.causes import Cause, Finding
-from reports.questions.columns import Column
-from reports.questions.commits import Committer, commits, committers, log_ends
-from reports.questions.evidence_rows import evidence_exchanges, evidence_messages, finding_flows
-from reports.questions.timelines import domain_ms, exchanges_over_time, latency_over_time, width_of
-from reports.questions.wanted_exchanges import FINDING, of_flows
-from reports.sections.findings import cause_where, lines_named, packets_named, spread
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.app.dashboard import state
+from wirewitness.app.dashboard.broker_files import with_lines
+from wirewitness.app.dashboard.charts.commits import POINT, partition_commits
+from wirewitness.app.dashboard.charts.theme import AnyChart, chosen_in_chart
+from wirewitness.app.dashboard.command_line import command_line, show_command
+from wirewitness.app.dashboard.evidence import MOST_BYTES, evidence_packets
+from wirewitness.app.dashboard.offers import without_folder
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.packets import gone_captures
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import card, facts, heading, html, line, show
+from wirewitness.app.dashboard.views.chart_doors import show_heat, show_rate, show_trouble
+from wirewitness.app.dashboard.views.finding_who import show_who
+from wirewitness.app.dashboard.views.finding_why import show_why
+from wirewitness.app.dashboard.views.message import show_exchange
+from wirewitness.reports.formats.pages import page_text
+from wirewitness.reports.formats.values import time_text
+from wirewitness.reports.formats.words import display_filter, size
+from wirewitness.reports.questions.causes import Cause, Finding
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.commits import Committer, commits, committers, log_ends
+from wirewitness.reports.questions.evidence_rows import evidence_exchanges, evidence_messages, finding_flows
+from wirewitness.reports.questions.timelines import domain_ms, exchanges_over_time, latency_over_time, width_of
+from wirewitness.reports.questions.wanted_exchanges import FINDING, of_flows
+from wirewitness.reports.sections.findings import cause_where, lines_named, packets_named, spread
 
 COMMITS_LEGEND = (
     "A point is a commit in the colour of its sender. A red ring marks one that went back or whose sender did not own "

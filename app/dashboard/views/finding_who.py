@@ -7,16 +7,16 @@ from typing import Any
 
 import streamlit as st
 
-from app.dashboard.charts.theme import PALETTE
-from app.dashboard.few_rows import grid
-from app.dashboard.state import View
-from app.dashboard.text import line
-from app.dashboard.views.exchange_filters import client_text
-from reports.questions.causes import Finding
-from reports.questions.columns import Column
-from reports.questions.commits import Committer
-from reports.questions.owners import OWNER
-from reports.sections.finding_committers import owner_of
+from wirewitness.app.dashboard.charts.theme import PALETTE
+from wirewitness.app.dashboard.few_rows import grid
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.text import line
+from wirewitness.app.dashboard.views.exchange_filters import client_text
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.commits import Committer
+from wirewitness.reports.questions.owners import OWNER
+from wirewitness.reports.sections.finding_committers import owner_of
 
 _CLIENTS_SHOWN = 40
 _COMMITTERS = (

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import streamlit as st
 from markupsafe import Markup
 
-from analyser.times import time_text
-from app.dashboard.opened import Selected
-from app.dashboard.text import html, line, small_table
-from reports.questions.causes import Finding
-from reports.why.ask import Asking
-from reports.why.findings import finding_link
-from reports.why.model import Chain, Link, Step
-from reports.why.places import placed
-from reports.why.walk import walk
+from wirewitness.analyser.times import time_text
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.text import html, line, small_table
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.why.ask import Asking
+from wirewitness.reports.why.findings import finding_link
+from wirewitness.reports.why.model import Chain, Link, Step
+from wirewitness.reports.why.places import placed
+from wirewitness.reports.why.walk import walk
 
 _PACKETS_SHOWN = 6
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import streamlit as st
 from markupsafe import Markup
 
-from analyser.severity import SEVERITIES
-from analyser.words import count
-from app.dashboard import boxes, state
-from app.dashboard.known import known, outside
-from app.dashboard.state import View
-from app.dashboard.text import card, empty, heading, html, line
-from app.dashboard.views.finding import show_finding
-from dissectors.registry import OPTIONAL, PROTOCOLS
-from reports.questions.causes import Cause, Finding
-from reports.sections.findings import cause_where, cause_who, followed_lines
+from wirewitness.analyser.severity import SEVERITIES
+from wirewitness.analyser.words import count
+from wirewitness.app.dashboard import boxes, state
+from wirewitness.app.dashboard.known import known, outside
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.text import card, empty, heading, html, line
+from wirewitness.app.dashboard.views.finding import show_finding
+from wirewitness.dissectors.registry import OPTIONAL, PROTOCOLS
+from wirewitness.reports.questions.causes import Cause, Finding
+from wirewitness.reports.sections.findings import cause_where, cause_who, followed_lines
 
 _CAUSES_PAGE = 15
 _ABOUT = {

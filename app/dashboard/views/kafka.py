@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from app.dashboard.page_entry import protocol_page
-from app.dashboard.state import View
-from app.dashboard.text import heading
-from app.dashboard.views import kafka_brokers, kafka_clients, kafka_groups, kafka_topics
-from app.dashboard.views.latency import show_operations
-from dissectors.kafka.dissector import KAFKA
+from wirewitness.app.dashboard.page_entry import protocol_page
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.text import heading
+from wirewitness.app.dashboard.views import kafka_brokers, kafka_clients, kafka_groups, kafka_topics
+from wirewitness.app.dashboard.views.latency import show_operations
+from wirewitness.dissectors.kafka.dissector import KAFKA
 
 
 def _show_apis(view: View) -> None:

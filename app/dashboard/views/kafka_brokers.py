@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from analyser.registry.queries import literal
-from app.dashboard import state
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import heading, line
-from app.dashboard.views.exchange_filters import about_partition, exchange_filters, server_text
-from app.dashboard.views.message import show_exchange
-from reports.questions.columns import Column
-from reports.questions.kafka_topics import ADMIN_CHANGES, LED_BY
-from reports.questions.kafka_views import VIEWS
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.app.dashboard import state
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import heading, line
+from wirewitness.app.dashboard.views.exchange_filters import about_partition, exchange_filters, server_text
+from wirewitness.app.dashboard.views.message import show_exchange
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.kafka_topics import ADMIN_CHANGES, LED_BY
+from wirewitness.reports.questions.kafka_views import VIEWS
 
 _ADMIN = (
     Column("ts", "Time", "time"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.dashboard.owner_column import with_owners
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import heading, line
-from app.dashboard.views.exchange_filters import client_text, exchange_filters
-from reports.questions.kafka_views import VIEWS
+from wirewitness.app.dashboard.owner_column import with_owners
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import heading, line
+from wirewitness.app.dashboard.views.exchange_filters import client_text, exchange_filters
+from wirewitness.reports.questions.kafka_views import VIEWS
 
 
 def show(view: View) -> None:

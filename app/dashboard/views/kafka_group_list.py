@@ -7,15 +7,15 @@ from typing import Any
 
 import streamlit as st
 
-from app.dashboard import state
-from app.dashboard.few_rows import grid
-from app.dashboard.known import known
-from app.dashboard.opened import Selected
-from app.dashboard.text import line
-from reports.questions.columns import Column
-from reports.questions.group_list import group_list
-from reports.questions.groups import Group, groups
-from reports.questions.timelines import middle_ns
+from wirewitness.app.dashboard import state
+from wirewitness.app.dashboard.few_rows import grid
+from wirewitness.app.dashboard.known import known
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.text import line
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.group_list import group_list
+from wirewitness.reports.questions.groups import Group, groups
+from wirewitness.reports.questions.timelines import middle_ns
 
 _COLUMNS = (
     Column("group_id", "Group", "text", 190),

@@ -8,28 +8,34 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
-from app.dashboard import boxes, state
-from app.dashboard.charts.axes import Domain
-from app.dashboard.charts.commits import SMALL_PX, committer_colours, ownership_lanes, partition_commits, small_commits
-from app.dashboard.charts.lag import lag_lines
-from app.dashboard.charts.theme import pressed_in_chart
-from app.dashboard.few_rows import grid
-from app.dashboard.known import known
-from app.dashboard.opened import Selected
-from app.dashboard.owner_column import with_owners
-from app.dashboard.sidebar_times import moment_words
-from app.dashboard.state import View
-from app.dashboard.text import dot, empty, facts, heading, html, line
-from app.dashboard.text import show as show_markup
-from app.dashboard.views.exchange_filters import about_partition, client_text
-from app.dashboard.views.finding import COMMITS_LEGEND, show_commit
-from app.dashboard.views.findings import finding_cards
-from app.dashboard.views.kafka_group_list import choose_group, listed_groups
-from app.dashboard.views.kafka_share_group import show_share_group
-from app.dashboard.views.kafka_stored import show_stored
-from app.dashboard.views.message import show_exchange
-from reports.questions.causes import causes
-from reports.questions.commits import (
+from wirewitness.app.dashboard import boxes, state
+from wirewitness.app.dashboard.charts.axes import Domain
+from wirewitness.app.dashboard.charts.commits import (
+    SMALL_PX,
+    committer_colours,
+    ownership_lanes,
+    partition_commits,
+    small_commits,
+)
+from wirewitness.app.dashboard.charts.lag import lag_lines
+from wirewitness.app.dashboard.charts.theme import pressed_in_chart
+from wirewitness.app.dashboard.few_rows import grid
+from wirewitness.app.dashboard.known import known
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.owner_column import with_owners
+from wirewitness.app.dashboard.sidebar_times import moment_words
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.text import dot, empty, facts, heading, html, line
+from wirewitness.app.dashboard.text import show as show_markup
+from wirewitness.app.dashboard.views.exchange_filters import about_partition, client_text
+from wirewitness.app.dashboard.views.finding import COMMITS_LEGEND, show_commit
+from wirewitness.app.dashboard.views.findings import finding_cards
+from wirewitness.app.dashboard.views.kafka_group_list import choose_group, listed_groups
+from wirewitness.app.dashboard.views.kafka_share_group import show_share_group
+from wirewitness.app.dashboard.views.kafka_stored import show_stored
+from wirewitness.app.dashboard.views.message import show_exchange
+from wirewitness.reports.questions.causes import causes
+from wirewitness.reports.questions.commits import (
     Committer,
     commit_counts,
     commits,
@@ -38,16 +44,16 @@ from reports.questions.commits import (
     owners,
     partitions_by_suspicion,
 )
-from reports.questions.group_list import group_states
-from reports.questions.group_telling import group_told
-from reports.questions.groups import Group, groups
-from reports.questions.kafka_view import view_sql
-from reports.questions.kafka_views import VIEWS
-from reports.questions.lag_history import lag_over_time
-from reports.questions.source import Source
-from reports.questions.source import rows as rows_of
-from reports.questions.timelines import domain_ms, width_of
-from reports.sections.kafka_view import state_line
+from wirewitness.reports.questions.group_list import group_states
+from wirewitness.reports.questions.group_telling import group_told
+from wirewitness.reports.questions.groups import Group, groups
+from wirewitness.reports.questions.kafka_view import view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.lag_history import lag_over_time
+from wirewitness.reports.questions.source import Source
+from wirewitness.reports.questions.source import rows as rows_of
+from wirewitness.reports.questions.timelines import domain_ms, width_of
+from wirewitness.reports.sections.kafka_view import state_line
 
 _THINNED = " Of many commits, the lowest and the highest of each moment are drawn."
 _CHARTS_SHOWN = 12

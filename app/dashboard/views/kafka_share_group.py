@@ -6,21 +6,21 @@ from typing import Any
 
 import streamlit as st
 
-from app.dashboard.few_rows import grid
-from app.dashboard.opened import Selected
-from app.dashboard.owner_column import with_owners
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import empty, facts
-from app.dashboard.views.exchange_filters import about_partition, client_text, exchange_filters
-from reports.questions.columns import Column
-from reports.questions.commits import of_group
-from reports.questions.groups import Group
-from reports.questions.kafka_view import view_sql
-from reports.questions.kafka_views import VIEWS
-from reports.questions.share_groups import SHARE_COUNTS, deliveries_of
-from reports.questions.source import rows
-from reports.questions.wanted_exchanges import named_exactly
+from wirewitness.app.dashboard.few_rows import grid
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.owner_column import with_owners
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import empty, facts
+from wirewitness.app.dashboard.views.exchange_filters import about_partition, client_text, exchange_filters
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.commits import of_group
+from wirewitness.reports.questions.groups import Group
+from wirewitness.reports.questions.kafka_view import view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.share_groups import SHARE_COUNTS, deliveries_of
+from wirewitness.reports.questions.source import rows
+from wirewitness.reports.questions.wanted_exchanges import named_exactly
 
 _MEMBERS = VIEWS["groups"]["members"].on_page
 _STARTS = VIEWS["groups"]["share-offsets"].on_page

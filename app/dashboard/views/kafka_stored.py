@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.dashboard.few_rows import grid
-from app.dashboard.opened import Selected
-from app.dashboard.text import line
-from reports.formats.values import time_text
-from reports.questions.columns import Column
-from reports.questions.kafka_stored_offsets import StoredOffset, stored_offsets
-from reports.sections.kafka_stored import stored_sentence
+from wirewitness.app.dashboard.few_rows import grid
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.text import line
+from wirewitness.reports.formats.values import time_text
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.kafka_stored_offsets import StoredOffset, stored_offsets
+from wirewitness.reports.sections.kafka_stored import stored_sentence
 
 _COLUMNS = (
     Column("group_id", "Group", "text", 190),

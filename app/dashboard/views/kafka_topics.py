@@ -7,21 +7,21 @@ from typing import Any
 
 import streamlit as st
 
-from app.dashboard import boxes, state
-from app.dashboard.charts.bars import time_bars
-from app.dashboard.charts.theme import PALETTE, QUIET, pressed_in_chart
-from app.dashboard.few_rows import grid
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import empty, heading, line
-from app.dashboard.views.exchange_filters import about_partition, exchange_filters
-from app.dashboard.views.kafka_group_list import group_key
-from reports.questions.columns import Column
-from reports.questions.groups import groups
-from reports.questions.kafka_topics import data_rates, partitions_of
-from reports.questions.kafka_views import VIEWS
-from reports.questions.timelines import domain_ms, width_of
-from reports.questions.wanted_exchanges import named_exactly
+from wirewitness.app.dashboard import boxes, state
+from wirewitness.app.dashboard.charts.bars import time_bars
+from wirewitness.app.dashboard.charts.theme import PALETTE, QUIET, pressed_in_chart
+from wirewitness.app.dashboard.few_rows import grid
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import empty, heading, line
+from wirewitness.app.dashboard.views.exchange_filters import about_partition, exchange_filters
+from wirewitness.app.dashboard.views.kafka_group_list import group_key
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.groups import groups
+from wirewitness.reports.questions.kafka_topics import data_rates, partitions_of
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.timelines import domain_ms, width_of
+from wirewitness.reports.questions.wanted_exchanges import named_exactly
 
 _TOPICS_COLOURED = 8
 _OTHERS = "all others"

@@ -6,19 +6,19 @@ from typing import Any
 
 import streamlit as st
 
-from analyser.registry.queries import literal
-from app.dashboard import boxes
-from app.dashboard.charts.theme import pressed_in_chart
-from app.dashboard.charts.traffic import latency_lines
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import empty, line
-from app.dashboard.views.chart_doors import show_heat, show_trouble
-from app.dashboard.views.exchange_filters import exchange_filters
-from reports.questions.apis import NOT_DECODED, NOT_TOLD, errors_of, operations_of
-from reports.questions.columns import Column
-from reports.questions.source import rows
-from reports.questions.timelines import (
+from wirewitness.analyser.registry.queries import literal
+from wirewitness.app.dashboard import boxes
+from wirewitness.app.dashboard.charts.theme import pressed_in_chart
+from wirewitness.app.dashboard.charts.traffic import latency_lines
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import empty, line
+from wirewitness.app.dashboard.views.chart_doors import show_heat, show_trouble
+from wirewitness.app.dashboard.views.exchange_filters import exchange_filters
+from wirewitness.reports.questions.apis import NOT_DECODED, NOT_TOLD, errors_of, operations_of
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.source import rows
+from wirewitness.reports.questions.timelines import (
     domain_ms,
     exchanges_over_time,
     latency_over_time,

@@ -7,17 +7,17 @@ from functools import partial
 
 import streamlit as st
 
-from app.dashboard import boxes, state
-from app.dashboard.command_line import command_line
-from app.dashboard.components.inspector import show_messages
-from app.dashboard.components.values import show_values
-from app.dashboard.offers import without_folder
-from app.dashboard.opened import Opened
-from app.dashboard.packets import NoPackets, exchange_views
-from app.dashboard.text import card
-from app.dashboard.views.exchange_filters import exchange_filters
-from reports.questions.exchange_values import CommonValue, exchange_values
-from reports.questions.wanted_exchanges import named_exactly
+from wirewitness.app.dashboard import boxes, state
+from wirewitness.app.dashboard.command_line import command_line
+from wirewitness.app.dashboard.components.inspector import show_messages
+from wirewitness.app.dashboard.components.values import show_values
+from wirewitness.app.dashboard.offers import without_folder
+from wirewitness.app.dashboard.opened import Opened
+from wirewitness.app.dashboard.packets import NoPackets, exchange_views
+from wirewitness.app.dashboard.text import card
+from wirewitness.app.dashboard.views.exchange_filters import exchange_filters
+from wirewitness.reports.questions.exchange_values import CommonValue, exchange_values
+from wirewitness.reports.questions.wanted_exchanges import named_exactly
 
 _SHOWN = "shown"
 EXCHANGES_PAGE = "exchanges"

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.dashboard.charts.mongo import commands
-from app.dashboard.charts.theme import pressed_in_chart
-from app.dashboard.page_entry import protocol_page
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import empty, heading, line
-from app.dashboard.views import mongo_shapes
-from app.dashboard.views.chart_doors import show_heat
-from app.dashboard.views.exchange_filters import exchange_filters
-from app.dashboard.views.mongo_commands import command_table
-from dissectors.mongo.dissector import MONGO
-from reports.questions.columns import Column
-from reports.questions.mongo_rows import CURSORS, TRANSACTIONS, command_latency, commands_over_time
-from reports.questions.timelines import domain_ms, width_of
-from reports.sections.mongo import DRIVERS, ERRORS
+from wirewitness.app.dashboard.charts.mongo import commands
+from wirewitness.app.dashboard.charts.theme import pressed_in_chart
+from wirewitness.app.dashboard.page_entry import protocol_page
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import empty, heading, line
+from wirewitness.app.dashboard.views import mongo_shapes
+from wirewitness.app.dashboard.views.chart_doors import show_heat
+from wirewitness.app.dashboard.views.exchange_filters import exchange_filters
+from wirewitness.app.dashboard.views.mongo_commands import command_table
+from wirewitness.dissectors.mongo.dissector import MONGO
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.mongo_rows import CURSORS, TRANSACTIONS, command_latency, commands_over_time
+from wirewitness.reports.questions.timelines import domain_ms, width_of
+from wirewitness.reports.sections.mongo import DRIVERS, ERRORS
 
 _CURSORS = (
     Column("ts", "Opened", "time"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.dashboard import state
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.views.message import show_exchange
-from reports.questions.columns import Column
+from wirewitness.app.dashboard import state
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.views.message import show_exchange
+from wirewitness.reports.questions.columns import Column
 
 _COMMANDS = (
     Column("ts", "Time", "time"),

@@ -7,29 +7,29 @@ from typing import Any
 
 import streamlit as st
 
-from app.dashboard import boxes, state
-from app.dashboard.charts.mongo import SHAPE_MEASURES, SHAPES_TOGETHER, shape_lines, shape_name, shape_times
-from app.dashboard.charts.theme import pressed_in_chart
-from app.dashboard.charts.traffic import latency_heat
-from app.dashboard.opened import Selected
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import empty, facts, heading, line
-from app.dashboard.views.asked import ask, show_asked
-from app.dashboard.views.mongo_commands import command_table
-from reports.formats.values import ms_text
-from reports.questions.columns import PAGE, shown_as
-from reports.questions.mongo_rows import (
+from wirewitness.app.dashboard import boxes, state
+from wirewitness.app.dashboard.charts.mongo import SHAPE_MEASURES, SHAPES_TOGETHER, shape_lines, shape_name, shape_times
+from wirewitness.app.dashboard.charts.theme import pressed_in_chart
+from wirewitness.app.dashboard.charts.traffic import latency_heat
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import empty, facts, heading, line
+from wirewitness.app.dashboard.views.asked import ask, show_asked
+from wirewitness.app.dashboard.views.mongo_commands import command_table
+from wirewitness.reports.formats.values import ms_text
+from wirewitness.reports.questions.columns import PAGE, shown_as
+from wirewitness.reports.questions.mongo_rows import (
     addresses_and_apps,
     command_latency,
     commands_from,
     commands_of,
     shapes_over_time,
 )
-from reports.questions.source import rows
-from reports.questions.timelines import domain_ms, width_of
-from reports.questions.wanted_exchanges import in_cell
-from reports.sections.shapes import COLUMNS, shapes, shapes_sql
+from wirewitness.reports.questions.source import rows
+from wirewitness.reports.questions.timelines import domain_ms, width_of
+from wirewitness.reports.questions.wanted_exchanges import in_cell
+from wirewitness.reports.sections.shapes import COLUMNS, shapes, shapes_sql
 
 _BARS = 12
 # Shapes among which those are chosen that are drawn together, and how many are at first.

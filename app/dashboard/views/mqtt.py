@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.dashboard.page_entry import protocol_page
-from app.dashboard.views import mqtt_clients, mqtt_deliveries, mqtt_topics
-from dissectors.mqtt.dissector import MQTT
+from wirewitness.app.dashboard.page_entry import protocol_page
+from wirewitness.app.dashboard.views import mqtt_clients, mqtt_deliveries, mqtt_topics
+from wirewitness.dissectors.mqtt.dissector import MQTT
 
 PAGES = (
     protocol_page(MQTT, "clients", "Clients", ":material/devices:", mqtt_clients.show),

@@ -7,25 +7,25 @@ from typing import Any
 
 import streamlit as st
 
-from analyser.words import count
-from app.dashboard import boxes, state
-from app.dashboard.charts.mqtt import connection_lanes as lanes_chart
-from app.dashboard.charts.theme import pressed_in_chart
-from app.dashboard.pager import pager
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import empty, heading, line
-from app.dashboard.views.exchange_filters import client_text
-from app.dashboard.views.message import flow_link
-from reports.questions.columns import Column
-from reports.questions.mqtt_rows import (
+from wirewitness.analyser.words import count
+from wirewitness.app.dashboard import boxes, state
+from wirewitness.app.dashboard.charts.mqtt import connection_lanes as lanes_chart
+from wirewitness.app.dashboard.charts.theme import pressed_in_chart
+from wirewitness.app.dashboard.pager import pager
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import empty, heading, line
+from wirewitness.app.dashboard.views.exchange_filters import client_text
+from wirewitness.app.dashboard.views.message import flow_link
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.mqtt_rows import (
     BARS,
     LANES,
     connection_lanes,
     lane_count,
 )
-from reports.questions.timelines import domain_ms
-from reports.sections.mqtt import CLIENTS
+from wirewitness.reports.questions.timelines import domain_ms
+from wirewitness.reports.sections.mqtt import CLIENTS
 
 _TAKEN_SHOWN = 5
 _CONNECTIONS = (

@@ -8,23 +8,23 @@ from typing import Any
 
 import streamlit as st
 
-from app.dashboard import boxes, state
-from app.dashboard.charts.theme import pressed_in_chart
-from app.dashboard.charts.traffic import latency_heat
-from app.dashboard.few_rows import grid
-from app.dashboard.opened import Selected
-from app.dashboard.pager import beside
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import empty, heading, line
-from app.dashboard.views.asked import ask, show_asked
-from app.dashboard.views.message import show_exchange
-from reports.questions.columns import Column
-from reports.questions.mqtt_rows import acknowledged, delivered, delivery_latency
-from reports.questions.source import rows
-from reports.questions.timelines import domain_ms, width_of
-from reports.questions.wanted_exchanges import in_cell
-from reports.sections.mqtt import DELIVERIES, HANDSHAKES
+from wirewitness.app.dashboard import boxes, state
+from wirewitness.app.dashboard.charts.theme import pressed_in_chart
+from wirewitness.app.dashboard.charts.traffic import latency_heat
+from wirewitness.app.dashboard.few_rows import grid
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.pager import beside
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import empty, heading, line
+from wirewitness.app.dashboard.views.asked import ask, show_asked
+from wirewitness.app.dashboard.views.message import show_exchange
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.mqtt_rows import acknowledged, delivered, delivery_latency
+from wirewitness.reports.questions.source import rows
+from wirewitness.reports.questions.timelines import domain_ms, width_of
+from wirewitness.reports.questions.wanted_exchanges import in_cell
+from wirewitness.reports.sections.mqtt import DELIVERIES, HANDSHAKES
 
 _KINDS = (
     Column("direction", "Direction"),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.dashboard import state
-from app.dashboard.packets import NoPackets, payload_of
-from app.dashboard.sidebar_times import moment_words
-from app.dashboard.state import View
-from app.dashboard.text import line, small_table
-from app.dashboard.views.message import payloads_shown
-from reports.formats.payload_changes import Changes, payload_changes
-from reports.formats.words import span
-from reports.questions.mqtt_topics import publish_before
+from wirewitness.app.dashboard import state
+from wirewitness.app.dashboard.packets import NoPackets, payload_of
+from wirewitness.app.dashboard.sidebar_times import moment_words
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.text import line, small_table
+from wirewitness.app.dashboard.views.message import payloads_shown
+from wirewitness.reports.formats.payload_changes import Changes, payload_changes
+from wirewitness.reports.formats.words import span
+from wirewitness.reports.questions.mqtt_topics import publish_before
 
 
 def show_changes(view: View, message_id: str) -> None:

@@ -9,20 +9,20 @@ from urllib.parse import quote, unquote
 
 import streamlit as st
 
-from app.dashboard import boxes, state
-from app.dashboard.charts.mqtt import messages_over_time
-from app.dashboard.charts.theme import pressed_in_chart
-from app.dashboard.components.tree import Line, show_tree
-from app.dashboard.opened import Selected
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import empty, heading, line
-from app.dashboard.views.asked import ask, show_asked
-from app.dashboard.views.message import show_exchange
-from app.dashboard.views.mqtt_payloads import show_changes
-from reports.formats.words import size
-from reports.questions.columns import Column
-from reports.questions.mqtt_topics import (
+from wirewitness.app.dashboard import boxes, state
+from wirewitness.app.dashboard.charts.mqtt import messages_over_time
+from wirewitness.app.dashboard.charts.theme import pressed_in_chart
+from wirewitness.app.dashboard.components.tree import Line, show_tree
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import empty, heading, line
+from wirewitness.app.dashboard.views.asked import ask, show_asked
+from wirewitness.app.dashboard.views.message import show_exchange
+from wirewitness.app.dashboard.views.mqtt_payloads import show_changes
+from wirewitness.reports.formats.words import size
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.mqtt_topics import (
     LONGEST_BRANCH,
     MOST_OPEN,
     Branch,
@@ -33,8 +33,8 @@ from reports.questions.mqtt_topics import (
     topic_tree,
     topics,
 )
-from reports.questions.timelines import domain_ms, selected_span_ns, width_of
-from reports.questions.wanted_exchanges import in_cell
+from wirewitness.reports.questions.timelines import domain_ms, selected_span_ns, width_of
+from wirewitness.reports.questions.wanted_exchanges import in_cell
 
 _FIGURES = ("Topics", "Published", "Per s", "Sent on", "Payload", "Publishers", "Receivers", "Retained", "Last")
 _ORDERS = {

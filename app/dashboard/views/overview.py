@@ -7,31 +7,31 @@ from pathlib import PurePath
 
 import streamlit as st
 
-from analyser.words import count
-from app.dashboard import state
-from app.dashboard.charts.theme import dense
-from app.dashboard.charts.traffic import BRUSH, exchange_rate
-from app.dashboard.chosen_rows import Choice
-from app.dashboard.command_line import command_line
-from app.dashboard.known import known, outside
-from app.dashboard.offers import without_folder
-from app.dashboard.opened import Selected
-from app.dashboard.state import View
-from app.dashboard.tables import paged_table
-from app.dashboard.text import card, empty, facts, heading, line
-from app.dashboard.views.chart_doors import show_trouble
-from app.dashboard.views.exchange_filters import client_text, exchange_filters, server_text
-from app.dashboard.views.findings import finding_cards
-from reports.formats.html import render
-from reports.formats.words import size, span
-from reports.questions.apis import CLIENTS_BY_ERRORS
-from reports.questions.columns import Column
-from reports.questions.quality import Quality, quality
-from reports.questions.timelines import domain_ms, exchanges_over_time, selected_span_ns, width_of
-from reports.questions.traffic import PEERS
-from reports.sections.capture import missing
-from reports.sections.contents import nothing_known, report
-from reports.sections.unjudged import unjudged_lines, unjudged_sentence
+from wirewitness.analyser.words import count
+from wirewitness.app.dashboard import state
+from wirewitness.app.dashboard.charts.theme import dense
+from wirewitness.app.dashboard.charts.traffic import BRUSH, exchange_rate
+from wirewitness.app.dashboard.chosen_rows import Choice
+from wirewitness.app.dashboard.command_line import command_line
+from wirewitness.app.dashboard.known import known, outside
+from wirewitness.app.dashboard.offers import without_folder
+from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.state import View
+from wirewitness.app.dashboard.tables import paged_table
+from wirewitness.app.dashboard.text import card, empty, facts, heading, line
+from wirewitness.app.dashboard.views.chart_doors import show_trouble
+from wirewitness.app.dashboard.views.exchange_filters import client_text, exchange_filters, server_text
+from wirewitness.app.dashboard.views.findings import finding_cards
+from wirewitness.reports.formats.html import render
+from wirewitness.reports.formats.words import size, span
+from wirewitness.reports.questions.apis import CLIENTS_BY_ERRORS
+from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.questions.quality import Quality, quality
+from wirewitness.reports.questions.timelines import domain_ms, exchanges_over_time, selected_span_ns, width_of
+from wirewitness.reports.questions.traffic import PEERS
+from wirewitness.reports.sections.capture import missing
+from wirewitness.reports.sections.contents import nothing_known, report
+from wirewitness.reports.sections.unjudged import unjudged_lines, unjudged_sentence
 
 _CAUSES_SHOWN = 4
 _PEERS = (

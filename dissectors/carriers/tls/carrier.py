@@ -10,13 +10,13 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dissectors.core.carrier import Carrier, Opening, Unwrapper
-from dissectors.core.encryption import Encryption
-from dissectors.core.limits import Limits
+from wirewitness.dissectors.core.carrier import Carrier, Opening, Unwrapper
+from wirewitness.dissectors.core.encryption import Encryption
+from wirewitness.dissectors.core.limits import Limits
 
 if TYPE_CHECKING:
-    from dissectors.carriers.tls.keylog import KeyRing
-    from dissectors.core.columns.frames import Bytes, Flags
+    from wirewitness.dissectors.carriers.tls.keylog import KeyRing
+    from wirewitness.dissectors.core.columns.frames import Bytes, Flags
 
 NAME = "tls"
 # A record with the beginning of a ClientHello.
@@ -43,8 +43,8 @@ def _opens(heads: Bytes) -> Flags:
 def _opening(client: bytes, server: bytes) -> Opening | None:
     if not _may_open(client) or not server:
         return None
-    from dissectors.carriers.tls.hello import hellos, version_name
-    from dissectors.carriers.tls.suite_names import name_of
+    from wirewitness.dissectors.carriers.tls.hello import hellos, version_name
+    from wirewitness.dissectors.carriers.tls.suite_names import name_of
 
     found = hellos(client, server)
     if found is None:
@@ -70,9 +70,9 @@ def _looks_like(_: bytes) -> None:
 
 
 def _unwrapper(ring: KeyRing | None, direction: int, opened: Opening | None, limits: Limits) -> Unwrapper:
-    from dissectors.carriers.tls.hello import Hellos
-    from dissectors.carriers.tls.keylog import KeyRing
-    from dissectors.carriers.tls.unwrapping import TlsUnwrapper
+    from wirewitness.dissectors.carriers.tls.hello import Hellos
+    from wirewitness.dissectors.carriers.tls.keylog import KeyRing
+    from wirewitness.dissectors.carriers.tls.unwrapping import TlsUnwrapper
 
     if opened is None or opened.encryption is None or not isinstance(opened.agreed, Hellos):
         raise ValueError("TLS is read from its hellos on")
@@ -80,7 +80,7 @@ def _unwrapper(ring: KeyRing | None, direction: int, opened: Opening | None, lim
 
 
 def _again(ring: KeyRing, unwrapper: Unwrapper) -> None:
-    from dissectors.carriers.tls.unwrapping import TlsUnwrapper
+    from wirewitness.dissectors.carriers.tls.unwrapping import TlsUnwrapper
 
     if isinstance(unwrapper, TlsUnwrapper):
         unwrapper.use(ring)

@@ -9,7 +9,7 @@ import hmac
 from hashlib import new
 from typing import NamedTuple
 
-from dissectors.carriers.tls.suites import CBC, CHACHA, Suite
+from wirewitness.dissectors.carriers.tls.suites import CBC, CHACHA, Suite
 
 
 class KeyBytes(NamedTuple):

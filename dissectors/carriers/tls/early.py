@@ -3,7 +3,7 @@ them, which the client says with EndOfEarlyData; what was refused is sent again 
 
 from __future__ import annotations
 
-from dissectors.core.carrier import Carried
+from wirewitness.dissectors.core.carrier import Carried
 
 # Servers take 16 KiB, some more.
 MOST_EARLY_BYTES = 1 << 16

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from dissectors.carriers.tls.hello import Hellos
+    from wirewitness.dissectors.carriers.tls.hello import Hellos
 
 MASTER, SESSION, EARLY, CLIENT_HANDSHAKE, SERVER_HANDSHAKE, CLIENT_TRAFFIC, SERVER_TRAFFIC = range(7)
 _LABELS = {

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dissectors.carriers.tls.certificate import certificate
-from dissectors.carriers.tls.hello import CLIENT_HELLO, MESSAGE_HEADER_BYTES, encrypted_extensions
-from dissectors.core.encryption import Encryption
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.carriers.tls.certificate import certificate
+from wirewitness.dissectors.carriers.tls.hello import CLIENT_HELLO, MESSAGE_HEADER_BYTES, encrypted_extensions
+from wirewitness.dissectors.core.encryption import Encryption
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 
 _NEW_SESSION_TICKET, _LIFETIME_BYTES = 4, 4
 HELLO_REQUEST, END_OF_EARLY_DATA, FINISHED, KEY_UPDATE = 0, 5, 20, 24

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from dissectors.carriers.tls.hello import Hellos
-from dissectors.carriers.tls.keylog import KeyRing
-from dissectors.carriers.tls.schedule import DATA, Schedule
-from dissectors.carriers.tls.suites import Suite
+from wirewitness.dissectors.carriers.tls.hello import Hellos
+from wirewitness.dissectors.carriers.tls.keylog import KeyRing
+from wirewitness.dissectors.carriers.tls.schedule import DATA, Schedule
+from wirewitness.dissectors.carriers.tls.suites import Suite
 
 if TYPE_CHECKING:
-    from dissectors.carriers.tls.opening_records import RecordKeys
+    from wirewitness.dissectors.carriers.tls.opening_records import RecordKeys
 
 # So many numbers are tried at most.
 _MOST_NUMBERS = 4096

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20Poly1305
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 
-from dissectors.carriers.tls.derive import KeyBytes
-from dissectors.carriers.tls.suites import CBC, CCM, CHACHA, Suite
+from wirewitness.dissectors.carriers.tls.derive import KeyBytes
+from wirewitness.dissectors.carriers.tls.suites import CBC, CCM, CHACHA, Suite
 
 _VERSION_12 = b"\x03\x03"
 _NONCE_BYTES, _BLOCK_BYTES = 8, 16

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dissectors.carriers.tls import keylog
-from dissectors.carriers.tls.derive import key_block, next_secret, traffic_keys, unpadded
-from dissectors.carriers.tls.hello import Hellos
-from dissectors.carriers.tls.keylog import KeyRing
-from dissectors.carriers.tls.suites import Suite
-from dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.carriers.tls import keylog
+from wirewitness.dissectors.carriers.tls.derive import key_block, next_secret, traffic_keys, unpadded
+from wirewitness.dissectors.carriers.tls.hello import Hellos
+from wirewitness.dissectors.carriers.tls.keylog import KeyRing
+from wirewitness.dissectors.carriers.tls.suites import Suite
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
 
 if TYPE_CHECKING:
-    from dissectors.carriers.tls.opening_records import RecordKeys
+    from wirewitness.dissectors.carriers.tls.opening_records import RecordKeys
 
 EARLY, HANDSHAKE, DATA = range(3)
 _KINDS = {
@@ -77,7 +77,7 @@ class Schedule:
         suite, server = self._suite, self._hellos.server
         if suite is None or not (secrets := self._secrets(epoch)):
             return []
-        from dissectors.carriers.tls.opening_records import keys_of
+        from wirewitness.dissectors.carriers.tls.opening_records import keys_of
 
         if not server.is_13:
             randoms = self._hellos.client.random, server.random

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dissectors.carriers.tls.hello import RECORD_HEADER_BYTES
+from wirewitness.dissectors.carriers.tls.hello import RECORD_HEADER_BYTES
 
 # Encrypted records: change of cipher, alert, handshake, data; TLS 1.2 and 1.3 write the same version in front.
 _HEAD = re.compile(rb"[\x14-\x17]\x03\x03", re.DOTALL)

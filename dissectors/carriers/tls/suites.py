@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from dissectors.carriers.tls.suite_names import NAMES
+from wirewitness.dissectors.carriers.tls.suite_names import NAMES
 
 GCM, CCM, CHACHA, CBC = "GCM", "CCM", "POLY1305", "CBC"
 _NAME = re.compile(

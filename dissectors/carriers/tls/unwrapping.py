@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.carriers.tls.alerts import CLOSE_NOTIFY, LEVELS, alert_name
-from dissectors.carriers.tls.early import EarlyData
-from dissectors.carriers.tls.hello import (
+from wirewitness.dissectors.carriers.tls.alerts import CLOSE_NOTIFY, LEVELS, alert_name
+from wirewitness.dissectors.carriers.tls.early import EarlyData
+from wirewitness.dissectors.carriers.tls.hello import (
     ALERT,
     APPLICATION_DATA,
     CHANGE_CIPHER_SPEC,
@@ -24,16 +24,22 @@ from dissectors.carriers.tls.hello import (
     TLS_12,
     Hellos,
 )
-from dissectors.carriers.tls.keylog import KeyRing
-from dissectors.carriers.tls.messages import END_OF_EARLY_DATA, FINISHED, HELLO_REQUEST, KEY_UPDATE, Messages
-from dissectors.carriers.tls.opener import Opener
-from dissectors.carriers.tls.schedule import DATA, EARLY
-from dissectors.carriers.tls.schedule import HANDSHAKE as HANDSHAKE_KEYS
-from dissectors.carriers.tls.search import MOST_RECORD_BYTES, RecordSearch
-from dissectors.carriers.tls.suites import suite_of
-from dissectors.carriers.tls.whole_records import whole_records
-from dissectors.core.carrier import Carried, Interrupted, Item, Pieces, Told
-from dissectors.core.encryption import (
+from wirewitness.dissectors.carriers.tls.keylog import KeyRing
+from wirewitness.dissectors.carriers.tls.messages import (
+    END_OF_EARLY_DATA,
+    FINISHED,
+    HELLO_REQUEST,
+    KEY_UPDATE,
+    Messages,
+)
+from wirewitness.dissectors.carriers.tls.opener import Opener
+from wirewitness.dissectors.carriers.tls.schedule import DATA, EARLY
+from wirewitness.dissectors.carriers.tls.schedule import HANDSHAKE as HANDSHAKE_KEYS
+from wirewitness.dissectors.carriers.tls.search import MOST_RECORD_BYTES, RecordSearch
+from wirewitness.dissectors.carriers.tls.suites import suite_of
+from wirewitness.dissectors.carriers.tls.whole_records import whole_records
+from wirewitness.dissectors.core.carrier import Carried, Interrupted, Item, Pieces, Told
+from wirewitness.dissectors.core.encryption import (
     DECRYPTED,
     LOST,
     NO_KEY,
@@ -42,8 +48,8 @@ from dissectors.core.encryption import (
     WRONG_KEY,
     Encryption,
 )
-from dissectors.core.limits import Limits
-from dissectors.core.model import SERVER_TO_CLIENT
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import SERVER_TO_CLIENT
 
 # So many records that no key opens, from the first one on, and it is another key; early data may be refused.
 _MOST_REFUSED, _MOST_REFUSED_EARLY = 16, 256

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dissectors.carriers.tls.hello import APPLICATION_DATA, RECORD_HEADER_BYTES
-from dissectors.carriers.tls.search import MOST_RECORD_BYTES
+from wirewitness.dissectors.carriers.tls.hello import APPLICATION_DATA, RECORD_HEADER_BYTES
+from wirewitness.dissectors.carriers.tls.search import MOST_RECORD_BYTES
 
 if TYPE_CHECKING:
-    from dissectors.carriers.tls.opening_records import RecordKeys
+    from wirewitness.dissectors.carriers.tls.opening_records import RecordKeys
 
 
 class WholeRecords(NamedTuple):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.columns.streams import Streams
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.columns.streams import Streams
 
 # (streams, a position in each) -> the sizes of the frames that begin there; 0 or less where none may.
 Sizes = Callable[[Ints, Ints], Ints]

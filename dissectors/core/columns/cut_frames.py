@@ -12,7 +12,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from dissectors.core.model import Frame
+from wirewitness.dissectors.core.model import Frame
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dissectors.core.columns.cut_frames import CutFrames, in_one
-from dissectors.core.model import Frame
+from wirewitness.dissectors.core.columns.cut_frames import CutFrames, in_one
+from wirewitness.dissectors.core.model import Frame
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.core.columns.frames import Ints
+from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from wirewitness.dissectors.core.columns.frames import Ints
 
 
 def coded(values: Iterable[Any]) -> Coded:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dissectors.core.blocks import Block
-from dissectors.core.columns.frames import Bytes, Flags, Ints
+from wirewitness.dissectors.core.blocks import Block
+from wirewitness.dissectors.core.columns.frames import Bytes, Flags, Ints
 
 # So many of a stream's first bytes are looked at to tell which protocols it cannot be.
 HEAD_BYTES = 16

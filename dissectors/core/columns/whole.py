@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.columns.streams import Gives, Streams
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, Frame
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.columns.streams import Gives, Streams
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 
 
 class First(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.kafka.blobs.reader import BlobReader, TopicPartitions
+from wirewitness.dissectors.kafka.blobs.reader import BlobReader, TopicPartitions
 
 # In place of a task number: the connector itself runs on this worker.
 CONNECTOR = -1

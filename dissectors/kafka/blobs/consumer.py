@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.kafka.blobs.reader import BlobReader, TopicPartitions
+from wirewitness.dissectors.kafka.blobs.reader import BlobReader, TopicPartitions
 
 
 class Subscription(NamedTuple):

@@ -10,12 +10,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.blobs.connect import CONNECTOR, WorkerAssignment, worker_assignment, worker_state
-from dissectors.kafka.blobs.consumer import assignment, sticky_user_data, subscription
-from dissectors.kafka.blobs.reader import TopicPartitions
-from dissectors.kafka.blobs.streams import streams_assignment, streams_subscription
-from dissectors.kafka.schema.primitives import text
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.blobs.connect import CONNECTOR, WorkerAssignment, worker_assignment, worker_state
+from wirewitness.dissectors.kafka.blobs.consumer import assignment, sticky_user_data, subscription
+from wirewitness.dissectors.kafka.blobs.reader import TopicPartitions
+from wirewitness.dissectors.kafka.blobs.streams import streams_assignment, streams_subscription
+from wirewitness.dissectors.kafka.schema.primitives import text
 
 # What is longer is null in kafka_group_events. It is not lost: topics and partitions of consumers are rows and columns
 # whatever their number, and `show` has every byte of the message.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.schema.primitives import text
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.schema.primitives import text
 
 
 class TopicPartitions(NamedTuple):

@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.blobs.reader import BlobReader, TopicPartitions
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.compile import Decoder, record_decoder
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.blobs.reader import BlobReader, TopicPartitions
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.compile import Decoder, record_decoder
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 _SUBSCRIPTION_INFO = 1
 _WITH_LATEST_VERSION, _WITH_TOPOLOGY_NAMES = 3, 10

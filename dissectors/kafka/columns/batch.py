@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Frames
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.kafka.columns.blob import Blob, Ints
-from dissectors.kafka.columns.pairs import Headers, Known, certain_pairs
-from dissectors.kafka.sasl import SASL_KEYS
+from wirewitness.dissectors.core.columns.frames import Frames
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.kafka.columns.blob import Blob, Ints
+from wirewitness.dissectors.kafka.columns.pairs import Headers, Known, certain_pairs
+from wirewitness.dissectors.kafka.sasl import SASL_KEYS
 
 _REQUEST = np.dtype([("api_key", ">i2"), ("version", ">i2"), ("correlation_id", ">i4"), ("client_id", ">i2")])
 _RESPONSE = np.dtype([("correlation_id", ">i4")])

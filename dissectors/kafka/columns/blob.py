@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dissectors.core.columns.frames import SLACK
+from wirewitness.dissectors.core.columns.frames import SLACK
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

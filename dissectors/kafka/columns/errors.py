@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.kafka.columns.blob import Ints
-from dissectors.kafka.columns.read import Columns, Lists
-from dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.columns.blob import Ints
+from wirewitness.dissectors.kafka.columns.read import Columns, Lists
+from wirewitness.dissectors.kafka.schema import definitions as schema
 
 
 class _Codes(NamedTuple):

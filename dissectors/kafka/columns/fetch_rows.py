@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.core.columns.made import chosen
-from dissectors.kafka.columns.blob import Ints
-from dissectors.kafka.columns.group_rows import NOTHING, column, heads, native
-from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.partitions import Partitions, partitions_of
-from dissectors.kafka.columns.read import Columns, Texts, lists
-from dissectors.kafka.columns.texts import TopicKey
-from dissectors.kafka.rows.data_fields import FETCH_PARTITIONS
+from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from wirewitness.dissectors.core.columns.made import chosen
+from wirewitness.dissectors.kafka.columns.blob import Ints
+from wirewitness.dissectors.kafka.columns.group_rows import NOTHING, column, heads, native
+from wirewitness.dissectors.kafka.columns.groups import Group
+from wirewitness.dissectors.kafka.columns.partitions import Partitions, partitions_of
+from wirewitness.dissectors.kafka.columns.read import Columns, Texts, lists
+from wirewitness.dissectors.kafka.columns.texts import TopicKey
+from wirewitness.dissectors.kafka.rows.data_fields import FETCH_PARTITIONS
 
 # Where a row says what was asked for, in the order of a `Wish`.
 WISHES_AT = FETCH_PARTITIONS.names.index("fetch_offset"), FETCH_PARTITIONS.names.index("partition_max_bytes")

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from dissectors.core.blocks import Block, Numbers
-from dissectors.core.limits import Limits
-from dissectors.kafka.columns.blob import Ints
-from dissectors.kafka.columns.fetch_rows import WISHES_AT, Made, fetch_rows, named
-from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.partitions import Partitions, partitions_of
-from dissectors.kafka.columns.read import Columns, Lists
-from dissectors.kafka.columns.record_rows import record_rows
-from dissectors.kafka.columns.texts import TopicKey
-from dissectors.kafka.rows.fetch_sessions import Asked, FetchSessions, PartitionKey, Wish
+from wirewitness.dissectors.core.blocks import Block, Numbers
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.kafka.columns.blob import Ints
+from wirewitness.dissectors.kafka.columns.fetch_rows import WISHES_AT, Made, fetch_rows, named
+from wirewitness.dissectors.kafka.columns.groups import Group
+from wirewitness.dissectors.kafka.columns.partitions import Partitions, partitions_of
+from wirewitness.dissectors.kafka.columns.read import Columns, Lists
+from wirewitness.dissectors.kafka.columns.record_rows import record_rows
+from wirewitness.dissectors.kafka.columns.texts import TopicKey
+from wirewitness.dissectors.kafka.rows.fetch_sessions import Asked, FetchSessions, PartitionKey, Wish
 
 
 class Fetches:

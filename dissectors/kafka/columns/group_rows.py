@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.core.columns.made import chosen, optional
-from dissectors.kafka.columns.blob import Ints
-from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.read import Column as Field
-from dissectors.kafka.columns.read import Columns, Lists, Texts, lists, numbers
-from dissectors.kafka.columns.texts import TopicKey
-from dissectors.kafka.rows.group_events import GROUP_PROTOCOLS
-from dissectors.kafka.rows.group_fields import GROUP_EVENTS
-from dissectors.kafka.schema.api_keys import api_name
+from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from wirewitness.dissectors.core.columns.made import chosen, optional
+from wirewitness.dissectors.kafka.columns.blob import Ints
+from wirewitness.dissectors.kafka.columns.groups import Group
+from wirewitness.dissectors.kafka.columns.read import Column as Field
+from wirewitness.dissectors.kafka.columns.read import Columns, Lists, Texts, lists, numbers
+from wirewitness.dissectors.kafka.columns.texts import TopicKey
+from wirewitness.dissectors.kafka.rows.group_events import GROUP_PROTOCOLS
+from wirewitness.dissectors.kafka.rows.group_fields import GROUP_EVENTS
+from wirewitness.dissectors.kafka.schema.api_keys import api_name
 
 NOTHING = Same(None)
 

@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.blocks import Coded
-from dissectors.core.columns.made import coded
-from dissectors.core.trying import Rests
-from dissectors.kafka.columns.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES, Batch, Side
-from dissectors.kafka.columns.blob import Flags, Ints
-from dissectors.kafka.columns.plan import Plan, body_plan
-from dissectors.kafka.columns.read import Columns, Reader, TooMany
-from dissectors.kafka.columns.records import Batches, Opener, Place, batches_of
-from dissectors.kafka.columns.texts import Strings
-from dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDOWN
-from dissectors.kafka.operation import Operation, operation
-from dissectors.kafka.rows.api_rows import FETCH, PRODUCE
-from dissectors.kafka.schema.api_keys import API_KEYS
+from wirewitness.dissectors.core.blocks import Coded
+from wirewitness.dissectors.core.columns.made import coded
+from wirewitness.dissectors.core.trying import Rests
+from wirewitness.dissectors.kafka.columns.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES, Batch, Side
+from wirewitness.dissectors.kafka.columns.blob import Flags, Ints
+from wirewitness.dissectors.kafka.columns.plan import Plan, body_plan
+from wirewitness.dissectors.kafka.columns.read import Columns, Reader, TooMany
+from wirewitness.dissectors.kafka.columns.records import Batches, Opener, Place, batches_of
+from wirewitness.dissectors.kafka.columns.texts import Strings
+from wirewitness.dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDOWN
+from wirewitness.dissectors.kafka.operation import Operation, operation
+from wirewitness.dissectors.kafka.rows.api_rows import FETCH, PRODUCE
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
 
 # From so many exchanges on it pays to read them together.
 LEAST = 24

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dissectors.core.decompression import Allowance
-from dissectors.core.limits import Limits
-from dissectors.kafka.columns.blob import Blob, Flags
-from dissectors.kafka.columns.records import HEADER_BYTES, Batches
-from dissectors.kafka.records.batches import CODEC_BITS, codec_name
-from dissectors.kafka.records.compression import decompress
+from wirewitness.dissectors.core.decompression import Allowance
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.kafka.columns.blob import Blob, Flags
+from wirewitness.dissectors.kafka.columns.records import HEADER_BYTES, Batches
+from wirewitness.dissectors.kafka.records.batches import CODEC_BITS, codec_name
+from wirewitness.dissectors.kafka.records.compression import decompress
 
 # What is held at a time: bytes, and records, each of which becomes a row.
 MAX_BYTES = 32 << 20

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dissectors.core.early import EARLY_NS
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.core.outstanding import Outstanding
-from dissectors.kafka.columns.blob import Flags, Ints
+from wirewitness.dissectors.core.early import EARLY_NS
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.outstanding import Outstanding
+from wirewitness.dissectors.kafka.columns.blob import Flags, Ints
 
 _ID_BITS, _ID_MASK = 32, (1 << 32) - 1
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.kafka.columns.blob import Ints
-from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.read import Columns, Lists, lists
-from dissectors.kafka.columns.texts import TopicKey
-from dissectors.kafka.rows.fetch_sessions import PartitionKey
+from wirewitness.dissectors.kafka.columns.blob import Ints
+from wirewitness.dissectors.kafka.columns.groups import Group
+from wirewitness.dissectors.kafka.columns.read import Columns, Lists, lists
+from wirewitness.dissectors.kafka.columns.texts import TopicKey
+from wirewitness.dissectors.kafka.rows.fetch_sessions import PartitionKey
 
 
 class Partitions(NamedTuple):

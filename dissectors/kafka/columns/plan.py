@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from dissectors.core.columns.frames import SLACK
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.compile_plan import FORMATS, Planned, plan
-from dissectors.kafka.schema.definitions import Direction
+from wirewitness.dissectors.core.columns.frames import SLACK
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.compile_plan import FORMATS, Planned, plan
+from wirewitness.dissectors.kafka.schema.definitions import Direction
 
 _KINDS = {letter: "u1" if letter == "?" else f">{letter}" for letter in FORMATS.values()} | {"16s": "V16"}
 # The field of a step's type that holds the length, count or number of tagged fields behind it.

@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.core.columns.made import chosen, optional
-from dissectors.kafka.columns.blob import Flags, Ints
-from dissectors.kafka.columns.group_rows import column, heads
-from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.partitions import Partitions, partitions_of
-from dissectors.kafka.columns.read import lists, numbers
-from dissectors.kafka.columns.record_rows import in_log, record_rows
-from dissectors.kafka.columns.records import HEADER_BYTES, Batches
-from dissectors.kafka.columns.texts import TopicKey
-from dissectors.kafka.records.batches import CODEC_BITS, TRANSACTIONAL_BIT, codec_name
-from dissectors.kafka.rows.int64 import or_none
+from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from wirewitness.dissectors.core.columns.made import chosen, optional
+from wirewitness.dissectors.kafka.columns.blob import Flags, Ints
+from wirewitness.dissectors.kafka.columns.group_rows import column, heads
+from wirewitness.dissectors.kafka.columns.groups import Group
+from wirewitness.dissectors.kafka.columns.partitions import Partitions, partitions_of
+from wirewitness.dissectors.kafka.columns.read import lists, numbers
+from wirewitness.dissectors.kafka.columns.record_rows import in_log, record_rows
+from wirewitness.dissectors.kafka.columns.records import HEADER_BYTES, Batches
+from wirewitness.dissectors.kafka.columns.texts import TopicKey
+from wirewitness.dissectors.kafka.records.batches import CODEC_BITS, TRANSACTIONAL_BIT, codec_name
+from wirewitness.dissectors.kafka.rows.int64 import or_none
 
 # base_offset, error_code and error_message of the answer about a partition.
 _Answer = tuple[int | None, int | None, str | None]

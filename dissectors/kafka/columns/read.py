@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dissectors.kafka.columns.blob import Blob, Flags, Ints
-from dissectors.kafka.columns.plan import TAIL, Elements, Fixed, Plan, Sized
+from wirewitness.dissectors.kafka.columns.blob import Blob, Flags, Ints
+from wirewitness.dissectors.kafka.columns.plan import TAIL, Elements, Fixed, Plan, Sized
 
 # Elements of uneven arrays are looked for one after the other, the k-th ones of all rows at a time, while so many rows
 # have a k-th one: for fewer the decoder of single messages is faster. A few steps are always worth it.

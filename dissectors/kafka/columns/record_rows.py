@@ -9,24 +9,24 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.core.columns.made import chosen, coded
-from dissectors.kafka.columns.blob import Ints
-from dissectors.kafka.columns.group_rows import NOTHING, heads
-from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.partitions import Partitions
-from dissectors.kafka.columns.records import Batches
-from dissectors.kafka.columns.texts import TopicKey
-from dissectors.kafka.records.batches import (
+from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from wirewitness.dissectors.core.columns.made import chosen, coded
+from wirewitness.dissectors.kafka.columns.blob import Ints
+from wirewitness.dissectors.kafka.columns.group_rows import NOTHING, heads
+from wirewitness.dissectors.kafka.columns.groups import Group
+from wirewitness.dissectors.kafka.columns.partitions import Partitions
+from wirewitness.dissectors.kafka.columns.records import Batches
+from wirewitness.dissectors.kafka.columns.texts import TopicKey
+from wirewitness.dissectors.kafka.records.batches import (
     CODEC_BITS,
     CONTROL_BIT,
     LOG_APPEND_TIME_BIT,
     TRANSACTIONAL_BIT,
     codec_name,
 )
-from dissectors.kafka.records.record_sets import control_type, split_records
-from dissectors.kafka.rows.int64 import MOST
-from dissectors.kafka.schema.api_keys import api_name
+from wirewitness.dissectors.kafka.records.record_sets import control_type, split_records
+from wirewitness.dissectors.kafka.rows.int64 import MOST
+from wirewitness.dissectors.kafka.schema.api_keys import api_name
 
 _EXCHANGE_FIELDS = 4
 _TIMESTAMP_TYPES = ("create_time", "log_append_time")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dissectors.kafka.columns.blob import Blob, Flags, Ints
-from dissectors.kafka.columns.read import Columns, Texts, lists
+from wirewitness.dissectors.kafka.columns.blob import Blob, Flags, Ints
+from wirewitness.dissectors.kafka.columns.read import Columns, Texts, lists
 
 HEADER_BYTES = 61
 _HEADER = np.dtype(

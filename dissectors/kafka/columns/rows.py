@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from dissectors.core.blocks import Block, Coded, Numbers, Same
-from dissectors.core.columns.made import coded
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.kafka.columns.batch import Side
-from dissectors.kafka.columns.blob import Ints
-from dissectors.kafka.columns.group_rows import NOTHING, column
-from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.summaries import Words, summaries
-from dissectors.kafka.columns.waits import awaitable
-from dissectors.kafka.error_codes import ERROR_NAMES
+from wirewitness.dissectors.core.blocks import Block, Coded, Numbers, Same
+from wirewitness.dissectors.core.columns.made import coded
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.kafka.columns.batch import Side
+from wirewitness.dissectors.kafka.columns.blob import Ints
+from wirewitness.dissectors.kafka.columns.group_rows import NOTHING, column
+from wirewitness.dissectors.kafka.columns.groups import Group
+from wirewitness.dissectors.kafka.columns.summaries import Words, summaries
+from wirewitness.dissectors.kafka.columns.waits import awaitable
+from wirewitness.dissectors.kafka.error_codes import ERROR_NAMES
 
 
 def exchange_rows(group: Group, error_codes: Ints) -> Block:

@@ -11,14 +11,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from dissectors.core.model import Frame
-from dissectors.kafka.columns.batch import Batch
-from dissectors.kafka.columns.blob import Flags, Ints
-from dissectors.kafka.columns.fetches import Fetches
-from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.output import Output
-from dissectors.kafka.rows.fetch_sessions import Asked, FetchSessions
-from dissectors.kafka.rows.fields import Request
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.kafka.columns.batch import Batch
+from wirewitness.dissectors.kafka.columns.blob import Flags, Ints
+from wirewitness.dissectors.kafka.columns.fetches import Fetches
+from wirewitness.dissectors.kafka.columns.groups import Group
+from wirewitness.dissectors.kafka.output import Output
+from wirewitness.dissectors.kafka.rows.fetch_sessions import Asked, FetchSessions
+from wirewitness.dissectors.kafka.rows.fields import Request
 
 
 class Steps(Protocol):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dissectors.kafka.columns.plan import ELEMENT
-from dissectors.kafka.columns.read import Columns, Lists, Texts
-from dissectors.kafka.columns.texts import Strings
-from dissectors.kafka.error_codes import error_name
-from dissectors.kafka.summary import MAX_TOPICS, PARTITION_FIELDS, TOPIC_FIELDS, WORDS
+from wirewitness.dissectors.kafka.columns.plan import ELEMENT
+from wirewitness.dissectors.kafka.columns.read import Columns, Lists, Texts
+from wirewitness.dissectors.kafka.columns.texts import Strings
+from wirewitness.dissectors.kafka.error_codes import error_name
+from wirewitness.dissectors.kafka.summary import MAX_TOPICS, PARTITION_FIELDS, TOPIC_FIELDS, WORDS
 
 Words = list[str | None]
 

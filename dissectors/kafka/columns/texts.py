@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dissectors.core.blocks import Coded
-from dissectors.core.columns.made import coded
-from dissectors.kafka.columns.blob import Blob, Ints
-from dissectors.kafka.columns.read import Column, Columns, Texts
-from dissectors.kafka.schema.primitives import METADATA_TOPIC, METADATA_TOPIC_ID, NO_TOPIC_ID, text, uuid_text
+from wirewitness.dissectors.core.blocks import Coded
+from wirewitness.dissectors.core.columns.made import coded
+from wirewitness.dissectors.kafka.columns.blob import Blob, Ints
+from wirewitness.dissectors.kafka.columns.read import Column, Columns, Texts
+from wirewitness.dissectors.kafka.schema.primitives import (
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    NO_TOPIC_ID,
+    text,
+    uuid_text,
+)
 
 # (name, topic id as text), as `rows.group_rows.topic_key` gives them.
 TopicKey = tuple[str | None, str | None]

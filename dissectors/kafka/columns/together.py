@@ -12,29 +12,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.blocks import Block
-from dissectors.core.columns.frames import Frames, in_columns
-from dissectors.core.columns.made import joined, rows_of
-from dissectors.core.later import rests_of
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, Frame
-from dissectors.core.protocol import Sink
-from dissectors.kafka.columns.batch import batch
-from dissectors.kafka.columns.blob import Flags, Ints
-from dissectors.kafka.columns.errors import first_errors
-from dissectors.kafka.columns.fetches import Fetches
-from dissectors.kafka.columns.group_rows import commit_rows, heartbeat_rows
-from dissectors.kafka.columns.groups import RECORDS_AT, Group, Records, groups
-from dissectors.kafka.columns.opened import OpenedOnce
-from dissectors.kafka.columns.pairs import Connection, Known
-from dissectors.kafka.columns.produces import batch_rows, produced, produced_records
-from dissectors.kafka.columns.rows import exchange_rows, message_rows
-from dissectors.kafka.columns.steps import Step, Steps, passed_over, steps_of
-from dissectors.kafka.columns.waits import LEFT_OUT
-from dissectors.kafka.output import Output
-from dissectors.kafka.rows.api_rows import FETCH, PRODUCE, apis_with_rows
-from dissectors.kafka.rows.record_rows import TABLE as RECORDS
-from dissectors.kafka.schema.api_keys import API_KEYS
+from wirewitness.dissectors.core.blocks import Block
+from wirewitness.dissectors.core.columns.frames import Frames, in_columns
+from wirewitness.dissectors.core.columns.made import joined, rows_of
+from wirewitness.dissectors.core.later import rests_of
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.columns.batch import batch
+from wirewitness.dissectors.kafka.columns.blob import Flags, Ints
+from wirewitness.dissectors.kafka.columns.errors import first_errors
+from wirewitness.dissectors.kafka.columns.fetches import Fetches
+from wirewitness.dissectors.kafka.columns.group_rows import commit_rows, heartbeat_rows
+from wirewitness.dissectors.kafka.columns.groups import RECORDS_AT, Group, Records, groups
+from wirewitness.dissectors.kafka.columns.opened import OpenedOnce
+from wirewitness.dissectors.kafka.columns.pairs import Connection, Known
+from wirewitness.dissectors.kafka.columns.produces import batch_rows, produced, produced_records
+from wirewitness.dissectors.kafka.columns.rows import exchange_rows, message_rows
+from wirewitness.dissectors.kafka.columns.steps import Step, Steps, passed_over, steps_of
+from wirewitness.dissectors.kafka.columns.waits import LEFT_OUT
+from wirewitness.dissectors.kafka.output import Output
+from wirewitness.dissectors.kafka.rows.api_rows import FETCH, PRODUCE, apis_with_rows
+from wirewitness.dissectors.kafka.rows.record_rows import TABLE as RECORDS
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
 
 FETCHED, SENT = "kafka_fetch_partitions", "kafka_produce_batches"
 # Rows of a group, and the number of the exchange that each belongs to.

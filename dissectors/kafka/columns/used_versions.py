@@ -11,10 +11,10 @@ from itertools import accumulate
 
 import numpy as np
 
-from dissectors.core.blocks import Block, Coded, Numbers, Same
-from dissectors.kafka.columns.blob import Flags, Ints
-from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.schema.api_keys import api_name
+from wirewitness.dissectors.core.blocks import Block, Coded, Numbers, Same
+from wirewitness.dissectors.kafka.columns.blob import Flags, Ints
+from wirewitness.dissectors.kafka.columns.groups import Group
+from wirewitness.dissectors.kafka.schema.api_keys import api_name
 
 
 def version_rows(groups: Sequence[Group], own: Flags) -> tuple[Block, Ints]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dissectors.core.blocks import Numbers, Same
-from dissectors.kafka.columns.blob import Flags, Ints
-from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.read import Columns, lists
-from dissectors.kafka.columns.texts import Strings
-from dissectors.kafka.schema.primitives import METADATA_TOPIC
-from dissectors.kafka.waiting import WAITS
+from wirewitness.dissectors.core.blocks import Numbers, Same
+from wirewitness.dissectors.kafka.columns.blob import Flags, Ints
+from wirewitness.dissectors.kafka.columns.groups import Group
+from wirewitness.dissectors.kafka.columns.read import Columns, lists
+from wirewitness.dissectors.kafka.columns.texts import Strings
+from wirewitness.dissectors.kafka.schema.primitives import METADATA_TOPIC
+from wirewitness.dissectors.kafka.waiting import WAITS
 
 _FETCHES = frozenset({1, 78})
 # Of these APIs `awaitable` is told by other means than here.

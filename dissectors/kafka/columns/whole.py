@@ -13,20 +13,20 @@ from typing import Protocol
 
 import numpy as np
 
-from dissectors.core.columns.chase import frames_of
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.columns.streams import Gives, Rows, Streams, WholeRead
-from dissectors.core.columns.whole import First, by_themselves, probed
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.core.protocol import DECIDES, Sink
-from dissectors.kafka.columns.blob import Blob
-from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.columns.pairs import Known
-from dissectors.kafka.columns.together import Read, Together, prepared, read
-from dissectors.kafka.columns.used_versions import version_rows
-from dissectors.kafka.framing import MIN_REQUEST_BYTES, MIN_RESPONSE_BYTES, looks_like_id, probe
-from dissectors.kafka.schema.api_keys import API_KEYS
+from wirewitness.dissectors.core.columns.chase import frames_of
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.columns.streams import Gives, Rows, Streams, WholeRead
+from wirewitness.dissectors.core.columns.whole import First, by_themselves, probed
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.protocol import DECIDES, Sink
+from wirewitness.dissectors.kafka.columns.blob import Blob
+from wirewitness.dissectors.kafka.columns.groups import Group
+from wirewitness.dissectors.kafka.columns.pairs import Known
+from wirewitness.dissectors.kafka.columns.together import Read, Together, prepared, read
+from wirewitness.dissectors.kafka.columns.used_versions import version_rows
+from wirewitness.dissectors.kafka.framing import MIN_REQUEST_BYTES, MIN_RESPONSE_BYTES, looks_like_id, probe
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
 
 _SIZE = np.dtype([("size", ">i4")])
 

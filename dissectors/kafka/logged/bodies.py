@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.headers import API_VERSIONS, UNSUPPORTED_VERSION
-from dissectors.kafka.logged.entry import Entry
-from dissectors.kafka.logged.values import reader
-from dissectors.kafka.schema.definitions import Direction
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.headers import API_VERSIONS, UNSUPPORTED_VERSION
+from wirewitness.dissectors.kafka.logged.entry import Entry
+from wirewitness.dissectors.kafka.logged.values import reader
+from wirewitness.dissectors.kafka.schema.definitions import Direction
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 UNREAD = "the broker does not know this version, so nothing of it is logged"
 

@@ -9,29 +9,29 @@ from __future__ import annotations
 
 from typing import cast
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.limits import Limits
-from dissectors.core.logged import LoggedExchange, Moment
-from dissectors.core.model import CLIENT_TO_SERVER, MESSAGES, SERVER_TO_CLIENT, Frame, Row
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.core.rows import exchange_row
-from dissectors.kafka.error_codes import ERROR_NAMES
-from dissectors.kafka.headers import API_VERSIONS
-from dissectors.kafka.logged.bodies import UNREAD, body_value, is_refused
-from dissectors.kafka.logged.entry import Entry
-from dissectors.kafka.logged.following import settled, tell_next
-from dissectors.kafka.operation import Operation, operation
-from dissectors.kafka.output import Output, output
-from dissectors.kafka.remarks import FrameRemarks
-from dissectors.kafka.rows.api_rows import FETCH, PRODUCE, ExchangeRows
-from dissectors.kafka.rows.errors_in import error_finder
-from dissectors.kafka.rows.fields import Request, Response
-from dissectors.kafka.rows.log_fields import REQUEST_TIMES, TABLE
-from dissectors.kafka.rows.version_rows import ConnectionVersions
-from dissectors.kafka.schema.definitions import Direction
-from dissectors.kafka.schema.primitives import Value
-from dissectors.kafka.summary import summary
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.logged import LoggedExchange, Moment
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, MESSAGES, SERVER_TO_CLIENT, Frame, Row
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.rows import exchange_row
+from wirewitness.dissectors.kafka.error_codes import ERROR_NAMES
+from wirewitness.dissectors.kafka.headers import API_VERSIONS
+from wirewitness.dissectors.kafka.logged.bodies import UNREAD, body_value, is_refused
+from wirewitness.dissectors.kafka.logged.entry import Entry
+from wirewitness.dissectors.kafka.logged.following import settled, tell_next
+from wirewitness.dissectors.kafka.operation import Operation, operation
+from wirewitness.dissectors.kafka.output import Output, output
+from wirewitness.dissectors.kafka.remarks import FrameRemarks
+from wirewitness.dissectors.kafka.rows.api_rows import FETCH, PRODUCE, ExchangeRows
+from wirewitness.dissectors.kafka.rows.errors_in import error_finder
+from wirewitness.dissectors.kafka.rows.fields import Request, Response
+from wirewitness.dissectors.kafka.rows.log_fields import REQUEST_TIMES, TABLE
+from wirewitness.dissectors.kafka.rows.version_rows import ConnectionVersions
+from wirewitness.dissectors.kafka.schema.definitions import Direction
+from wirewitness.dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.kafka.summary import summary
 
 
 class LoggedKafka:

@@ -14,10 +14,10 @@ import re
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.logged import LogError, Numbered
-from dissectors.kafka.logged.numbers import numbered
-from dissectors.kafka.logged.values import text_of
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.logged import LogError, Numbered
+from wirewitness.dissectors.kafka.logged.numbers import numbered
+from wirewitness.dissectors.kafka.logged.values import text_of
 
 _CONNECTION = re.compile(r"(\S{2,64}):(\d{1,5})-(\S{2,64}):(\d{1,5})((?:-\d{1,19}){1,2})", re.ASCII)
 _NS_PER_MS = 1_000_000

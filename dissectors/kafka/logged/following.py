@@ -7,9 +7,9 @@ does not name again is not known.
 
 from __future__ import annotations
 
-from dissectors.kafka.rows.fetch_sessions import Asked
-from dissectors.kafka.rows.group_rows import topic_key
-from dissectors.kafka.schema.primitives import UNSEEN, Value
+from wirewitness.dissectors.kafka.rows.fetch_sessions import Asked
+from wirewitness.dissectors.kafka.rows.group_rows import topic_key
+from wirewitness.dissectors.kafka.schema.primitives import UNSEEN, Value
 
 
 def settled(answer: Value | None, asked: Asked | None) -> Asked | None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.inspect import MAX_NODES, Inspected, Node
-from dissectors.core.logged import LogError
-from dissectors.kafka.logged.bodies import body_value
-from dissectors.kafka.logged.entry import Entry, entry
-from dissectors.kafka.schema.definitions import MASKED
-from dissectors.kafka.schema.primitives import UNSEEN
-from dissectors.kafka.schema.secret_settings import shown
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.inspect import MAX_NODES, Inspected, Node
+from wirewitness.dissectors.core.logged import LogError
+from wirewitness.dissectors.kafka.logged.bodies import body_value
+from wirewitness.dissectors.kafka.logged.entry import Entry, entry
+from wirewitness.dissectors.kafka.schema.definitions import MASKED
+from wirewitness.dissectors.kafka.schema.primitives import UNSEEN
+from wirewitness.dissectors.kafka.schema.secret_settings import shown
 
 # A setting's name, and its value.
 _NAMES = ("name", "config_name")

@@ -15,11 +15,11 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.compile_plan import Planned, plan
-from dissectors.kafka.schema.definitions import MASKED, Direction
-from dissectors.kafka.schema.primitives import UNSEEN, Value
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.compile_plan import Planned, plan
+from wirewitness.dissectors.kafka.schema.definitions import MASKED, Direction
+from wirewitness.dissectors.kafka.schema.primitives import UNSEEN, Value
 
 Read = Callable[[Any], Any]
 

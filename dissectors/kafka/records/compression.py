@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import lz4.frame
 
-from dissectors.core.decompression import (
+from wirewitness.dissectors.core.decompression import (
     GZIP,
     LIMIT_REACHED,
     ZSTD,

@@ -5,8 +5,8 @@ Layouts: see `dissectors/kafka/records/batches.py`.
 
 from __future__ import annotations
 
-from dissectors.core.inspect import Node
-from dissectors.kafka.records.batches import BatchHeader, batch_headers
+from wirewitness.dissectors.core.inspect import Node
+from wirewitness.dissectors.kafka.records.batches import BatchHeader, batch_headers
 
 # Field, first byte and byte behind it; the value is the BatchHeader's of that name, else the number as it stands there.
 _V2 = (

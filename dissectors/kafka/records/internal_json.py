@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dissectors.kafka.blobs.member_blobs import told_assignment, told_subscription
-from dissectors.kafka.records.internal_topics import InternalRecord
-from dissectors.kafka.schema.primitives import Value, uuid_text
+from wirewitness.dissectors.kafka.blobs.member_blobs import told_assignment, told_subscription
+from wirewitness.dissectors.kafka.records.internal_topics import InternalRecord
+from wirewitness.dissectors.kafka.schema.primitives import Value, uuid_text
 
 _ID_BYTES = 16
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.compile import Decoder, record_decoder
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.compile import Decoder, record_decoder
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_STATE = "__consumer_offsets", "__transaction_state", "__share_group_state"
 TOPICS = {

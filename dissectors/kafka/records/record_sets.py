@@ -13,9 +13,9 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dissectors.core.decompression import Allowance
-from dissectors.kafka.records.batches import BatchHeader, batch_headers
-from dissectors.kafka.records.compression import decompress
+from wirewitness.dissectors.core.decompression import Allowance
+from wirewitness.dissectors.kafka.records.batches import BatchHeader, batch_headers
+from wirewitness.dissectors.kafka.records.compression import decompress
 
 # offset, timestamp in ms, position and size of key and of value (size -1: null), position and number of headers, end.
 # A timestamp that the format or the producer does not give is None.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 
 class Change(NamedTuple):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dissectors.kafka.rows.admin_change import Change, Error, error_of, errors_by, listed, partition_errors
-from dissectors.kafka.schema.primitives import Value
-from dissectors.kafka.schema.secret_settings import shown
+from wirewitness.dissectors.kafka.rows.admin_change import Change, Error, error_of, errors_by, listed, partition_errors
+from wirewitness.dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.kafka.schema.secret_settings import shown
 
 _NO_ERROR: Error = (None, None)
 _RESOURCES = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}

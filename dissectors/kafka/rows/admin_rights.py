@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dissectors.kafka.rows.admin_change import Change, Error, error_of, errors_by, listed
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.kafka.rows.admin_change import Change, Error, error_of, errors_by, listed
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 _NO_ERROR: Error = (None, None)
 _RESOURCES = ("unknown", "any", "topic", "group", "cluster", "transactional_id", "delegation_token", "user")

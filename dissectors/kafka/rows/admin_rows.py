@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dissectors.core.protocol import Sink
-from dissectors.kafka.rows import admin_cluster, admin_rights, admin_topics
-from dissectors.kafka.rows.admin_change import Changes
-from dissectors.kafka.rows.change_fields import ADMIN_CHANGES
-from dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
-from dissectors.kafka.schema.api_keys import api_name
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.rows import admin_cluster, admin_rights, admin_topics
+from wirewitness.dissectors.kafka.rows.admin_change import Changes
+from wirewitness.dissectors.kafka.rows.change_fields import ADMIN_CHANGES
+from wirewitness.dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
+from wirewitness.dissectors.kafka.schema.api_keys import api_name
 
 CHANGES: Mapping[int, Changes] = {
     19: admin_topics.create_topics,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dissectors.kafka.rows.admin_change import Change, Error, error_of, errors_by, listed, partition_errors
-from dissectors.kafka.schema.primitives import NO_TOPIC_ID, Value, uuid_text
-from dissectors.kafka.schema.secret_settings import shown
+from wirewitness.dissectors.kafka.rows.admin_change import Change, Error, error_of, errors_by, listed, partition_errors
+from wirewitness.dissectors.kafka.schema.primitives import NO_TOPIC_ID, Value, uuid_text
+from wirewitness.dissectors.kafka.schema.secret_settings import shown
 
 _NO_ERROR: Error = (None, None)
 _ELECTIONS = {0: "preferred", 1: "unclean"}

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.core.remarks import Remark, Remarks
-from dissectors.kafka.rows import (
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.remarks import Remark, Remarks
+from wirewitness.dissectors.kafka.rows import (
     admin_rows,
     classic_groups,
     cluster_rows,
@@ -26,11 +26,11 @@ from dissectors.kafka.rows import (
     share_rows,
     transaction_rows,
 )
-from dissectors.kafka.rows.fetch_sessions import FetchSessions, forgotten, wishes
-from dissectors.kafka.rows.fields import Request, Response
-from dissectors.kafka.rows.record_rows import TABLE as RECORDS
-from dissectors.kafka.rows.record_rows import RecordRows
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.kafka.rows.fetch_sessions import FetchSessions, forgotten, wishes
+from wirewitness.dissectors.kafka.rows.fields import Request, Response
+from wirewitness.dissectors.kafka.rows.record_rows import TABLE as RECORDS
+from wirewitness.dissectors.kafka.rows.record_rows import RecordRows
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
 DESCRIBE_TOPIC_PARTITIONS = 75

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.protocol import Sink
-from dissectors.kafka.blobs.consumer import Assignment, Subscription, assignment, subscription
-from dissectors.kafka.blobs.member_blobs import told_assignment, told_subscription
-from dissectors.kafka.blobs.reader import TopicPartitions
-from dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
-from dissectors.kafka.rows.group_events import GROUP_PROTOCOLS, Part, add_assigned, add_event, json_text
-from dissectors.kafka.rows.group_fields import GROUP_EVENTS
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.blobs.consumer import Assignment, Subscription, assignment, subscription
+from wirewitness.dissectors.kafka.blobs.member_blobs import told_assignment, told_subscription
+from wirewitness.dissectors.kafka.blobs.reader import TopicPartitions
+from wirewitness.dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
+from wirewitness.dissectors.kafka.rows.group_events import GROUP_PROTOCOLS, Part, add_assigned, add_event, json_text
+from wirewitness.dissectors.kafka.rows.group_fields import GROUP_EVENTS
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 
 def join_rows(request: Request, response: Response | None, out: Sink) -> None:

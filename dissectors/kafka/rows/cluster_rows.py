@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dissectors.core.limits import Limits
-from dissectors.core.protocol import Sink
-from dissectors.kafka.rows.cluster_fields import BROKERS, PARTITIONS
-from dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
-from dissectors.kafka.rows.group_rows import topic_key
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.rows.cluster_fields import BROKERS, PARTITIONS
+from wirewitness.dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
+from wirewitness.dissectors.kafka.rows.group_rows import topic_key
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 

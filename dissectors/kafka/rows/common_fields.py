@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dissectors.core.fields import Field, packet, ts
+from wirewitness.dissectors.core.fields import Field, packet, ts
 
 # The exchange: where its messages are in their streams, and their times.
 REQUEST_OFFSET = Field("request_offset")

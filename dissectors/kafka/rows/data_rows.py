@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dissectors.core.protocol import Sink
-from dissectors.core.remarks import Remark
-from dissectors.kafka.records.batches import BatchHeader, batch_headers
-from dissectors.kafka.records.record_sets import checksum_ok
-from dissectors.kafka.rows.data_fields import LIST_OFFSETS
-from dissectors.kafka.rows.fetch_sessions import Asked, PartitionKey
-from dissectors.kafka.rows.fields import Request, Response, exchange_key, placed_exchange_of
-from dissectors.kafka.rows.group_rows import topic_key
-from dissectors.kafka.rows.int64 import or_none
-from dissectors.kafka.schema.primitives import UNSEEN, Value
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.remarks import Remark
+from wirewitness.dissectors.kafka.records.batches import BatchHeader, batch_headers
+from wirewitness.dissectors.kafka.records.record_sets import checksum_ok
+from wirewitness.dissectors.kafka.rows.data_fields import LIST_OFFSETS
+from wirewitness.dissectors.kafka.rows.fetch_sessions import Asked, PartitionKey
+from wirewitness.dissectors.kafka.rows.fields import Request, Response, exchange_key, placed_exchange_of
+from wirewitness.dissectors.kafka.rows.group_rows import topic_key
+from wirewitness.dissectors.kafka.rows.int64 import or_none
+from wirewitness.dissectors.kafka.schema.primitives import UNSEEN, Value
 
 NO_BATCH = (None,) * 8
 

@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dissectors.core.protocol import Sink
-from dissectors.kafka.rows.fields import Request, Response
-from dissectors.kafka.rows.group_events import Part, add_assigned, add_event, id_parts, json_text, owned_by_id
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.rows.fields import Request, Response
+from wirewitness.dissectors.kafka.rows.group_events import (
+    Part,
+    add_assigned,
+    add_event,
+    id_parts,
+    json_text,
+    owned_by_id,
+)
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 _TASKS = ("active_tasks", "standby_tasks", "warmup_tasks")
 

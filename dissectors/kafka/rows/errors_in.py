@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import cast
 
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 ErrorFinder = Callable[[Value], int]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from dissectors.core.limits import Limits
-from dissectors.kafka.rows.group_rows import topic_key
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.kafka.rows.group_rows import topic_key
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 # topic name, topic id as text, partition
 PartitionKey = tuple[str | None, str | None, int]

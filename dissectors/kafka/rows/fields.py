@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dissectors.core.fields import Fields
-from dissectors.core.remarks import Remark
-from dissectors.kafka.rows.change_fields import ADMIN_CHANGES, AUTHENTICATIONS, TRANSACTIONS
-from dissectors.kafka.rows.cluster_fields import API_VERSIONS, BROKERS, PARTITIONS
-from dissectors.kafka.rows.data_fields import FETCH_PARTITIONS, LIST_OFFSETS, PRODUCE_BATCHES, RECORDS
-from dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS, OFFSET_COMMITS, OFFSET_FETCHES
-from dissectors.kafka.rows.log_fields import REQUEST_TIMES
-from dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES, SHARE_OFFSETS
-from dissectors.kafka.rows.stored_fields import STORED_OFFSETS
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.core.fields import Fields
+from wirewitness.dissectors.core.remarks import Remark
+from wirewitness.dissectors.kafka.rows.change_fields import ADMIN_CHANGES, AUTHENTICATIONS, TRANSACTIONS
+from wirewitness.dissectors.kafka.rows.cluster_fields import API_VERSIONS, BROKERS, PARTITIONS
+from wirewitness.dissectors.kafka.rows.data_fields import FETCH_PARTITIONS, LIST_OFFSETS, PRODUCE_BATCHES, RECORDS
+from wirewitness.dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS, OFFSET_COMMITS, OFFSET_FETCHES
+from wirewitness.dissectors.kafka.rows.log_fields import REQUEST_TIMES
+from wirewitness.dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES, SHARE_OFFSETS
+from wirewitness.dissectors.kafka.rows.stored_fields import STORED_OFFSETS
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 KAFKA_ROWS: dict[str, Fields] = {
     "kafka_offset_commits": OFFSET_COMMITS,

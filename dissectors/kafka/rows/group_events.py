@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dissectors.core.protocol import Sink
-from dissectors.kafka.blobs.member_blobs import MAX_JSON_BYTES
-from dissectors.kafka.rows.fields import Request, Response, exchange_of, placed_exchange_of
-from dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS
-from dissectors.kafka.rows.group_rows import topic_key
-from dissectors.kafka.schema.primitives import Value, uuid_text
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.blobs.member_blobs import MAX_JSON_BYTES
+from wirewitness.dissectors.kafka.rows.fields import Request, Response, exchange_of, placed_exchange_of
+from wirewitness.dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS
+from wirewitness.dissectors.kafka.rows.group_rows import topic_key
+from wirewitness.dissectors.kafka.schema.primitives import Value, uuid_text
 
 # The protocol that members of a group speak, by API.
 GROUP_PROTOCOLS: Mapping[int, str] = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dissectors.core.fields import Field, Fields, ts
-from dissectors.kafka.rows.common_fields import (
+from wirewitness.dissectors.core.fields import Field, Fields, ts
+from wirewitness.dissectors.kafka.rows.common_fields import (
     CLIENT_ID,
     ERROR_CODE,
     ERROR_MESSAGE,

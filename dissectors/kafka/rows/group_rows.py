@@ -6,11 +6,17 @@ message definitions' own; `group_fields.py` says what rows hold.
 
 from __future__ import annotations
 
-from dissectors.core.protocol import Sink
-from dissectors.kafka.rows.fields import Request, Response, exchange_key, placed_exchange_of
-from dissectors.kafka.rows.group_fields import OFFSET_FETCHES
-from dissectors.kafka.schema.api_keys import api_name
-from dissectors.kafka.schema.primitives import METADATA_TOPIC, METADATA_TOPIC_ID, NO_TOPIC_ID, Value, uuid_text
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.rows.fields import Request, Response, exchange_key, placed_exchange_of
+from wirewitness.dissectors.kafka.rows.group_fields import OFFSET_FETCHES
+from wirewitness.dissectors.kafka.schema.api_keys import api_name
+from wirewitness.dissectors.kafka.schema.primitives import (
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    NO_TOPIC_ID,
+    Value,
+    uuid_text,
+)
 
 
 def topic_key(topic: Value) -> tuple[str | None, str | None]:

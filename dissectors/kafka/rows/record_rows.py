@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dissectors.core.decompression import Allowance
-from dissectors.core.limits import Limits
-from dissectors.core.model import Row
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.core.remarks import Remark
-from dissectors.kafka.records.record_sets import OpenedBatch, control_type, opened_batches, records_of
-from dissectors.kafka.rows.data_rows import ProducedPartition, produce_answers
-from dissectors.kafka.rows.fetch_sessions import PartitionKey
-from dissectors.kafka.rows.fields import Request, Response, exchange_key
-from dissectors.kafka.rows.group_rows import topic_key
-from dissectors.kafka.rows.int64 import or_none
-from dissectors.kafka.schema.primitives import UNSEEN
+from wirewitness.dissectors.core.decompression import Allowance
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Row
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.remarks import Remark
+from wirewitness.dissectors.kafka.records.record_sets import OpenedBatch, control_type, opened_batches, records_of
+from wirewitness.dissectors.kafka.rows.data_rows import ProducedPartition, produce_answers
+from wirewitness.dissectors.kafka.rows.fetch_sessions import PartitionKey
+from wirewitness.dissectors.kafka.rows.fields import Request, Response, exchange_key
+from wirewitness.dissectors.kafka.rows.group_rows import topic_key
+from wirewitness.dissectors.kafka.rows.int64 import or_none
+from wirewitness.dissectors.kafka.schema.primitives import UNSEEN
 
 TABLE = "kafka_records"
 # What stands as API in rows of log segments.

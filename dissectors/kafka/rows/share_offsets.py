@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dissectors.core.protocol import Sink
-from dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
-from dissectors.kafka.rows.group_rows import topic_key
-from dissectors.kafka.rows.share_fields import SHARE_OFFSETS
-from dissectors.kafka.schema.api_keys import api_name
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
+from wirewitness.dissectors.kafka.rows.group_rows import topic_key
+from wirewitness.dissectors.kafka.rows.share_fields import SHARE_OFFSETS
+from wirewitness.dissectors.kafka.schema.api_keys import api_name
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 OFFSETS = "kafka_share_offsets"
 _TOLD = ("start_offset", "lag", "leader_epoch", "state_epoch", "delivery_complete_count")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dissectors.core.protocol import Sink
-from dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
-from dissectors.kafka.rows.group_rows import topic_key
-from dissectors.kafka.rows.int64 import MOST
-from dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES
-from dissectors.kafka.schema.api_keys import api_name
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
+from wirewitness.dissectors.kafka.rows.group_rows import topic_key
+from wirewitness.dissectors.kafka.rows.int64 import MOST
+from wirewitness.dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES
+from wirewitness.dissectors.kafka.schema.api_keys import api_name
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 FETCHES, ACKNOWLEDGES = "kafka_share_fetches", "kafka_share_acknowledges"
 TYPES = {0: "gap", 1: "accept", 2: "release", 3: "reject", 4: "renew"}

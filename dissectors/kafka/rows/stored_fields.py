@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dissectors.core.fields import Field, Fields, ts
-from dissectors.kafka.rows.common_fields import GROUP_ID
+from wirewitness.dissectors.core.fields import Field, Fields, ts
+from wirewitness.dissectors.kafka.rows.common_fields import GROUP_ID
 
 TABLE = "kafka_stored_offsets"
 

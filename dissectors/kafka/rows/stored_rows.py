@@ -11,20 +11,26 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
-from dissectors.core.decompression import Allowance
-from dissectors.core.errors import DecodeError
-from dissectors.core.limits import Limits
-from dissectors.core.model import Row
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.core.remarks import Remark
-from dissectors.core.stored import Graveness
-from dissectors.kafka.records.internal_topics import CONSUMER_OFFSETS, internal_record
-from dissectors.kafka.records.record_sets import OpenedBatch, Record, control_type, opened_batches, records_of
-from dissectors.kafka.rows.record_rows import TABLE as RECORDS
-from dissectors.kafka.rows.record_rows import RecordRows
-from dissectors.kafka.rows.stored_fields import STORED_OFFSETS, TABLE
-from dissectors.kafka.schema.primitives import NO_TOPIC_ID, uuid_text
+from wirewitness.dissectors.core.decompression import Allowance
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Row
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.core.remarks import Remark
+from wirewitness.dissectors.core.stored import Graveness
+from wirewitness.dissectors.kafka.records.internal_topics import CONSUMER_OFFSETS, internal_record
+from wirewitness.dissectors.kafka.records.record_sets import (
+    OpenedBatch,
+    Record,
+    control_type,
+    opened_batches,
+    records_of,
+)
+from wirewitness.dissectors.kafka.rows.record_rows import TABLE as RECORDS
+from wirewitness.dissectors.kafka.rows.record_rows import RecordRows
+from wirewitness.dissectors.kafka.rows.stored_fields import STORED_OFFSETS, TABLE
+from wirewitness.dissectors.kafka.schema.primitives import NO_TOPIC_ID, uuid_text
 
 _COMMIT = "OffsetCommit"
 _ENDS = {"commit": "committed", "abort": "aborted"}

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from dissectors.core.protocol import Sink
-from dissectors.kafka.rows.change_fields import TRANSACTIONS
-from dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
-from dissectors.kafka.rows.group_rows import topic_key
-from dissectors.kafka.schema.primitives import Value
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.rows.change_fields import TRANSACTIONS
+from wirewitness.dissectors.kafka.rows.fields import Request, Response, placed_exchange_of
+from wirewitness.dissectors.kafka.rows.group_rows import topic_key
+from wirewitness.dissectors.kafka.schema.primitives import Value
 
 Parts = list[tuple[str, int]]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import NamedTuple
 
-from dissectors.core.limits import Limits
-from dissectors.core.protocol import Sink
-from dissectors.kafka.rows.cluster_fields import API_VERSIONS
-from dissectors.kafka.rows.fields import Request, Response, exchange_of
-from dissectors.kafka.schema.api_keys import api_name
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.rows.cluster_fields import API_VERSIONS
+from wirewitness.dissectors.kafka.rows.fields import Request, Response, exchange_of
+from wirewitness.dissectors.kafka.schema.api_keys import api_name
 
 
 class _Answer(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dissectors.kafka.schema.definitions import heads
+from wirewitness.dissectors.kafka.schema.definitions import heads
 
 
 class ApiKey(NamedTuple):

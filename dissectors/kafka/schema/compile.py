@@ -15,12 +15,12 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, cast
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.compile_plan import plan
-from dissectors.kafka.schema.compile_source import FunctionSource
-from dissectors.kafka.schema.definitions import Direction
-from dissectors.kafka.schema.primitives import continue_uvarint, skip_tags, tag_head
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.compile_plan import plan
+from wirewitness.dissectors.kafka.schema.compile_source import FunctionSource
+from wirewitness.dissectors.kafka.schema.definitions import Direction
+from wirewitness.dissectors.kafka.schema.primitives import continue_uvarint, skip_tags, tag_head
 
 Decoder = Callable[[bytes, int, int], tuple[dict[str, Any], int]]
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dissectors.kafka.schema.definitions import Api, Direction, Field
+from wirewitness.dissectors.kafka.schema.definitions import Api, Direction, Field
 
 FORMATS = {
     "bool": "?",

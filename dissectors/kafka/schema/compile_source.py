@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dissectors.kafka.schema.compile_plan import FORMATS, Planned
-from dissectors.kafka.schema.definitions import MASKED
+from wirewitness.dissectors.kafka.schema.compile_plan import FORMATS, Planned
+from wirewitness.dissectors.kafka.schema.definitions import MASKED
 
 # From this many elements on, one iter_unpack with a comprehension beats a loop of unpack_from (measured, CPython 3.11).
 MANY = 4

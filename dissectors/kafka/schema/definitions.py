@@ -127,7 +127,7 @@ def api_keys() -> tuple[int, ...]:
 @cache
 def records(topic: str) -> dict[int, Api]:
     """Record types of an internal topic by their numbers: keys as `request`, values as `response`."""
-    folder = resources.files("dissectors.kafka").joinpath("internal").joinpath(topic)
+    folder = resources.files("wirewitness.dissectors.kafka").joinpath("internal").joinpath(topic)
     files = [entry for entry in folder.iterdir() if entry.name.endswith(".kafka")]
     return {one.key: one for one in (parse(file.read_text(encoding="utf-8"), file.name) for file in files)}
 
@@ -139,7 +139,7 @@ def _files() -> dict[int, str]:
 
 
 def _apis() -> Traversable:
-    return resources.files("dissectors.kafka").joinpath("apis")
+    return resources.files("wirewitness.dissectors.kafka").joinpath("apis")
 
 
 def heads() -> Iterator[Head]:

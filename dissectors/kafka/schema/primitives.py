@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.errors import DecodeError
 
 # A decoded struct: field names to values.
 Value = dict[str, Any]

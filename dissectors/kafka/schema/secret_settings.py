@@ -6,8 +6,8 @@ So names decide, and rather one value too many is masked.
 
 from __future__ import annotations
 
-from dissectors.core.secrets import is_secret_name, masked
-from dissectors.kafka.schema.definitions import MASKED
+from wirewitness.dissectors.core.secrets import is_secret_name, masked
+from wirewitness.dissectors.kafka.schema.definitions import MASKED
 
 
 def shown(name: str, value: str | None) -> str:

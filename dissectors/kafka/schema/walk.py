@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.inspect import Node
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.definitions import Direction, Field
-from dissectors.kafka.schema.primitives import read_uvarint, text
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.inspect import Node
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.definitions import Direction, Field
+from wirewitness.dissectors.kafka.schema.primitives import read_uvarint, text
 
 NUMBERS = {
     "bool": struct.Struct(">?"),

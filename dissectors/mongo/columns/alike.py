@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Ints
-from dissectors.mongo.bson_fields import Span
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.layouts import Values
+from wirewitness.dissectors.core.columns.frames import Flags, Ints
+from wirewitness.dissectors.mongo.bson_fields import Span
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.layouts import Values
 
 # Where the bytes lie that do not count. In: data, a value. Out: their first and behind their last one, for each.
 Literals = Callable[[bytes, Span], Sequence[tuple[int, int]]]

@@ -10,20 +10,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Ints
-from dissectors.mongo.bson_fields import ARRAY, DOCUMENT
-from dissectors.mongo.columns.alike import Kinds, alike, together
-from dissectors.mongo.columns.asked import span_of
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.counting import elements
-from dissectors.mongo.columns.filled import Filled
-from dissectors.mongo.columns.layouts import Layout, Values
-from dissectors.mongo.columns.numbers import booleans
-from dissectors.mongo.columns.numbers import integers as many_integers
-from dissectors.mongo.messages import Message
-from dissectors.mongo.opcodes import OP_MSG
-from dissectors.mongo.replies import ADD, ERRORS, FINE, NUMBERS, Outcome, duplicate_key, error_message, outcome
-from dissectors.mongo.rows import Facts
+from wirewitness.dissectors.core.columns.frames import Flags, Ints
+from wirewitness.dissectors.mongo.bson_fields import ARRAY, DOCUMENT
+from wirewitness.dissectors.mongo.columns.alike import Kinds, alike, together
+from wirewitness.dissectors.mongo.columns.asked import span_of
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.counting import elements
+from wirewitness.dissectors.mongo.columns.filled import Filled
+from wirewitness.dissectors.mongo.columns.layouts import Layout, Values
+from wirewitness.dissectors.mongo.columns.numbers import booleans
+from wirewitness.dissectors.mongo.columns.numbers import integers as many_integers
+from wirewitness.dissectors.mongo.messages import Message
+from wirewitness.dissectors.mongo.opcodes import OP_MSG
+from wirewitness.dissectors.mongo.replies import (
+    ADD,
+    ERRORS,
+    FINE,
+    NUMBERS,
+    Outcome,
+    duplicate_key,
+    error_message,
+    outcome,
+)
+from wirewitness.dissectors.mongo.rows import Facts
 
 # Documents inside replies whose fields are looked at.
 ENTERED = frozenset({b"cursor", b"lastErrorObject"})

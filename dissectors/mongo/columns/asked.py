@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Ints
-from dissectors.mongo.bson_fields import STRING, Span, boolean, integer, integers, text
-from dissectors.mongo.columns.alike import Kinds, alike, together
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.filled import Filled
-from dissectors.mongo.columns.layouts import Layout, Values
-from dissectors.mongo.columns.numbers import booleans
-from dissectors.mongo.columns.numbers import integers as many_integers
-from dissectors.mongo.command_names import MAX_NAME, named
-from dissectors.mongo.command_options import OPTIONS
-from dissectors.mongo.commands import FIND_FLAGS, MAX_CURSOR_IDS, awaits_news, names_collection
-from dissectors.mongo.handshake import HELLO_PARTS, hello_facts, is_hello
+from wirewitness.dissectors.core.columns.frames import Ints
+from wirewitness.dissectors.mongo.bson_fields import STRING, Span, boolean, integer, integers, text
+from wirewitness.dissectors.mongo.columns.alike import Kinds, alike, together
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.filled import Filled
+from wirewitness.dissectors.mongo.columns.layouts import Layout, Values
+from wirewitness.dissectors.mongo.columns.numbers import booleans
+from wirewitness.dissectors.mongo.columns.numbers import integers as many_integers
+from wirewitness.dissectors.mongo.command_names import MAX_NAME, named
+from wirewitness.dissectors.mongo.command_options import OPTIONS
+from wirewitness.dissectors.mongo.commands import FIND_FLAGS, MAX_CURSOR_IDS, awaits_news, names_collection
+from wirewitness.dissectors.mongo.handshake import HELLO_PARTS, hello_facts, is_hello
 
 # Read one by one: they hold credentials, or are rare and have many parts.
 _LEFT_OUT = frozenset({"saslStart", "authenticate", "explain", "bulkWrite"})

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dissectors.core.columns.frames import SLACK, Bytes, Flags, Ints
+from wirewitness.dissectors.core.columns.frames import SLACK, Bytes, Flags, Ints
 
 # Longest bytes that `equal` compares; a word read behind them is still inside the zeros.
 MAX_EQUAL = SLACK - 8

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dissectors.core.columns.frames import Ints
-from dissectors.mongo.bson_fields import DOCUMENT, MIN_DOCUMENT_BYTES, SIZE_OF_TYPE, count_elements
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.layouts import Values
+from wirewitness.dissectors.core.columns.frames import Ints
+from wirewitness.dissectors.mongo.bson_fields import DOCUMENT, MIN_DOCUMENT_BYTES, SIZE_OF_TYPE, count_elements
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.layouts import Values
 
 # Fewer are counted one by one, which is quicker then.
 FEW = 96

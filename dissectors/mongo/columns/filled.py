@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.core.columns.frames import Flags, Ints
-from dissectors.core.fields import Fields
+from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from wirewitness.dissectors.core.columns.frames import Flags, Ints
+from wirewitness.dissectors.core.fields import Fields
 
 _NUMBERS: dict[str, type[np.generic]] = {
     "int64": np.int64,

@@ -12,22 +12,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Frames, Ints
-from dissectors.core.model import CLIENT_TO_SERVER, Frame
-from dissectors.mongo.bson_fields import Span, inner
-from dissectors.mongo.columns.alike import Literals, alike
-from dissectors.mongo.columns.asked import span_of
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.layouts import Values
-from dissectors.mongo.columns.literals import of_document_but
-from dissectors.mongo.columns.pairs import Pairs, Waits
-from dissectors.mongo.columns.plain import Bodies, may_be_hello
-from dissectors.mongo.facts import of_client, of_server
-from dissectors.mongo.handshake import ANSWER_PARTS, HELLO_PARTS
-from dissectors.mongo.messages import Message
-from dissectors.mongo.opcodes import OP_MSG
-from dissectors.mongo.replies import outcome
-from dissectors.mongo.rows import Facts
+from wirewitness.dissectors.core.columns.frames import Frames, Ints
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
+from wirewitness.dissectors.mongo.bson_fields import Span, inner
+from wirewitness.dissectors.mongo.columns.alike import Literals, alike
+from wirewitness.dissectors.mongo.columns.asked import span_of
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.layouts import Values
+from wirewitness.dissectors.mongo.columns.literals import of_document_but
+from wirewitness.dissectors.mongo.columns.pairs import Pairs, Waits
+from wirewitness.dissectors.mongo.columns.plain import Bodies, may_be_hello
+from wirewitness.dissectors.mongo.facts import of_client, of_server
+from wirewitness.dissectors.mongo.handshake import ANSWER_PARTS, HELLO_PARTS
+from wirewitness.dissectors.mongo.messages import Message
+from wirewitness.dissectors.mongo.opcodes import OP_MSG
+from wirewitness.dissectors.mongo.replies import outcome
+from wirewitness.dissectors.mongo.rows import Facts
 
 
 class Known(NamedTuple):

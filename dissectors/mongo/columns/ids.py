@@ -11,11 +11,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Ints
-from dissectors.mongo.bson_fields import SIZE_OF_TYPE, STRING
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.layouts import Values
-from dissectors.mongo.command_shapes import MAX_IDS, id_of_document
+from wirewitness.dissectors.core.columns.frames import Flags, Ints
+from wirewitness.dissectors.mongo.bson_fields import SIZE_OF_TYPE, STRING
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.layouts import Values
+from wirewitness.dissectors.mongo.command_shapes import MAX_IDS, id_of_document
 
 # From the start of a document: its first type, and where the value of a first _id begins.
 _KIND_AT, _KEY_AT, _VALUE_AT = 4, 5, 9

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Ints
-from dissectors.mongo.bson_fields import (
+from wirewitness.dissectors.core.columns.frames import Flags, Ints
+from wirewitness.dissectors.mongo.bson_fields import (
     BINARY,
     DOCUMENT,
     MIN_DOCUMENT_BYTES,
     SIZE_OF_TYPE,
     STRING,
 )
-from dissectors.mongo.columns.buffer import MAX_EQUAL, Buffer
+from wirewitness.dissectors.mongo.columns.buffer import MAX_EQUAL, Buffer
 
 # Fields of a document that is read here, and different ones that may stand at one place of it.
 MAX_FIELDS = 40

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from dissectors.mongo.bson_fields import (
+from wirewitness.dissectors.mongo.bson_fields import (
     ARRAY,
     BINARY,
     BOOL,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Ints
-from dissectors.mongo.bson_fields import BOOL, DOUBLE, INT32, INT64
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.layouts import Values
+from wirewitness.dissectors.core.columns.frames import Flags, Ints
+from wirewitness.dissectors.mongo.bson_fields import BOOL, DOUBLE, INT32, INT64
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.layouts import Values
 
 
 def integers(buffer: Buffer, values: Values) -> tuple[Ints, Flags]:

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.opcodes import HEADER_BYTES
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.opcodes import HEADER_BYTES
 
 _ID_BITS, _ID_MASK = 32, (1 << 32) - 1
 

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.mongo.bson_fields import DOCUMENT, MIN_DOCUMENT_BYTES
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.counting import documents
-from dissectors.mongo.columns.layouts import Values
-from dissectors.mongo.command_shapes import STATEMENTS
-from dissectors.mongo.handshake import HELLOS
-from dissectors.mongo.opcodes import HEADER_BYTES, MAX_DOCUMENT_BYTES, OP_MSG
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.mongo.bson_fields import DOCUMENT, MIN_DOCUMENT_BYTES
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.counting import documents
+from wirewitness.dissectors.mongo.columns.layouts import Values
+from wirewitness.dissectors.mongo.command_shapes import STATEMENTS
+from wirewitness.dissectors.mongo.handshake import HELLOS
+from wirewitness.dissectors.mongo.opcodes import HEADER_BYTES, MAX_DOCUMENT_BYTES, OP_MSG
 
 _FLAGS_AT = HEADER_BYTES
 _KIND_AT = _FLAGS_AT + 4

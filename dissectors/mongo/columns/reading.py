@@ -10,21 +10,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.mongo.columns.answered import ENTERED, Answers, Outcomes, is_plain, outcomes
-from dissectors.mongo.columns.answered import fill as fill_answers
-from dissectors.mongo.columns.asked import Requests, collections, command_of, is_awaitable, texts
-from dissectors.mongo.columns.asked import fill as fill_requests
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.filled import Codes, Filled
-from dissectors.mongo.columns.layouts import Layout, layouts
-from dissectors.mongo.columns.pairs import Pairs
-from dissectors.mongo.columns.plain import NO_SECTION, Bodies
-from dissectors.mongo.columns.rows import Exchanges
-from dissectors.mongo.columns.shaped import can_be_shaped
-from dissectors.mongo.columns.shaped import fill as fill_shapes
-from dissectors.mongo.output import request_line
-from dissectors.mongo.replies import FINE
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.mongo.columns.answered import ENTERED, Answers, Outcomes, is_plain, outcomes
+from wirewitness.dissectors.mongo.columns.answered import fill as fill_answers
+from wirewitness.dissectors.mongo.columns.asked import Requests, collections, command_of, is_awaitable, texts
+from wirewitness.dissectors.mongo.columns.asked import fill as fill_requests
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.filled import Codes, Filled
+from wirewitness.dissectors.mongo.columns.layouts import Layout, layouts
+from wirewitness.dissectors.mongo.columns.pairs import Pairs
+from wirewitness.dissectors.mongo.columns.plain import NO_SECTION, Bodies
+from wirewitness.dissectors.mongo.columns.rows import Exchanges
+from wirewitness.dissectors.mongo.columns.shaped import can_be_shaped
+from wirewitness.dissectors.mongo.columns.shaped import fill as fill_shapes
+from wirewitness.dissectors.mongo.output import request_line
+from wirewitness.dissectors.mongo.replies import FINE
 
 # Messages of one layout that are fewer than these are read one by one.
 LEAST = 20

@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.mongo.columns.answered import Outcomes
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.filled import Filled
-from dissectors.mongo.columns.hellos import Known
-from dissectors.mongo.columns.pairs import Pairs
-from dissectors.mongo.handshake import CONNECTION, SERVER
-from dissectors.mongo.opcodes import OP_MSG, opcode_name
-from dissectors.mongo.output import latency_ms, reply_line
+from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.mongo.columns.answered import Outcomes
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.filled import Filled
+from wirewitness.dissectors.mongo.columns.hellos import Known
+from wirewitness.dissectors.mongo.columns.pairs import Pairs
+from wirewitness.dissectors.mongo.handshake import CONNECTION, SERVER
+from wirewitness.dissectors.mongo.opcodes import OP_MSG, opcode_name
+from wirewitness.dissectors.mongo.output import latency_ms, reply_line
 
 _VERSION = Same(opcode_name(OP_MSG))
 _NOTHING = Same(None)

@@ -8,20 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dissectors.mongo.bson_fields import ARRAY, Fields, element_spans
-from dissectors.mongo.columns.alike import Kinds, Literals, alike, together
-from dissectors.mongo.columns.asked import Named, Requests, span_of
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.counting import elements
-from dissectors.mongo.columns.filled import Filled
-from dissectors.mongo.columns.ids import ids_of_sections
-from dissectors.mongo.columns.layouts import Values
-from dissectors.mongo.columns.literals import none, of_filter, of_pipeline, of_sequence, of_statements, of_update
-from dissectors.mongo.columns.plain import NO_SECTION, SECTIONS
-from dissectors.mongo.command_shapes import MAX_IDS, SHAPED, STATEMENTS, add_shape, asked_id, literals_id, sent_ids
-from dissectors.mongo.messages import Message, Sequence
-from dissectors.mongo.opcodes import OP_MSG
-from dissectors.mongo.rows import Facts
+from wirewitness.dissectors.mongo.bson_fields import ARRAY, Fields, element_spans
+from wirewitness.dissectors.mongo.columns.alike import Kinds, Literals, alike, together
+from wirewitness.dissectors.mongo.columns.asked import Named, Requests, span_of
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.counting import elements
+from wirewitness.dissectors.mongo.columns.filled import Filled
+from wirewitness.dissectors.mongo.columns.ids import ids_of_sections
+from wirewitness.dissectors.mongo.columns.layouts import Values
+from wirewitness.dissectors.mongo.columns.literals import (
+    none,
+    of_filter,
+    of_pipeline,
+    of_sequence,
+    of_statements,
+    of_update,
+)
+from wirewitness.dissectors.mongo.columns.plain import NO_SECTION, SECTIONS
+from wirewitness.dissectors.mongo.command_shapes import (
+    MAX_IDS,
+    SHAPED,
+    STATEMENTS,
+    add_shape,
+    asked_id,
+    literals_id,
+    sent_ids,
+)
+from wirewitness.dissectors.mongo.messages import Message, Sequence
+from wirewitness.dissectors.mongo.opcodes import OP_MSG
+from wirewitness.dissectors.mongo.rows import Facts
 
 # Parts of commands whose literals do not count; of all others every byte does.
 _LITERALS: dict[bytes, Literals] = {

@@ -10,18 +10,18 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, in_columns
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.core.protocol import Sink
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.filled import Filled
-from dissectors.mongo.columns.hellos import Known, Left, known
-from dissectors.mongo.columns.pairs import certain_pairs
-from dissectors.mongo.columns.plain import bodies
-from dissectors.mongo.columns.reading import Reading
-from dissectors.mongo.columns.rows import Placed, Told, fill_known
-from dissectors.mongo.rows import MONGO_COMMANDS, Facts
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, in_columns
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.filled import Filled
+from wirewitness.dissectors.mongo.columns.hellos import Known, Left, known
+from wirewitness.dissectors.mongo.columns.pairs import certain_pairs
+from wirewitness.dissectors.mongo.columns.plain import bodies
+from wirewitness.dissectors.mongo.columns.reading import Reading
+from wirewitness.dissectors.mongo.columns.rows import Placed, Told, fill_known
+from wirewitness.dissectors.mongo.rows import MONGO_COMMANDS, Facts
 
 
 class Steps(Protocol):

@@ -12,19 +12,19 @@ from typing import Protocol
 
 import numpy as np
 
-from dissectors.core.columns.chase import frames_of
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.columns.streams import Gives, Rows, Streams, WholeRead
-from dissectors.core.columns.whole import First, by_themselves, probed
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.core.protocol import DECIDES, Sink
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.hellos import Left
-from dissectors.mongo.columns.pairs import Waits
-from dissectors.mongo.columns.together import Read, Together, of_connections, read
-from dissectors.mongo.framing import probe
-from dissectors.mongo.opcodes import HEADER_BYTES
+from wirewitness.dissectors.core.columns.chase import frames_of
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.columns.streams import Gives, Rows, Streams, WholeRead
+from wirewitness.dissectors.core.columns.whole import First, by_themselves, probed
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.protocol import DECIDES, Sink
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.hellos import Left
+from wirewitness.dissectors.mongo.columns.pairs import Waits
+from wirewitness.dissectors.mongo.columns.together import Read, Together, of_connections, read
+from wirewitness.dissectors.mongo.framing import probe
+from wirewitness.dissectors.mongo.opcodes import HEADER_BYTES
 
 _NEW = Left((), Waits((), (), False), {}, frozenset())
 # Where a message has its own id, which says nothing about what it is.

@@ -11,21 +11,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.mqtt.columns.contents import Contents
-from dissectors.mqtt.columns.handshakes import Handshakes, Open
-from dissectors.mqtt.columns.packets import PINGREQ, PUBLISH_1, PUBLISH_2, Packets
-from dissectors.mqtt.columns.pings import Pings
-from dissectors.mqtt.connection import Connection
-from dissectors.mqtt.handshake import FIRST, Flight
-from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.packet_types import PINGREQ as PINGREQ_TYPE
-from dissectors.mqtt.packet_types import PUBREC as PUBREC_TYPE
-from dissectors.mqtt.packet_types import PUBREL as PUBREL_TYPE
-from dissectors.mqtt.publish_rows import NO_TAIL
-from dissectors.mqtt.requests import Requests
-from dissectors.mqtt.subscriptions import Asked
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.mqtt.columns.contents import Contents
+from wirewitness.dissectors.mqtt.columns.handshakes import Handshakes, Open
+from wirewitness.dissectors.mqtt.columns.packets import PINGREQ, PUBLISH_1, PUBLISH_2, Packets
+from wirewitness.dissectors.mqtt.columns.pings import Pings
+from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.handshake import FIRST, Flight
+from wirewitness.dissectors.mqtt.levels import LEVEL_50
+from wirewitness.dissectors.mqtt.packet_types import PINGREQ as PINGREQ_TYPE
+from wirewitness.dissectors.mqtt.packet_types import PUBREC as PUBREC_TYPE
+from wirewitness.dissectors.mqtt.packet_types import PUBREL as PUBREL_TYPE
+from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL
+from wirewitness.dissectors.mqtt.requests import Requests
+from wirewitness.dissectors.mqtt.subscriptions import Asked
 
 
 class Silence(NamedTuple):

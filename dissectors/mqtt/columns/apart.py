@@ -12,20 +12,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.errors import DecodeError
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.mqtt import packet_types
-from dissectors.mqtt.columns.course import Course, State
-from dissectors.mqtt.columns.doubt import Keyed, in_doubt
-from dissectors.mqtt.columns.handshakes import in_flight, keys_of, of_senders, side_of
-from dissectors.mqtt.columns.packets import ODD, PINGREQ
-from dissectors.mqtt.columns.turned import Turned
-from dissectors.mqtt.early import Early
-from dissectors.mqtt.losses import Loss
-from dissectors.mqtt.packet_types import PINGRESP, PUBLISH, PUBREL, SUBACK, SUBSCRIBE, UNSUBACK, UNSUBSCRIBE
-from dissectors.mqtt.walk import remaining_length
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.mqtt import packet_types
+from wirewitness.dissectors.mqtt.columns.course import Course, State
+from wirewitness.dissectors.mqtt.columns.doubt import Keyed, in_doubt
+from wirewitness.dissectors.mqtt.columns.handshakes import in_flight, keys_of, of_senders, side_of
+from wirewitness.dissectors.mqtt.columns.packets import ODD, PINGREQ
+from wirewitness.dissectors.mqtt.columns.turned import Turned
+from wirewitness.dissectors.mqtt.early import Early
+from wirewitness.dissectors.mqtt.losses import Loss
+from wirewitness.dissectors.mqtt.packet_types import PINGRESP, PUBLISH, PUBREL, SUBACK, SUBSCRIBE, UNSUBACK, UNSUBSCRIBE
+from wirewitness.dissectors.mqtt.walk import remaining_length
 
 _OF_MESSAGES = frozenset({PUBLISH, packet_types.PUBACK, packet_types.PUBREC, PUBREL, packet_types.PUBCOMP})
 # With packet identifiers that no message may have meanwhile.

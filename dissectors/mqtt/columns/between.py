@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Ints
-from dissectors.core.model import Frame
-from dissectors.mqtt.losses import Loss
-from dissectors.mqtt.output import Output
+from wirewitness.dissectors.core.columns.frames import Flags, Ints
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.mqtt.losses import Loss
+from wirewitness.dissectors.mqtt.output import Output
 
 
 class Reads(Protocol):

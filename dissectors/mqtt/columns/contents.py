@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dissectors.core.blocks import Coded
-from dissectors.core.columns.frames import Frames, Ints
-from dissectors.mqtt.columns.packets import PUBLISH_0, Packets
+from wirewitness.dissectors.core.blocks import Coded
+from wirewitness.dissectors.core.columns.frames import Frames, Ints
+from wirewitness.dissectors.mqtt.columns.packets import PUBLISH_0, Packets
 
 
 class Contents:

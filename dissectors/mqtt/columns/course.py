@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.limits import Limits
-from dissectors.mqtt.columns.handshakes import Events, Open, events, in_flight, of_senders
-from dissectors.mqtt.columns.packets import ODD, PINGREQ, PUBLISH_1, PUBLISH_2, Packets, packets
-from dissectors.mqtt.columns.pings import waiting
-from dissectors.mqtt.subscriptions import Asked
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.mqtt.columns.handshakes import Events, Open, events, in_flight, of_senders
+from wirewitness.dissectors.mqtt.columns.packets import ODD, PINGREQ, PUBLISH_1, PUBLISH_2, Packets, packets
+from wirewitness.dissectors.mqtt.columns.pings import waiting
+from wirewitness.dissectors.mqtt.subscriptions import Asked
 
 
 class State(NamedTuple):

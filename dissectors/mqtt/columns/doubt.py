@@ -14,13 +14,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.limits import Limits
-from dissectors.mqtt.columns.course import State
-from dissectors.mqtt.columns.handshakes import IN_TURN, NOTHING, Open, keys_of, publishers, side_of, steps_before
-from dissectors.mqtt.columns.packets import ODD, PUBACK, PUBCOMP, PUBLISH_1, PUBLISH_2, PUBREC, PUBREL, Packets
-from dissectors.mqtt.columns.turned import Turned, turned
-from dissectors.mqtt.early import Early
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.mqtt.columns.course import State
+from wirewitness.dissectors.mqtt.columns.handshakes import (
+    IN_TURN,
+    NOTHING,
+    Open,
+    keys_of,
+    publishers,
+    side_of,
+    steps_before,
+)
+from wirewitness.dissectors.mqtt.columns.packets import (
+    ODD,
+    PUBACK,
+    PUBCOMP,
+    PUBLISH_1,
+    PUBLISH_2,
+    PUBREC,
+    PUBREL,
+    Packets,
+)
+from wirewitness.dissectors.mqtt.columns.turned import Turned, turned
+from wirewitness.dissectors.mqtt.early import Early
 
 _NEVER_NS = -(1 << 63)
 

@@ -14,11 +14,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.mqtt.columns.packets import ODD, PUBACK, PUBCOMP, PUBLISH_1, PUBLISH_2, PUBREC, PUBREL, Packets
-from dissectors.mqtt.columns.turned import Turned
-from dissectors.mqtt.handshake import Flight
-from dissectors.mqtt.publish_rows import NO_TAIL
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.mqtt.columns.packets import (
+    ODD,
+    PUBACK,
+    PUBCOMP,
+    PUBLISH_1,
+    PUBLISH_2,
+    PUBREC,
+    PUBREL,
+    Packets,
+)
+from wirewitness.dissectors.mqtt.columns.turned import Turned
+from wirewitness.dissectors.mqtt.handshake import Flight
+from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL
 
 # Messages in flight of one connection, the client's and the server's, by packet identifier.
 Open = tuple[dict[int, Flight], dict[int, Flight]]

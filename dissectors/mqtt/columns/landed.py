@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.mqtt.columns.handshakes import Handshakes
-from dissectors.mqtt.columns.packets import PUBLISH_0, Packets
-from dissectors.mqtt.handshake import Flight
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.mqtt.columns.handshakes import Handshakes
+from wirewitness.dissectors.mqtt.columns.packets import PUBLISH_0, Packets
+from wirewitness.dissectors.mqtt.handshake import Flight
 
 
 class Landed(NamedTuple):

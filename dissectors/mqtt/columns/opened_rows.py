@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.core.columns.frames import Frames, Ints
-from dissectors.core.columns.made import joined, rows_of
-from dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, MESSAGE_FIELDS, Row
-from dissectors.mqtt.columns.openings import Openings
-from dissectors.mqtt.columns.packets import PINGREQ, PUBLISH_1, PUBLISH_2
-from dissectors.mqtt.columns.rows import Placed, Whose
-from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.rows import CONNECTIONS
+from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from wirewitness.dissectors.core.columns.frames import Frames, Ints
+from wirewitness.dissectors.core.columns.made import joined, rows_of
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, MESSAGE_FIELDS, Row
+from wirewitness.dissectors.mqtt.columns.openings import Openings
+from wirewitness.dissectors.mqtt.columns.packets import PINGREQ, PUBLISH_1, PUBLISH_2
+from wirewitness.dissectors.mqtt.columns.rows import Placed, Whose
+from wirewitness.dissectors.mqtt.levels import LEVEL_50
+from wirewitness.dissectors.mqtt.rows import CONNECTIONS
 
 _NS_PER_MS = 1e6
 

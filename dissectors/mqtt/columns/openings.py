@@ -11,13 +11,20 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.columns.whole import frames_between
-from dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Frame, Row
-from dissectors.core.protocol import Sink
-from dissectors.mqtt.connection import Connection
-from dissectors.mqtt.packet_types import CONNACK, CONNECT, DISCONNECT
-from dissectors.mqtt.text import string
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.columns.whole import frames_between
+from wirewitness.dissectors.core.model import (
+    CLIENT_TO_SERVER,
+    EXCHANGE_FIELDS,
+    MESSAGE_FIELDS,
+    SERVER_TO_CLIENT,
+    Frame,
+    Row,
+)
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.packet_types import CONNACK, CONNECT, DISCONNECT
+from wirewitness.dissectors.mqtt.text import string
 
 # More kinds in a batch are more than there should be; connections of the others are read one by one.
 MOST_KINDS = 256

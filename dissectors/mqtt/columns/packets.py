@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.mqtt.text import string
-from dissectors.mqtt.topics import Topic, topic_of
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.mqtt.text import string
+from wirewitness.dissectors.mqtt.topics import Topic, topic_of
 
 # Kinds of packets. PUBLISH 0 to 2 by QoS; acknowledgements are those without a reason code.
 PUBLISH_0, PUBLISH_1, PUBLISH_2, PUBACK, PUBREC, PUBREL, PUBCOMP, PINGREQ, PINGRESP, ODD = range(10)

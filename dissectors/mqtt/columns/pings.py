@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.mqtt.columns.packets import PINGREQ, PINGRESP
-from dissectors.mqtt.subscriptions import Asked
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.mqtt.columns.packets import PINGREQ, PINGRESP
+from wirewitness.dissectors.mqtt.subscriptions import Asked
 
 
 class Pings(NamedTuple):

@@ -12,21 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.mqtt.columns.contents import Contents
-from dissectors.mqtt.columns.handshakes import Handshakes
-from dissectors.mqtt.columns.landed import Landed
-from dissectors.mqtt.columns.packets import PINGREQ, PINGRESP, PUBACK, PUBLISH_0, PUBLISH_2, PUBREL, Packets
-from dissectors.mqtt.columns.pings import Pings
-from dissectors.mqtt.connection import Connection
-from dissectors.mqtt.handshake import COMPLETE, Flight
-from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.packet_types import PUBACK as PUBACK_TYPE
-from dissectors.mqtt.packet_types import PUBCOMP as PUBCOMP_TYPE
-from dissectors.mqtt.reason_codes import reason_name
-from dissectors.mqtt.subscriptions import Asked
+from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.mqtt.columns.contents import Contents
+from wirewitness.dissectors.mqtt.columns.handshakes import Handshakes
+from wirewitness.dissectors.mqtt.columns.landed import Landed
+from wirewitness.dissectors.mqtt.columns.packets import PINGREQ, PINGRESP, PUBACK, PUBLISH_0, PUBLISH_2, PUBREL, Packets
+from wirewitness.dissectors.mqtt.columns.pings import Pings
+from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.handshake import COMPLETE, Flight
+from wirewitness.dissectors.mqtt.levels import LEVEL_50
+from wirewitness.dissectors.mqtt.packet_types import PUBACK as PUBACK_TYPE
+from wirewitness.dissectors.mqtt.packet_types import PUBCOMP as PUBCOMP_TYPE
+from wirewitness.dissectors.mqtt.reason_codes import reason_name
+from wirewitness.dissectors.mqtt.subscriptions import Asked
 
 _NS_PER_MS = 1e6
 _NONE = Same(None)

@@ -12,27 +12,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.cut_frames import CutFrames
-from dissectors.core.columns.frames import Frames, Ints, in_columns
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.core.protocol import Sink
-from dissectors.mqtt.columns.afterwards import Afterwards, afterwards, with_pings
-from dissectors.mqtt.columns.apart import Apart, Before, apart
-from dissectors.mqtt.columns.between import Alone, InFlight, Reads, stretches
-from dissectors.mqtt.columns.contents import Contents
-from dissectors.mqtt.columns.course import State, course
-from dissectors.mqtt.columns.handshakes import handshakes, of_senders, with_turned
-from dissectors.mqtt.columns.landed import landed
-from dissectors.mqtt.columns.packets import PUBLISH_1, PUBLISH_2
-from dissectors.mqtt.columns.pings import answered
-from dissectors.mqtt.columns.rows import Placed, Told, Whose
-from dissectors.mqtt.connection import Connection
-from dissectors.mqtt.flights import Flights
-from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.losses import Loss
-from dissectors.mqtt.output import output
-from dissectors.mqtt.requests import Requests
+from wirewitness.dissectors.core.columns.cut_frames import CutFrames
+from wirewitness.dissectors.core.columns.frames import Frames, Ints, in_columns
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.mqtt.columns.afterwards import Afterwards, afterwards, with_pings
+from wirewitness.dissectors.mqtt.columns.apart import Apart, Before, apart
+from wirewitness.dissectors.mqtt.columns.between import Alone, InFlight, Reads, stretches
+from wirewitness.dissectors.mqtt.columns.contents import Contents
+from wirewitness.dissectors.mqtt.columns.course import State, course
+from wirewitness.dissectors.mqtt.columns.handshakes import handshakes, of_senders, with_turned
+from wirewitness.dissectors.mqtt.columns.landed import landed
+from wirewitness.dissectors.mqtt.columns.packets import PUBLISH_1, PUBLISH_2
+from wirewitness.dissectors.mqtt.columns.pings import answered
+from wirewitness.dissectors.mqtt.columns.rows import Placed, Told, Whose
+from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.flights import Flights
+from wirewitness.dissectors.mqtt.levels import LEVEL_50
+from wirewitness.dissectors.mqtt.losses import Loss
+from wirewitness.dissectors.mqtt.output import output
+from wirewitness.dissectors.mqtt.requests import Requests
 
 # Fewer frames of a connection than these are not worth the Python that each connection costs.
 LEAST = 32

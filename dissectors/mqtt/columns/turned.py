@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissectors.core.columns.frames import Flags, Ints
-from dissectors.mqtt.columns.packets import PUBACK, PUBCOMP, PUBLISH_1, PUBLISH_2, PUBREC, PUBREL
+from wirewitness.dissectors.core.columns.frames import Flags, Ints
+from wirewitness.dissectors.mqtt.columns.packets import PUBACK, PUBCOMP, PUBLISH_1, PUBLISH_2, PUBREC, PUBREL
 
 # PUBREL in front of PUBREC needs no form: it is in turn, see `handshakes.IN_TURN`.
 _FORMS = (

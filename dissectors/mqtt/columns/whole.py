@@ -11,25 +11,25 @@ from functools import partial
 
 import numpy as np
 
-from dissectors.core.columns.chase import frames_of
-from dissectors.core.columns.frames import Flags, Frames, Ints
-from dissectors.core.columns.streams import Gives, Rows, Streams, WholeRead
-from dissectors.core.columns.whole import First, by_themselves
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame
-from dissectors.core.protocol import DECIDES, Sink
-from dissectors.mqtt.columns.contents import Contents
-from dissectors.mqtt.columns.course import Course, State, course
-from dissectors.mqtt.columns.handshakes import Handshakes, handshakes
-from dissectors.mqtt.columns.landed import landed
-from dissectors.mqtt.columns.opened_rows import OpenedRows, ordered
-from dissectors.mqtt.columns.openings import Openings, Opens, openings
-from dissectors.mqtt.columns.packets import PINGREQ, PINGRESP
-from dissectors.mqtt.columns.pings import answered
-from dissectors.mqtt.columns.rows import Placed, Told
-from dissectors.mqtt.connection import NO_LIMIT
-from dissectors.mqtt.levels import LEVEL_50
-from dissectors.mqtt.probe import probe
+from wirewitness.dissectors.core.columns.chase import frames_of
+from wirewitness.dissectors.core.columns.frames import Flags, Frames, Ints
+from wirewitness.dissectors.core.columns.streams import Gives, Rows, Streams, WholeRead
+from wirewitness.dissectors.core.columns.whole import First, by_themselves
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.protocol import DECIDES, Sink
+from wirewitness.dissectors.mqtt.columns.contents import Contents
+from wirewitness.dissectors.mqtt.columns.course import Course, State, course
+from wirewitness.dissectors.mqtt.columns.handshakes import Handshakes, handshakes
+from wirewitness.dissectors.mqtt.columns.landed import landed
+from wirewitness.dissectors.mqtt.columns.opened_rows import OpenedRows, ordered
+from wirewitness.dissectors.mqtt.columns.openings import Openings, Opens, openings
+from wirewitness.dissectors.mqtt.columns.packets import PINGREQ, PINGRESP
+from wirewitness.dissectors.mqtt.columns.pings import answered
+from wirewitness.dissectors.mqtt.columns.rows import Placed, Told
+from wirewitness.dissectors.mqtt.connection import NO_LIMIT
+from wirewitness.dissectors.mqtt.levels import LEVEL_50
+from wirewitness.dissectors.mqtt.probe import probe
 
 # Longest fixed header, with four bytes of length.
 _LENGTH_BYTES = 4

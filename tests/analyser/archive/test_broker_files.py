@@ -11,14 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import analyser
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.dataset.place import DatasetError
-from analyser.archive.run import ArchiveOptions, archive
-from analyser.options import ReadOptions
-from app.dashboard.components.inspector import message_data
-from app.dashboard.opened import Opened
-from app.dashboard.packets import exchange_views
 from tests.analyser.reading.test_logs import asks
 from tests.app.program import run
 from tests.conftest import SAMPLES
@@ -30,6 +22,14 @@ from tests.support.segments import START_MS as STORED_MS
 from tests.support.segments import commits, end_of_transaction, numbered, segment, write_segment
 from tests.support.shares import share
 from tests.support.wire import packets_of
+from wirewitness import analyser
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.dataset.place import DatasetError
+from wirewitness.analyser.archive.run import ArchiveOptions, archive
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.app.dashboard.components.inspector import message_data
+from wirewitness.app.dashboard.opened import Opened
+from wirewitness.app.dashboard.packets import exchange_views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import analyser
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.run import ArchiveOptions, archive
 from tests.analyser.tables.test_owners import PIDS, SAMPLE, A, java
 from tests.support import owned
 from tests.support.archived import differences
+from wirewitness import analyser
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.run import ArchiveOptions, archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,10 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-import analyser
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.run import ArchiveOptions, archive
-from analyser.options import ReadOptions
 from tests.conftest import SAMPLES, require_program
 from tests.support.archived import differences
 from tests.support.packets import Captured, pcap
@@ -24,6 +20,10 @@ from tests.support.shares import every, long_cases, pairs
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.two_points import at_two_points
 from tests.support.wire import duplicated, lossy, packets_of, reordered, resegmented
+from wirewitness import analyser
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.run import ArchiveOptions, archive
+from wirewitness.analyser.options import ReadOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

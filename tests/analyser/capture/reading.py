@@ -3,7 +3,15 @@
 import io
 from typing import NamedTuple
 
-from analyser.capture import CaptureLimits, CaptureStats, Endpoints, EndpointTable, PacketBatch, Source, read_batches
+from wirewitness.analyser.capture import (
+    CaptureLimits,
+    CaptureStats,
+    Endpoints,
+    EndpointTable,
+    PacketBatch,
+    Source,
+    read_batches,
+)
 
 
 class Segment(NamedTuple):

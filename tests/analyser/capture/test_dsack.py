@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.capture import CaptureStats, EndpointTable, Source, read_batches
 from tests.support.packets import ACK, PSH, SYN, Captured, ethernet, ipv4, pcap, tcp
+from wirewitness.analyser.capture import CaptureStats, EndpointTable, Source, read_batches
 
 NOP = b"\1"
 TIME = NOP * 2 + bytes((8, 10)) + bytes(8)

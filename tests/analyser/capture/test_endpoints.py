@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.capture.endpoints import Addresses, Endpoints, EndpointTable
 from tests.analyser.capture.reading import read_bytes
 from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 from tests.support.shares import examples
+from wirewitness.analyser.capture.endpoints import Addresses, Endpoints, EndpointTable
 
 # (source, port, destination, port, encapsulation); few values, so that rows repeat and differ in one place only
 addresses4 = st.sampled_from(["0.0.0.0", "10.0.0.1", "10.0.0.2", "255.255.255.255"])

@@ -6,9 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.capture.fragments import Fragment, Fragments, Whole
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.model import CaptureStats
 from tests.analyser.capture.reading import Segment, read_bytes
 from tests.support.packets import (
     Captured,
@@ -23,6 +20,9 @@ from tests.support.packets import (
     vxlan,
 )
 from tests.support.shares import examples
+from wirewitness.analyser.capture.fragments import Fragment, Fragments, Whole
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.model import CaptureStats
 
 PAYLOAD = bytes(range(256)) * 8
 BODY = tcp(PAYLOAD, seq=7)

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from analyser.capture import CaptureError, CaptureStats, open_captures
-from analyser.capture.blocks import BlockBuffer
-from analyser.capture.endpoints import EndpointTable
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.log_segment import LogSegment, StoredBatch, is_log_segment, partition_of
-from analyser.capture.reader import read_batches
 from tests.support.packets import pcap
 from tests.support.record_batches import Sent, message_set
 from tests.support.request_log import heartbeat, line
 from tests.support.segments import numbered, segment, write_segment
+from wirewitness.analyser.capture import CaptureError, CaptureStats, open_captures
+from wirewitness.analyser.capture.blocks import BlockBuffer
+from wirewitness.analyser.capture.endpoints import EndpointTable
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.log_segment import LogSegment, StoredBatch, is_log_segment, partition_of
+from wirewitness.analyser.capture.reader import read_batches
 
 
 def buffer(data: bytes, limits: CaptureLimits) -> BlockBuffer:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
 from tests.support.packets import Captured, enhanced, ethernet, interface, ipv4, ipv4_fragments, pcap, section, tcp
 from tests.support.shares import RUNS_THE_REST, proves_more
+from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
 
 FRAMES = [ethernet(ipv4(tcp(bytes(60), source_port=port))) for port in range(100)]
 # two packets of one number take turns, so that neither is a copy of the one before

@@ -8,10 +8,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from analyser.capture import CaptureError
 from tests.analyser.capture.reading import read_bytes
 from tests.conftest import require_program
 from tests.support.shares import examples
+from wirewitness.analyser.capture import CaptureError
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "sample_pcaps").glob("*.pcapng"))
 HEAD_BYTES = 40_000

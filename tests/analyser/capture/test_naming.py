@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from analyser.capture.naming import Naming
-from analyser.capture.owner_options import comments
-from analyser.capture.ring import LinkPackets, _packets
-from analyser.capture.syn_watch import Begun, _read
-from analyser.owners.kernel.lookup import Answer, LocalOwner
-from analyser.owners.kernel.sock_diag import End
 from tests.analyser.live.test_capture_program import ring_block
+from wirewitness.analyser.capture.naming import Naming
+from wirewitness.analyser.capture.owner_options import comments
+from wirewitness.analyser.capture.ring import LinkPackets, _packets
+from wirewitness.analyser.capture.syn_watch import Begun, _read
+from wirewitness.analyser.owners.kernel.lookup import Answer, LocalOwner
+from wirewitness.analyser.owners.kernel.sock_diag import End
 
 SYN, ACK = 2, 16
 CLIENT, SERVER = (b"\x0a\x00\x00\x01", 40000), (b"\x0a\x00\x00\x02", 9092)
@@ -84,7 +84,7 @@ def test_the_next_connection_between_the_same_ports_is_another_one(naming: Namin
 
 
 def test_a_flood_of_connections_is_bounded(naming: Naming, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analyser.capture.naming.MOST_PER_S", 100)
+    monkeypatch.setattr("wirewitness.analyser.capture.naming.MOST_PER_S", 100)
     many = [packet((b"\x0b\x00" + struct.pack(">H", number), 1), SERVER, SYN, number) for number in range(4000)]
     blocks = [block(*many[start : start + 1000]) for start in range(0, 4000, 1000)]
     began = time.monotonic() - 1

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from analyser.capture import CaptureStats
-from analyser.owners.owner import Owner
 from tests.analyser.capture.reading import read_bytes
 from tests.conftest import require_program
 from tests.support import owned
 from tests.support.owned import INBOUND, OUTBOUND
 from tests.support.packets import Captured, enhanced, ethernet, interface, ipv4, pcap, section, tcp
+from wirewitness.analyser.capture import CaptureStats
+from wirewitness.analyser.owners.owner import Owner
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source
-from analyser.capture.places import begin_at, find_places
-from analyser.capture.reader import read_packets
 from tests.analyser.capture.reading import Segment, read_bytes, read_source
 from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 from tests.support.patched_pcap import KINDS, patched
 from tests.support.shares import examples
+from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source
+from wirewitness.analyser.capture.places import begin_at, find_places
+from wirewitness.analyser.capture.reader import read_packets
 
 TS_NS = 950_000_000_000_000_000
 LOOPBACK = bytes(12) + b"\x08\x00"

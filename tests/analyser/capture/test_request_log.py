@@ -11,15 +11,15 @@ import lz4.frame
 import pytest
 import zstandard
 
-from analyser.capture import CaptureError, CaptureStats, open_captures
-from analyser.capture.blocks import BlockBuffer
-from analyser.capture.endpoints import EndpointTable
-from analyser.capture.limits import CaptureLimits
-from analyser.capture.log_times import LineTimes, zone_ns_of
-from analyser.capture.reader import read_batches
-from analyser.capture.request_log import LogLine, RequestLog, is_request_log
 from tests.support.packets import pcap
 from tests.support.request_log import START_MS, heartbeat, line
+from wirewitness.analyser.capture import CaptureError, CaptureStats, open_captures
+from wirewitness.analyser.capture.blocks import BlockBuffer
+from wirewitness.analyser.capture.endpoints import EndpointTable
+from wirewitness.analyser.capture.limits import CaptureLimits
+from wirewitness.analyser.capture.log_times import LineTimes, zone_ns_of
+from wirewitness.analyser.capture.reader import read_batches
+from wirewitness.analyser.capture.request_log import LogLine, RequestLog, is_request_log
 
 NS_PER_S = 1_000_000_000
 START_NS = START_MS * 1_000_000

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analyser.capture.ring_files import RingFiles, WritingStoppedError
+from wirewitness.analyser.capture.ring_files import RingFiles, WritingStoppedError
 
 
 def test_a_numbered_file_follows_no_link(tmp_path: Path) -> None:

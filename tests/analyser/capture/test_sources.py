@@ -12,10 +12,10 @@ import lz4.frame
 import pytest
 import zstandard
 
-from analyser.capture import CaptureError, CaptureStats, EndpointTable, Source, open_captures, read_batches
-from analyser.capture.sources import explain
 from tests.analyser.capture.reading import read_source
 from tests.support.packets import Captured, enhanced, ethernet, interface, ipv4, pcap, section, tcp
+from wirewitness.analyser.capture import CaptureError, CaptureStats, EndpointTable, Source, open_captures, read_batches
+from wirewitness.analyser.capture.sources import explain
 
 FRAME = ethernet(ipv4(tcp(b"hello")))
 ONE = pcap([Captured(5_000_000_000, FRAME)])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.capture import CaptureStats, EndpointTable, PacketBatch, Source, read_batches
 from tests.support.packets import ACK, SYN, Captured, ethernet, ipv4, pcap, tcp
+from wirewitness.analyser.capture import CaptureStats, EndpointTable, PacketBatch, Source, read_batches
 
 MSS = bytes((2, 4, 0x05, 0xB4))
 SCALE = bytes((3, 3, 7))

@@ -14,9 +14,6 @@ from scapy.layers.l2 import ARP, CookedLinux, Dot1AD, Dot1Q, Ether, Loopback
 from scapy.packet import Packet
 from scapy.utils import PcapNgWriter, wrpcap
 
-from analyser import read
-from analyser.capture import CaptureError, open_captures
-from analyser.registry.tables import TABLES
 from tests.analyser.capture.reading import read_source
 from tests.analyser.capture.test_damage import CAPTURES, FRAMES
 from tests.analyser.capture.test_layers import LINKS
@@ -24,6 +21,9 @@ from tests.support.packets import Captured, block, enhanced, interface, old_pack
 from tests.support.patched_pcap import KINDS, patched
 from tests.support.shares import every, share, smallest
 from tests.support.whole import whole_of
+from wirewitness.analyser import read
+from wirewitness.analyser.capture import CaptureError, open_captures
+from wirewitness.analyser.registry.tables import TABLES
 
 ROOT = Path(__file__).resolve().parents[3]
 FOREIGN = ROOT.parent / "shared" / "captures"

@@ -16,12 +16,12 @@ from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet
 from scapy.utils import wrpcap
 
-from analyser.capture import open_captures
 from tests.analyser.capture.reading import read_source
 from tests.analyser.capture.test_fragments import four, six
 from tests.analyser.capture.test_tunnels import TUNNELS
 from tests.support.packets import Captured, pcap
 from tests.support.shares import pairs, turns
+from wirewitness.analyser.capture import open_captures
 
 pytestmark = pytest.mark.usefixtures("tshark")
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from analyser.capture import CaptureStats, open_captures
 from tests.analyser.capture.reading import read_source
 from tests.conftest import require_program
 from tests.support.packets import Captured, cooked, ethernet, ipv4, pcap, tcp
+from wirewitness.analyser.capture import CaptureStats, open_captures
 
 FRAMES = [ethernet(ipv4(tcp(bytes([n]) * n, seq=n))) for n in range(1, 6)]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analyser.context.as_of import NOWHERE, Timeline, taken
+from wirewitness.analyser.context.as_of import NOWHERE, Timeline, taken
 
 # Some few instants, days of ns, and so far apart that keys and times do not fit into one number.
 SPANS = (5, 10**15, 2**62)

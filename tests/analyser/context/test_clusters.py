@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analyser.context import clusters as module
-from analyser.context.clusters import cluster_of_flows
-from analyser.context.topics import topic_names
 from tests.support.rows import arrow_from_rows
+from wirewitness.analyser.context import clusters as module
+from wirewitness.analyser.context.clusters import cluster_of_flows
+from wirewitness.analyser.context.topics import topic_names
 
 Row = dict[str, Any]
 

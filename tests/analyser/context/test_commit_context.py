@@ -14,15 +14,15 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from analyser.context import commit_rows
-from analyser.context import enrich as stage
-from analyser.context.commit_views import COMMITS, FETCHES, GAPS_SQL
-from analyser.context.enrich import enrich
-from analyser.context.log_ends import TOPIC_LIVES
-from analyser.context.ownership import OWNERSHIP_SQL
-from analyser.registry.coded import TooManyBytes
 from tests.support.rows import arrow_from_rows, connection_from_rows
 from tests.support.shares import share
+from wirewitness.analyser.context import commit_rows
+from wirewitness.analyser.context import enrich as stage
+from wirewitness.analyser.context.commit_views import COMMITS, FETCHES, GAPS_SQL
+from wirewitness.analyser.context.enrich import enrich
+from wirewitness.analyser.context.log_ends import TOPIC_LIVES
+from wirewitness.analyser.context.ownership import OWNERSHIP_SQL
+from wirewitness.analyser.registry.coded import TooManyBytes
 
 Row = dict[str, Any]
 START, SECOND = 1_790_000_000_000_000_000, 1_000_000_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.context.connections_stage import add_connections
-from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import Row, exchange, tcp_flow
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.context.connections_stage import add_connections
+from wirewitness.analyser.registry.tables import TABLES
 
 
 def connections(columns: str, **rows: list[Row]) -> list[tuple[Any, ...]]:

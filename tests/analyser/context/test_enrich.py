@@ -13,11 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.context import enrich as stage
-from analyser.context.commit_views import COMMITS, FETCHES
-from analyser.context.enrich import enrich
-from analyser.context.stage import Held
-from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import (
     Row,
     assigned,
@@ -30,6 +25,11 @@ from tests.analyser.detectors.scenarios.build import (
     simple_commit,
 )
 from tests.support.rows import arrow_from_rows, connection_from_rows
+from wirewitness.analyser.context import enrich as stage
+from wirewitness.analyser.context.commit_views import COMMITS, FETCHES
+from wirewitness.analyser.context.enrich import enrich
+from wirewitness.analyser.context.stage import Held
+from wirewitness.analyser.registry.tables import TABLES
 
 # What the context leaves alone.
 KEYS = ["ts", "exchange_id", "topic", "partition", "client_id"]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from analyser.context.inferred_names import Inferred, inferred_names, naming_remarks
 from tests.analyser.detectors.scenarios.build import at
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.context.inferred_names import Inferred, inferred_names, naming_remarks
 
 Row = dict[str, Any]
 ME = {"client_id": "app", "client_address": "10.0.0.1", "partition": 0}

@@ -7,8 +7,8 @@ import random
 import pyarrow as pa
 import pytest
 
-from analyser.context.as_of import NOWHERE
-from analyser.context.keys import Key
+from wirewitness.analyser.context.as_of import NOWHERE
+from wirewitness.analyser.context.keys import Key
 
 NAMES = ("topic", "partition", "client")
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-import analyser
-from analyser.context.kafka_lag import lag_query
-from analyser.context.log_ends import END_TABLES, MARKERS, log_end_query
 from tests.analyser.detectors.scenarios.build import at
 from tests.conftest import SAMPLES
 from tests.support.rows import connection_from_rows
+from wirewitness import analyser
+from wirewitness.analyser.context.kafka_lag import lag_query
+from wirewitness.analyser.context.log_ends import END_TABLES, MARKERS, log_end_query
 
 Row = dict[str, Any]
 PLACE = {"cluster_id": "c1", "topic": "payments", "partition": 0}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from analyser.context.mongo_stage import add_cursors_and_transactions
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.context.mongo_stage import add_cursors_and_transactions
 
 MS = 1_000_000
 SESSION = "0d9c2d5e-0000-4000-8000-000000000001"

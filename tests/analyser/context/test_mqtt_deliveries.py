@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.context.mqtt_deliveries import (
+from wirewitness.analyser.context.mqtt_deliveries import (
     ALLOWED_STEPS,
     STEPS_OF_A_MESSAGE,
     STEPS_OF_A_TARGET,
     WINDOW_NS,
     Server,
 )
-from analyser.context.mqtt_memory import Memory
-from analyser.context.mqtt_told import Counts, Message
-from analyser.context.mqtt_unheard import MESSAGE_COLUMNS, Unheard
+from wirewitness.analyser.context.mqtt_memory import Memory
+from wirewitness.analyser.context.mqtt_told import Counts, Message
+from wirewitness.analyser.context.mqtt_unheard import MESSAGE_COLUMNS, Unheard
 
 S = 1_000_000_000
 PORT = 1883

@@ -9,16 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.context import kept_pieces, mqtt_search, mqtt_stage
-from analyser.context.mqtt_deliveries import Server
-from analyser.context.mqtt_memory import Memory
-from analyser.context.mqtt_stage import add_deliveries
-from analyser.context.stages import STAGE_OF
-from analyser.registry.coded import coded_table
-from analyser.registry.tables import TABLES, arrow_schema
-from analyser.rows.names import with_cut_names
-from dissectors.core.secrets import masked
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.context import kept_pieces, mqtt_search, mqtt_stage
+from wirewitness.analyser.context.mqtt_deliveries import Server
+from wirewitness.analyser.context.mqtt_memory import Memory
+from wirewitness.analyser.context.mqtt_stage import add_deliveries
+from wirewitness.analyser.context.stages import STAGE_OF
+from wirewitness.analyser.registry.coded import coded_table
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.rows.names import with_cut_names
+from wirewitness.dissectors.core.secrets import masked
 
 START = 1_795_000_000_000_000_000
 MS = 1_000_000

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.context.mqtt_topics import FilterTrie
-from dissectors.mqtt.filters import matches
+from wirewitness.analyser.context.mqtt_topics import FilterTrie
+from wirewitness.dissectors.mqtt.filters import matches
 
 # (filter, topic, does it match) of MQTT 5.0 section 4.7 and what follows from its rules.
 CASES = [

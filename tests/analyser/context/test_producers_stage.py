@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from analyser.context.producers_stage import add_producers
 from tests.analyser.detectors.scenarios.build import at
 from tests.analyser.detectors.scenarios.kafka_producers import (
     REPLICAS,
@@ -21,6 +20,7 @@ from tests.analyser.detectors.scenarios.kafka_producers import (
     told,
 )
 from tests.support.rows import Rows, connection_from_rows
+from wirewitness.analyser.context.producers_stage import add_producers
 
 INIT = payout(0, "init_producer_id")
 SPAN = ("producer_epoch", "outcome", "ended_by", "batches_count", "records_count", "partitions", "client_id")

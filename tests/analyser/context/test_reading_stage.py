@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.context import kept_pieces, reading_stage
-from analyser.context.enrich import enrich
-from analyser.context.reading_stage import TABLE, add_reading_runs
-from analyser.registry.tables import TABLES, arrow_schema
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, group_event, simple_commit, stored
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.context import kept_pieces, reading_stage
+from wirewitness.analyser.context.enrich import enrich
+from wirewitness.analyser.context.reading_stage import TABLE, add_reading_runs
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
 
 Values = tuple[Any, ...]
 

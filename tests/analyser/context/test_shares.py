@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from analyser.context.shares import FEW_ROWS, dealt, pieces_in, shares_of, write_pieces
-from analyser.context.stage import NOTHING
+from wirewitness.analyser.context.shares import FEW_ROWS, dealt, pieces_in, shares_of, write_pieces
+from wirewitness.analyser.context.stage import NOTHING
 
 
 class Two:

@@ -7,10 +7,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from analyser.context.group_stage import add_members_and_rebalances
 from tests.analyser.detectors.scenarios.build import Row, at, exchange, flow, remark
 from tests.analyser.detectors.scenarios.build_groups import beats, joined
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.context.group_stage import add_members_and_rebalances
 
 CLIENT = {"client_address": "10.1.0.1", "client_id": "billing-1", "protocol": "kafka"}
 BACK = 25.0

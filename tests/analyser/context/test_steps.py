@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from analyser.context.steps import steps_made
-from analyser.context.topics import views
+from wirewitness.analyser.context.steps import steps_made
+from wirewitness.analyser.context.topics import views
 
 STEPS = {
     "numbers": "FROM range(4) AS made(number)",

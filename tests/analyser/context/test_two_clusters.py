@@ -10,13 +10,13 @@ import re
 
 import pandas as pd
 
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES
-from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.wire import decode, packets_of
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.dissectors.registry import PROTOCOLS
 
 LATER_NS = 50_000_000
 CLUSTER, OTHER = "d2lyZXdpdG5lc3MtbGFiMQ", "d2lyZXdpdG5lc3MtbGFiMg"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from analyser.crosscheck import TsharkError, find_tshark
-from analyser.crosscheck.fields import packet_fields
 from tests.conftest import SAMPLES
+from wirewitness.analyser.crosscheck import TsharkError, find_tshark
+from wirewitness.analyser.crosscheck.fields import packet_fields
 
 FAULTS = SAMPLES / "mqtt_faults.pcapng"
 PASSWORD = "lab-device-8Rk3"

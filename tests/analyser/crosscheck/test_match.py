@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.crosscheck.match import WINDOW, Pair, matched
-from analyser.crosscheck.message import Flow, Key, Ours, Theirs
+from wirewitness.analyser.crosscheck.match import WINDOW, Pair, matched
+from wirewitness.analyser.crosscheck.message import Flow, Key, Ours, Theirs
 
 SENDER, RECEIVER = ("10.0.0.1", 40000), ("10.0.0.2", 9092)
 

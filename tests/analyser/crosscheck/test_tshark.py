@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from analyser.crosscheck import TsharkError, find_tshark
-from analyser.crosscheck import tshark as module
-from analyser.crosscheck.theirs import messages
-from analyser.crosscheck.trees import Packet
+from wirewitness.analyser.crosscheck import TsharkError, find_tshark
+from wirewitness.analyser.crosscheck import tshark as module
+from wirewitness.analyser.crosscheck.theirs import messages
+from wirewitness.analyser.crosscheck.trees import Packet
 
 
 def printed(*packets: dict[str, Any]) -> bytes:

@@ -6,17 +6,17 @@ import struct
 
 import pytest
 
-from analyser.decoding.cutting import StreamCutter
-from analyser.decoding.doubt import IN_A_ROW
-from analyser.flows.runs import Run, Segments
-from dissectors.core.framer import LARGE_FRAME_BYTES
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, Frame
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.kafka.conversation import KafkaConversation
-from dissectors.kafka.framing import framer
 from tests.dissectors.test_framer import heartbeat
+from wirewitness.analyser.decoding.cutting import StreamCutter
+from wirewitness.analyser.decoding.doubt import IN_A_ROW
+from wirewitness.analyser.flows.runs import Run, Segments
+from wirewitness.dissectors.core.framer import LARGE_FRAME_BYTES
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.framing import framer
 
 MSS = 1460
 

@@ -9,16 +9,6 @@ from typing import Any
 
 import pytest
 
-import analyser
-from analyser.decoding.faults import inspecting
-from analyser.faults import FAULTS, RAISE, TRACE
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES
-from analyser.tables.analysis import Analysis
-from dissectors.core.inspect import Asked, Hidden
-from dissectors.core.options import DecodeOptions
-from dissectors.registry import CARRIERS, PROTOCOLS, dissectors
 from tests.app.program import run
 from tests.support.by_shares import read_by_shares
 from tests.support.example_encode import request, response
@@ -26,6 +16,16 @@ from tests.support.faulty import CARRIER, FAULTY, TUBE
 from tests.support.mqtt_encode import connack, connect, publish
 from tests.support.packets import ACK, FIN, Captured, ethernet, pcap
 from tests.support.wire import Talk, decode
+from wirewitness import analyser
+from wirewitness.analyser.decoding.faults import inspecting
+from wirewitness.analyser.faults import FAULTS, RAISE, TRACE
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.dissectors.core.inspect import Asked, Hidden
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.registry import CARRIERS, PROTOCOLS, dissectors
 
 WANTED = ("messages", "exchanges", "expert_infos", "flows")
 SECRET = b"s3cret"
@@ -158,7 +158,7 @@ def test_shares_of_an_archive_and_several_processes_tell_the_same(
         assert rows_of(shares) == whole
     # Python imports this when it starts, so that the processes that help know the protocol too.
     (tmp_path / "sitecustomize.py").write_text(
-        "from dissectors.registry import CARRIERS, PROTOCOLS\n"
+        "from wirewitness.dissectors.registry import CARRIERS, PROTOCOLS\n"
         "from tests.support.faulty import CARRIER, FAULTY\n"
         "PROTOCOLS['faulty'], CARRIERS['tube'] = FAULTY, CARRIER\n"
     )

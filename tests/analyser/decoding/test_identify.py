@@ -6,11 +6,11 @@ import struct
 
 import pytest
 
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from dissectors.core.limits import Limits
-from dissectors.registry import PROTOCOLS
 from tests.support.wire import Talk, decode
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import PROTOCOLS
 
 TABLES = ["flows", "exchanges"]
 SEGMENT = 1400

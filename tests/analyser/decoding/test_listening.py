@@ -6,16 +6,16 @@ from itertools import accumulate
 
 import pytest
 
-from analyser.decoding.cutting import StreamCutter
-from analyser.decoding.listening import Listener
-from analyser.flows.runs import Gap, Run, Segments
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.kafka.conversation import KafkaConversation
-from dissectors.kafka.framing import framer
 from tests.dissectors.test_framer import heartbeat
+from wirewitness.analyser.decoding.cutting import StreamCutter
+from wirewitness.analyser.decoding.listening import Listener
+from wirewitness.analyser.flows.runs import Gap, Run, Segments
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.framing import framer
 
 LOSSES = 20
 SEGMENTS = 400

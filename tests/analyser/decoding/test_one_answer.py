@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 
-from dissectors.core.model import CLIENT_TO_SERVER, MESSAGE_FIELDS, SERVER_TO_CLIENT
 from tests.dissectors.carriers.test_upgrade import END, REQUEST, RESPONSE
 from tests.dissectors.carriers.test_websocket import MASK, frame
 from tests.dissectors.kafka.talk import KAFKA_CASE
 from tests.dissectors.properties import Turn, decoded
 from tests.support.mutated import conversations, told, tried
 from tests.support.shares import RUNS_THE_REST, proves_more
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, MESSAGE_FIELDS, SERVER_TO_CLIENT
 
 TRIES = 3000 if RUNS_THE_REST else 250
 ERROR = MESSAGE_FIELDS.index("error")

@@ -9,15 +9,15 @@ from itertools import accumulate, chain, pairwise
 
 import pytest
 
-from analyser.decoding.parts import Items, in_parts
-from analyser.flows.runs import Gap, Run, Segments
-from analyser.registry.tables import TABLES
 from tests.conftest import SAMPLES
 from tests.support import mqtt_encode as mqtt
 from tests.support.attacks import MQTT_SERVER, answer, kafka, spoken
 from tests.support.packets import pcap
 from tests.support.websocket import WebSocketTalk
 from tests.support.wire import decode
+from wirewitness.analyser.decoding.parts import Items, in_parts
+from wirewitness.analyser.flows.runs import Gap, Run, Segments
+from wirewitness.analyser.registry.tables import TABLES
 
 FEW, MANY = 3_000, 12_000
 # Of a message: its bytes, in blocks and in parts.
@@ -79,10 +79,10 @@ def test_parts_change_no_row(sample: str, monkeypatch: pytest.MonkeyPatch) -> No
         }
 
     whole = rows()
-    monkeypatch.setattr("analyser.decoding.parts.PART_BYTES", 1000)
-    monkeypatch.setattr("analyser.decoding.listening.FED_FRAMES", 7)
-    monkeypatch.setattr("dissectors.core.later.MAX_FRAMES", 10)
-    monkeypatch.setattr("dissectors.core.protocol.MAX_HELD_ROWS", 20)
+    monkeypatch.setattr("wirewitness.analyser.decoding.parts.PART_BYTES", 1000)
+    monkeypatch.setattr("wirewitness.analyser.decoding.listening.FED_FRAMES", 7)
+    monkeypatch.setattr("wirewitness.dissectors.core.later.MAX_FRAMES", 10)
+    monkeypatch.setattr("wirewitness.dissectors.core.protocol.MAX_HELD_ROWS", 20)
     for name, table in rows().items():
         assert table == whole[name], name
 
@@ -111,10 +111,10 @@ def test_tiny_messages_of_a_block_take_no_memory_each(
     capture: Callable[[int], bytes], table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A block is one flow's. Limits are as much smaller as the capture is; without them a message takes 300 bytes."""
-    monkeypatch.setattr("analyser.decoding.parts.PART_BYTES", 1 << 13)
-    monkeypatch.setattr("analyser.decoding.listening.FED_FRAMES", 100)
-    monkeypatch.setattr("dissectors.core.protocol.MAX_HELD_ROWS", 300)
-    monkeypatch.setattr("dissectors.core.later.MAX_FRAMES", 200)
+    monkeypatch.setattr("wirewitness.analyser.decoding.parts.PART_BYTES", 1 << 13)
+    monkeypatch.setattr("wirewitness.analyser.decoding.listening.FED_FRAMES", 100)
+    monkeypatch.setattr("wirewitness.dissectors.core.protocol.MAX_HELD_ROWS", 300)
+    monkeypatch.setattr("wirewitness.dissectors.core.later.MAX_FRAMES", 200)
 
     def peak(count: int) -> int:
         data = capture(count)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from analyser.decoding.framed import framed
-from analyser.decoding.readable import as_readable, begun_at, behind, readable_before
-from analyser.flows.runs import Segments
-from dissectors.core.columns.cut_frames import MANY, CutFrames
-from dissectors.core.model import Frame
-from dissectors.core.protocol import Cut
+from wirewitness.analyser.decoding.framed import framed
+from wirewitness.analyser.decoding.readable import as_readable, begun_at, behind, readable_before
+from wirewitness.analyser.flows.runs import Segments
+from wirewitness.dissectors.core.columns.cut_frames import MANY, CutFrames
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.protocol import Cut
 
 DATA = bytes(range(256)) * 40
 

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from analyser.decoding.carried import CarriedStream
-from analyser.flows.runs import Gap, Run, Segments, together
-from dissectors.carriers.tls.carrier import tls
-from dissectors.carriers.tls.unwrapping import TlsUnwrapper
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER
-from dissectors.core.protocol import Sink
 from tests.dissectors.carriers.tls.reading import ring_of
 from tests.support.shares import examples
 from tests.support.tls_sealed import HANDSHAKE, Sealer
 from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Pair, Sides
+from wirewitness.analyser.decoding.carried import CarriedStream
+from wirewitness.analyser.flows.runs import Gap, Run, Segments, together
+from wirewitness.dissectors.carriers.tls.carrier import tls
+from wirewitness.dissectors.carriers.tls.unwrapping import TlsUnwrapper
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
+from wirewitness.dissectors.core.protocol import Sink
 
 DICE = random.Random(3)
 # What a client may say; the first few in the ordinary course.

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.decoding.tls import encryption
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from dissectors.registry import PROTOCOLS
 from tests.support.wire import Talk, decode
+from wirewitness.analyser.decoding.tls import encryption
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.dissectors.registry import PROTOCOLS
 
 TABLES = ("flows", "expert_infos", "messages", "exchanges", "kafka_brokers", "kafka_partitions")
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from analyser.options import ReadOptions
-from dissectors.core.limits import Limits
-from dissectors.core.model import split_packet
 from tests.conftest import SAMPLES
 from tests.support.example_encode import request, response
 from tests.support.packets import Captured
 from tests.support.websocket import WebSocketTalk
 from tests.support.wire import decode, packets_of, thinned
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import split_packet
 
 TABLES = ("messages", "exchanges", "expert_infos")
 Rows = list[dict[str, Any]]

@@ -8,13 +8,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import analyser
-from analyser.capture import open_captures
-from analyser.evidence.bytes import message_bytes
-from analyser.evidence.index import open_index
-from analyser.evidence.rows import parse_message_id
-from analyser.options import ReadOptions
-from dissectors.core.model import split_packet
 from tests.analyser.decoding.test_websocket import Rows, calls, codes, tables
 from tests.conftest import SAMPLES
 from tests.support.example_encode import request, response
@@ -22,6 +15,13 @@ from tests.support.packets import Captured, pcap
 from tests.support.tls_twin import TLS_12, TLS_13, Sides, twin
 from tests.support.websocket import WebSocketTalk
 from tests.support.wire import packets_of, thinned
+from wirewitness import analyser
+from wirewitness.analyser.capture import open_captures
+from wirewitness.analyser.evidence.bytes import message_bytes
+from wirewitness.analyser.evidence.index import open_index
+from wirewitness.analyser.evidence.rows import parse_message_id
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.dissectors.core.model import split_packet
 
 PLACES = ("stream_offset", "request_offset", "response_offset", "span")
 

@@ -19,25 +19,25 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-import analyser
-from analyser.capture import Source
-from analyser.context import enrich, kept_pieces, reading_stage, shares
-from analyser.detecting import looking, stage_shares
-from analyser.detecting.dealing import RuleDealing
-from analyser.detectors import DETECTORS, running, shared_rows
-from analyser.detectors.running import MOST_FINDINGS
-from analyser.faults import FAULTS
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline
-from analyser.registry.tables import TABLES
-from analyser.tables import detected, kept
-from analyser.tables.analysis import Analysis
-from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.replay import replay
 from tests.support.rules_here import ThreadHelpers
 from tests.support.shares import pairs, proves_more, share, turns
+from wirewitness import analyser
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.context import enrich, kept_pieces, reading_stage, shares
+from wirewitness.analyser.detecting import looking, stage_shares
+from wirewitness.analyser.detecting.dealing import RuleDealing
+from wirewitness.analyser.detectors import DETECTORS, running, shared_rows
+from wirewitness.analyser.detectors.running import MOST_FINDINGS
+from wirewitness.analyser.faults import FAULTS
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables import detected, kept
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.dissectors.registry import PROTOCOLS
 
 NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))
 STAGE_TABLES = ("kafka_offset_commits", "kafka_reading_runs")

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analyser.detecting.queue import give, take, taken
-from analyser.detecting.shown import SharedTables, Shown, make_view, seen
-from analyser.reading.areas import Area, new_area
-from analyser.reading.helpers import closed, numbers
-from analyser.registry.queries import open_connection
+from wirewitness.analyser.detecting.queue import give, take, taken
+from wirewitness.analyser.detecting.shown import SharedTables, Shown, make_view, seen
+from wirewitness.analyser.reading.areas import Area, new_area
+from wirewitness.analyser.reading.helpers import closed, numbers
+from wirewitness.analyser.registry.queries import open_connection
 
 
 def test_each_number_is_taken_once() -> None:

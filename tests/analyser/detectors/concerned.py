@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator
 
 import duckdb
 
-from analyser.context.stages import STAGES, Stage
-from analyser.detectors import DETECTORS, running
-from analyser.detectors.asked import asked
-from analyser.detectors.cut import Key, cut
-from analyser.detectors.detector import Detector
-from analyser.detectors.frame import Frame
-from analyser.detectors.partition_sql import partitions_sql
-from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios import Scenario
 from tests.support.rows import connection_from_rows
 from tests.support.shares import RUNS_THE_REST
+from wirewitness.analyser.context.stages import STAGES, Stage
+from wirewitness.analyser.detectors import DETECTORS, running
+from wirewitness.analyser.detectors.asked import asked
+from wirewitness.analyser.detectors.cut import Key, cut
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.frame import Frame
+from wirewitness.analyser.detectors.partition_sql import partitions_sql
+from wirewitness.analyser.registry.tables import TABLES
 
 
 def concerned(scenario: Scenario) -> list[Detector]:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-import analyser
-from analyser.context.stages import STAGES
-from analyser.detectors import DETECTORS
-from analyser.detectors.asked import asked
 from tests.analyser.detectors.scenarios import FIRES, Scenario
 from tests.support.packets import pcap
 from tests.support.wire import ACK, RST, SYN, Talk
+from wirewitness import analyser
+from wirewitness.analyser.context.stages import STAGES
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.asked import asked
 
 
 def _codes(filled: set[str], protocols: set[str | None]) -> set[str]:

@@ -17,21 +17,21 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.detectors import DETECTORS, run_detectors, running, tables_needed
-from analyser.detectors.cut import empty
-from analyser.detectors.detector import LIMITS_SECTION, PAGE_SECTIONS, Detector
-from analyser.detectors.findings import Finding, findings_table
-from analyser.detectors.frame import Frame
-from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.held import UNKNOWN
-from analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
-from analyser.detectors.running import Failure, PartitionTooLarge, TooManyFindings, run
-from analyser.registry.tables import ARROW_TYPES, TABLES, arrow_schema
-from analyser.severity import SEVERITIES, confidence_rank, severity_rank
 from tests.analyser.detectors.concerned import connected, looked_at, partitions
 from tests.analyser.detectors.scenarios import FAULTS, FIRES
 from tests.support.rows import arrow_from_rows, connection_from_rows
 from tests.support.shares import every, proves_more, share
+from wirewitness.analyser.detectors import DETECTORS, run_detectors, running, tables_needed
+from wirewitness.analyser.detectors.cut import empty
+from wirewitness.analyser.detectors.detector import LIMITS_SECTION, PAGE_SECTIONS, Detector
+from wirewitness.analyser.detectors.findings import Finding, findings_table
+from wirewitness.analyser.detectors.frame import Frame
+from wirewitness.analyser.detectors.frame_rows import rows_of
+from wirewitness.analyser.detectors.held import UNKNOWN
+from wirewitness.analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
+from wirewitness.analyser.detectors.running import Failure, PartitionTooLarge, TooManyFindings, run
+from wirewitness.analyser.registry.tables import ARROW_TYPES, TABLES, arrow_schema
+from wirewitness.analyser.severity import SEVERITIES, confidence_rank, severity_rank
 
 Partition = tuple[tuple[Any, ...], dict[str, Frame]]
 EACH = pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda d: d.code)
@@ -136,7 +136,7 @@ def test_findings_are_valid(index: int) -> None:
 @proves_more
 def test_same_findings_from_shuffled_rows_in_small_batches(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The findings of a second run are those of the first, whatever order and batches the rows come in."""
-    monkeypatch.setattr("analyser.detectors.running.BATCH_ROWS", 7)
+    monkeypatch.setattr("wirewitness.analyser.detectors.running.BATCH_ROWS", 7)
     shuffled = {table: list(rows) for table, rows in ALL[index].rows.items()}
     for rows in shuffled.values():
         random.Random(index).shuffle(rows)

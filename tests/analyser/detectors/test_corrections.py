@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-import analyser
-from reports.questions.quality import quality
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.reports.questions.quality import quality
 
 NO_ANSWER, ENHANCED_AUTH = "mqtt_no_answer", "mqtt_enhanced_auth"
 

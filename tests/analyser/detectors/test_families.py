@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.families import families
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.families import families
 
 
 def codes(*wanted: str) -> list[list[str]]:

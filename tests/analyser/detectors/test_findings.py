@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from analyser.detectors.findings import (
+from wirewitness.analyser.detectors.findings import (
     MAX_EVIDENCE,
     Evidence,
     Finding,
@@ -15,7 +15,7 @@ from analyser.detectors.findings import (
     some_evidence,
     subject_text,
 )
-from analyser.registry.tables import arrow_schema
+from wirewitness.analyser.registry.tables import arrow_schema
 
 FINDING = Finding(
     code="KAF101",

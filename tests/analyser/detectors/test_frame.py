@@ -10,9 +10,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.detectors.frame import Frame, Span, numbered, pairs, together
-from analyser.detectors.frame_rows import first_value, rows_of
-from analyser.detectors.held import UNKNOWN, encoded, held_rows
+from wirewitness.analyser.detectors.frame import Frame, Span, numbered, pairs, together
+from wirewitness.analyser.detectors.frame_rows import first_value, rows_of
+from wirewitness.analyser.detectors.held import UNKNOWN, encoded, held_rows
 
 SCHEMA = pa.schema(
     [

@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import analyser
-from analyser.detectors import DETECTORS
-from analyser.detectors.findings import Finding
-from analyser.detectors.running import run
 from tests.support.rows import connection_from_rows
+from wirewitness import analyser
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.running import run
 
 CAPTURE = Path(__file__).parents[3] / "sample_pcaps" / "incidents" / "idle_dropped-3" / "capture.pcapng.zst"
 TABLES = ("flows", "expert_infos", "exchanges")

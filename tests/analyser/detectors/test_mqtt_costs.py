@@ -8,16 +8,16 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.findings import findings_table
-from analyser.detectors.numbers import cost
-from analyser.detectors.running import Failure, run
 from tests.analyser.detectors.concerned import connected, looked_at
 from tests.analyser.detectors.scenarios import FIRES
 from tests.analyser.detectors.scenarios.build import remark
 from tests.analyser.detectors.scenarios.build_mqtt import connection, crossing, publish, to_client
 from tests.analyser.detectors.scenarios.mqtt_topics import circle
 from tests.analyser.detectors.scenarios.scenario import fires
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.findings import findings_table
+from wirewitness.analyser.detectors.numbers import cost
+from wirewitness.analyser.detectors.running import Failure, run
 
 FAMILIES = ("MQT", "MON", "NET", "TCP")
 JUDGED = [code for code, rule in DETECTORS.items() if code.startswith(FAMILIES) and rule.severity != "info"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.detectors.findings import Finding
-from analyser.detectors.running import run
 from tests.analyser.detectors.concerned import connected, looked_at
 from tests.analyser.detectors.scenarios.build import at
 from tests.analyser.detectors.scenarios.build_mqtt import connection, flow_of, ping
 from tests.analyser.detectors.scenarios.scenario import fires
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.running import run
 
 
 def finding(code: str, gap_bytes: int) -> Finding:

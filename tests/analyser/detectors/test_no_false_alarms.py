@@ -13,14 +13,14 @@ from functools import cache, partial
 
 import pytest
 
-from analyser.detectors import DETECTORS, run_detectors, tables_needed
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.shares import every, share
 from tests.support.wire import decode, duplicated, packets_of, reordered, thinned
+from wirewitness.analyser.detectors import DETECTORS, run_detectors, tables_needed
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.dissectors.registry import PROTOCOLS
 
 BROKER_PORT, MONGO_PORT, MQTT_PORT = 9092, 27017, 1883
 PARTS = 12

@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.detector import Detector, Frames
-from analyser.detectors.findings import Finding
-from analyser.detectors.story_facts import facts_of
-from analyser.registry.tables import TABLES
 from tests.analyser.detectors.concerned import connected, partitions
 from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 from tests.support.shares import every, share
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.detector import Detector, Frames
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.story_facts import facts_of
+from wirewitness.analyser.registry.tables import TABLES
 
 # Columns whose null is an answer, or never comes without another one: rule, column, why.
 NULL_SAYS = {

@@ -18,17 +18,17 @@ from typing import Any
 import pytest
 import zstandard
 
-from analyser.detectors import DETECTORS, run_detectors, tables_needed
-from analyser.detectors.findings import Finding
-from analyser.detectors.story_facts import facts_of
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.lab.incidents.second_network import OTHER_SUBNET, moved_packet
 from tests.support.packets import Captured
 from tests.support.shares import every, pairs, turns
 from tests.support.wire import decode, lossy, packets_of
+from wirewitness.analyser.detectors import DETECTORS, run_detectors, tables_needed
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.story_facts import facts_of
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.dissectors.registry import PROTOCOLS
 
 INCIDENTS = SAMPLES / "incidents"
 CLIENT_PORTS_FROM = 30_000  # servers of the lab listen below

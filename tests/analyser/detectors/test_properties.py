@@ -14,11 +14,15 @@ import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.detector import Detector
-from analyser.detectors.findings import Finding, findings_table, some_evidence
-from analyser.detectors.kafka.commit_columns import commit_columns
-from analyser.detectors.kafka.commits import (
+from tests.analyser.detectors.concerned import concerned, connected, partitions
+from tests.analyser.detectors.scenarios import Scenario
+from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, stored
+from tests.support.shares import examples
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.findings import Finding, findings_table, some_evidence
+from wirewitness.analyser.detectors.kafka.commit_columns import commit_columns
+from wirewitness.analyser.detectors.kafka.commits import (
     COMMITS,
     Commit,
     broker_order,
@@ -27,11 +31,7 @@ from analyser.detectors.kafka.commits import (
     committer_numbers,
     evidence_of,
 )
-from analyser.detectors.running import run
-from tests.analyser.detectors.concerned import concerned, connected, partitions
-from tests.analyser.detectors.scenarios import Scenario
-from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, stored
-from tests.support.shares import examples
+from wirewitness.analyser.detectors.running import run
 
 NAMES = st.sampled_from(["m1", "m2", ""])
 MOMENT = st.integers(0, 40).map(lambda n: n / 4)

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.findings import Finding
-from analyser.detectors.running import run
 from tests.analyser.detectors.concerned import connected, looked_at
 from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 from tests.analyser.detectors.scenarios.beside import BESIDE
 from tests.analyser.detectors.scenarios.build import exchange, message
 from tests.support.shares import RUNS_THE_REST, proves_more, share
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.running import run
 
 
 def findings_of(scenario: Scenario) -> list[Finding]:

@@ -17,20 +17,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.context.topics import views
-from analyser.detectors import DETECTORS, dealt_rows, running, shared_rows
-from analyser.detectors.cut import Key
-from analyser.detectors.detector import Detector
-from analyser.detectors.frame import Frame
-from analyser.detectors.frame_rows import rows_of
-from analyser.detectors.loaded import LoadedRows
-from analyser.detectors.partition_sql import ALL_BUCKETS, suspects_sql
-from analyser.detectors.running import run
-from analyser.detectors.shared_rows import SharedRows
 from tests.analyser.detectors.concerned import connected, looked_at, partitions
 from tests.analyser.detectors.scenarios import FAULTS, FIRES
 from tests.support.rows import connection_from_rows
 from tests.support.shares import every, proves_more, share
+from wirewitness.analyser.context.topics import views
+from wirewitness.analyser.detectors import DETECTORS, dealt_rows, running, shared_rows
+from wirewitness.analyser.detectors.cut import Key
+from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.detectors.frame import Frame
+from wirewitness.analyser.detectors.frame_rows import rows_of
+from wirewitness.analyser.detectors.loaded import LoadedRows
+from wirewitness.analyser.detectors.partition_sql import ALL_BUCKETS, suspects_sql
+from wirewitness.analyser.detectors.running import run
+from wirewitness.analyser.detectors.shared_rows import SharedRows
 
 ALL = [*{scenario.code: scenario for scenario in reversed(FIRES)}.values(), *FAULTS]
 NUMBERS = range(len(ALL))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.detectors.mqtt.similar_topics import level_difference, plain_difference
+from wirewitness.analyser.detectors.mqtt.similar_topics import level_difference, plain_difference
 
 
 @pytest.mark.parametrize(

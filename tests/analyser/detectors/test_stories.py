@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.mongo import mongo_errors
-from analyser.detectors.numbers import cost
-from analyser.detectors.stories import with_stories
-from analyser.detectors.story_links import LINKS
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.mongo import mongo_errors
+from wirewitness.analyser.detectors.numbers import cost
+from wirewitness.analyser.detectors.stories import with_stories
+from wirewitness.analyser.detectors.story_links import LINKS
 
 Row = dict[str, Any]
 SECOND = 1_000_000_000

@@ -5,12 +5,12 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.partition_sql import ALL_BUCKETS, suspected_from, suspects_sql
-from analyser.detectors.running import run
-from analyser.detectors.suspected import NOBODY, suspected
 from tests.analyser.detectors.scenarios.build import commit
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.partition_sql import ALL_BUCKETS, suspected_from, suspects_sql
+from wirewitness.analyser.detectors.running import run
+from wirewitness.analyser.detectors.suspected import NOBODY, suspected
 
 BY_SUSPECTS = [one for one in DETECTORS.values() if one.suspects is not None]
 TOPICS = ["a", "b", None]

@@ -15,14 +15,14 @@ from typing import Any
 import duckdb
 import pytest
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.findings import Evidence, Finding
-from analyser.detectors.places import located
-from analyser.detectors.running import run
 from tests.analyser.detectors.concerned import connected
 from tests.analyser.detectors.scenarios import FIRES, Scenario
 from tests.support.rows import arrow_from_rows
 from tests.support.shares import share
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.findings import Evidence, Finding
+from wirewitness.analyser.detectors.places import located
+from wirewitness.analyser.detectors.running import run
 
 FILE = "b.pcapng"
 SERVER = re.compile(r"(\[[0-9a-f:]+\]|[^:\[\]]+):\d+")

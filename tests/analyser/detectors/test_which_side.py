@@ -7,11 +7,6 @@ from typing import Any
 
 import pytest
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.delivery import delivered
-from analyser.detectors.findings import Finding
-from analyser.detectors.running import run
-from analyser.evidence.rows import MessageId
 from tests.analyser.detectors.scenarios.build import at, exchange, remark, tcp_flow
 from tests.analyser.detectors.scenarios.build_mqtt import connection as mqtt_connection
 from tests.analyser.detectors.scenarios.build_mqtt import publish
@@ -19,6 +14,11 @@ from tests.analyser.detectors.scenarios.kafka_connections import connection, wai
 from tests.analyser.detectors.scenarios.kafka_waits import WAIT_FIRES, carried, followed, held_up, only
 from tests.analyser.detectors.scenarios.net import alive, alone, dead, reset
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.delivery import delivered
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.running import run
+from wirewitness.analyser.evidence.rows import MessageId
 
 
 def findings(code: str, **rows: Iterable[Mapping[str, Any]]) -> list[Finding]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from analyser.evidence.cache import cache_folder, new_part, part
-from app.dashboard.offers import Uploads
+from wirewitness.analyser.evidence.cache import cache_folder, new_part, part
+from wirewitness.app.dashboard.offers import Uploads
 
 
 @pytest.fixture(autouse=True)

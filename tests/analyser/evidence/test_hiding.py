@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from analyser.evidence import hiding
-from analyser.evidence.hiding import Hidden
+from wirewitness.analyser.evidence import hiding
+from wirewitness.analyser.evidence.hiding import Hidden
 
 SMALL = 64
 

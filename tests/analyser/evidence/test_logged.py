@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from analyser.capture import Source
-from analyser.capture.opening import probed
-from analyser.evidence.bytes import BytesGone
-from analyser.evidence.logged import line_of
-from analyser.evidence.rows import FlowRow, MessageRow
-from dissectors.core.model import packet_of
 from tests.analyser.reading.test_logs import asks
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.capture.opening import probed
+from wirewitness.analyser.evidence.bytes import BytesGone
+from wirewitness.analyser.evidence.logged import line_of
+from wirewitness.analyser.evidence.rows import FlowRow, MessageRow
+from wirewitness.dissectors.core.model import packet_of
 
 
 def log(path: Path, *numbers: int) -> bytes:

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from analyser.capture import CaptureLimits, CaptureStats, Source, read_batches
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline
-from analyser.registry.tables import TABLES
-from dissectors.core.limits import Limits
-from dissectors.registry import PROTOCOLS, dissectors
 from tests.support import mqtt_encode as mqtt
 from tests.support.attacks import MQTT_SERVER, Wire, answer, kafka, waiting_requests
 from tests.support.mutated_captures import tables
 from tests.support.packets import Captured, pcap
 from tests.support.websocket import WebSocketTalk
 from tests.support.wire import Talk, decode
+from wirewitness.analyser.capture import CaptureLimits, CaptureStats, Source, read_batches
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import PROTOCOLS, dissectors
 
 BLOCK_BYTES = 1 << 16
 

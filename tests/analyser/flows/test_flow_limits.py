@@ -8,17 +8,17 @@ import tracemalloc
 import pandas as pd
 import pytest
 
-from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
-from analyser.flows.flow import Flow
-from analyser.flows.flow_table import FlowTable
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from analyser.reading.share import Share
-from dissectors.core.limits import Limits
-from dissectors.registry import PROTOCOLS
 from tests.analyser.flows.test_flow_table import Collected
 from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 from tests.support.wire import ACK, FIN, SYN, Talk, decode
+from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.flow_table import FlowTable
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.share import Share
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import PROTOCOLS
 
 START_NS = 1_700_000_000_000_000_000
 
@@ -99,7 +99,7 @@ def test_forgotten_endpoints_change_nothing(monkeypatch: pytest.MonkeyPatch, blo
         return tables(packets, Limits(max_half_open=40), "flows", "expert_infos", block_bytes=block_bytes)
 
     kept = found()
-    monkeypatch.setattr("analyser.flows.flow_table._FORGET_PAIRS_AT", 20)
+    monkeypatch.setattr("wirewitness.analyser.flows.flow_table._FORGET_PAIRS_AT", 20)
     forgetful = found()
     assert list(kept[0]["handshake"]).count("complete") == 30
     assert all(one.equals(other) for one, other in zip(kept, forgetful, strict=True))
@@ -118,7 +118,7 @@ def test_a_flood_costs_no_memory_for_each_attempt(monkeypatch: pytest.MonkeyPatc
         tracemalloc.stop()
         return found
 
-    monkeypatch.setattr("analyser.flows.flow_table._FORGET_PAIRS_AT", 1000)
+    monkeypatch.setattr("wirewitness.analyser.flows.flow_table._FORGET_PAIRS_AT", 1000)
     # By then as many addresses are named as are kept for the summary.
     small, large = peak(20_000), peak(50_000)
     assert (large - small) / 30_000 < 5
@@ -136,9 +136,9 @@ def test_ended_flows_leave_memory() -> None:
 
 
 def test_endpoints_of_ended_flows_are_forgotten_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analyser.flows.flow_table._FORGET_PAIRS_AT", 100)
-    monkeypatch.setattr("analyser.flows.copies.WINDOW_PACKETS", 100)
-    monkeypatch.setattr("analyser.flows.two_points._TAIL_PACKETS", 100)
+    monkeypatch.setattr("wirewitness.analyser.flows.flow_table._FORGET_PAIRS_AT", 100)
+    monkeypatch.setattr("wirewitness.analyser.flows.copies.WINDOW_PACKETS", 100)
+    monkeypatch.setattr("wirewitness.analyser.flows.two_points._TAIL_PACKETS", 100)
     packets = []
     for n in range(600):
         talk = Talk(client_isn=n * 1000, client=("10.0.0.1", 10_000 + n), ts_ns=START_NS + n * 10**9)

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
-from analyser.flows.flow import Flow
-from analyser.flows.flow_table import FlowTable
-from analyser.flows.notes import Note
-from analyser.flows.runs import Gap
-from analyser.reading.facts import flow_row
-from dissectors.core.limits import Limits
 from tests.support.packets import Captured, pcap
 from tests.support.shares import examples
 from tests.support.wire import ACK, FIN, PSH, RST, SYN, Talk
+from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.flow_table import FlowTable
+from wirewitness.analyser.flows.notes import Note
+from wirewitness.analyser.flows.runs import Gap
+from wirewitness.analyser.reading.facts import flow_row
+from wirewitness.dissectors.core.limits import Limits
 
 Stream = list[bytes | int]
 HELLO = b"0123456789"

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.flows import flow_table
-from analyser.flows.flow import Flow
-from analyser.flows.runs import Gap, Run, joined
-from dissectors.core.limits import Limits
 from tests.analyser.flows.test_flow_table import Collected, facts
 from tests.support.packets import Captured
 from tests.support.shares import examples
 from tests.support.wire import ACK, PSH, Talk
+from wirewitness.analyser.flows import flow_table
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.runs import Gap, Run, joined
+from wirewitness.dissectors.core.limits import Limits
 
 NEVER = 1 << 62
 

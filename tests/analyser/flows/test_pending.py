@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from analyser.flows.streams import PENDING_BYTES, Half
-from dissectors.core.limits import Limits
+from wirewitness.analyser.flows.streams import PENDING_BYTES, Half
+from wirewitness.dissectors.core.limits import Limits
 
 
 def half() -> Half:

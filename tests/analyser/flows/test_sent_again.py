@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from analyser.flows.sent_again import MOST_UNCONFIRMED
 from tests.analyser.flows.test_flow_table import Collected
 from tests.support.wire import ACK, Talk
+from wirewitness.analyser.flows.sent_again import MOST_UNCONFIRMED
 
 SIZE = 10
 

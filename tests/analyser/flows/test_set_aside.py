@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from analyser.capture import PacketBatch
-from analyser.flows.set_aside import Part, SetAside
+from wirewitness.analyser.capture import PacketBatch
+from wirewitness.analyser.flows.set_aside import Part, SetAside
 
 COLUMNS = [name for name in PacketBatch.__slots__ if name != "data"]
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from analyser.flows.flow import Flow
-from analyser.flows.notes import Note
-from analyser.flows.pending import Pending
-from analyser.flows.shelf import Shelf
-from analyser.flows.streams import Half
-from analyser.flows.taking import LINGER_NS
 from tests.analyser.flows.test_flow_table import Collected
 from tests.support.wire import ACK, FIN, RST, Talk
+from wirewitness.analyser.flows.flow import Flow
+from wirewitness.analyser.flows.notes import Note
+from wirewitness.analyser.flows.pending import Pending
+from wirewitness.analyser.flows.shelf import Shelf
+from wirewitness.analyser.flows.streams import Half
+from wirewitness.analyser.flows.taking import LINGER_NS
 
 NS = 1_000_000_000
 

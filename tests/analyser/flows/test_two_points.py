@@ -7,13 +7,13 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.two_points import HOP_NS, OFFSET_NS, SERVER_PORT, at_two_points
 from tests.support.wire import decode, packets_of, thinned
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.dissectors.registry import PROTOCOLS
 
 TABLES = (
     "captures", "flows", "messages", "exchanges", "expert_infos", "kafka_brokers", "kafka_partitions",

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import analyser
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES
-from dissectors.core.limits import Limits
-from dissectors.registry import PROTOCOLS
 from tests.support.packets import Captured, pcap
 from tests.support.shares import examples
 from tests.support.wire import ACK, FIN, SYN, Talk, decode, reordered
+from wirewitness import analyser
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import PROTOCOLS
 
 HEARTBEAT = struct.pack(">ihhih4sh7sih6s", 35, 12, 0, 1, 4, b"test", 7, b"billing", 5, 6, b"member")
 ANSWER = struct.pack(">iih", 6, 1, 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.live.asking import FAR, FIRST_ROWS, LEAST_ROWS, NEAR_CPU_S, Window, far, near
-from analyser.live.copies import Answered
+from wirewitness.analyser.live.asking import FAR, FIRST_ROWS, LEAST_ROWS, NEAR_CPU_S, Window, far, near
+from wirewitness.analyser.live.copies import Answered
 
 
 def answer(cpu_s: float, cut_ns: int | None, seconds: float = 0.5) -> Answered:

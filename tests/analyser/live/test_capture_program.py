@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from analyser.capture import CaptureStats, EndpointTable, Source, read_batches
-from analyser.capture.outlet import HEAD, LINE, PACKETS, STATE, Outlet
-from analyser.capture.packet_filter import FilterError, both, compiled, of_ports
-from analyser.capture.pcapng_write import packet_blocks, section, statistics
-from analyser.capture.ring import SLACK, _packets
-from analyser.capture.ring_files import RingFiles, WritingStoppedError
 from tests.conftest import require_program
+from wirewitness.analyser.capture import CaptureStats, EndpointTable, Source, read_batches
+from wirewitness.analyser.capture.outlet import HEAD, LINE, PACKETS, STATE, Outlet
+from wirewitness.analyser.capture.packet_filter import FilterError, both, compiled, of_ports
+from wirewitness.analyser.capture.pcapng_write import packet_blocks, section, statistics
+from wirewitness.analyser.capture.ring import SLACK, _packets
+from wirewitness.analyser.capture.ring_files import RingFiles, WritingStoppedError
 
 
 def ring_block(

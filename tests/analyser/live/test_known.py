@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from analyser.live.known import KnownFindings
+from wirewitness.analyser.live.known import KnownFindings
 
 
 def row(

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analyser.live.copies import Copy
-from analyser.live.rolling import RollingStore, RollingTable
-from analyser.rows import raw_table
-from dissectors.core.blocks import Block, Coded, Numbers
+from wirewitness.analyser.live.copies import Copy
+from wirewitness.analyser.live.rolling import RollingStore, RollingTable
+from wirewitness.analyser.rows import raw_table
+from wirewitness.dissectors.core.blocks import Block, Coded, Numbers
 
 FLOWS = (3, 8)
 

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-import analyser
-from analyser.capture import Source
-from analyser.live.feed import Watched
-from analyser.live.known import News
-from analyser.live.rolling import Kept
-from analyser.live.session import ENDED, Session, finding_rows
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES as TABLES_OF_ALL
-from analyser.tables.analysis import Analysis
-from app.cli.live_screen import committed, screen, share_rows
-from reports.questions.groups import groups
 from tests.conftest import SAMPLES
 from tests.support.lock_step import NEVER, lock_step
 from tests.support.whole import differences, whole_of
+from wirewitness import analyser
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.live.feed import Watched
+from wirewitness.analyser.live.known import News
+from wirewitness.analyser.live.rolling import Kept
+from wirewitness.analyser.live.session import ENDED, Session, finding_rows
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES as TABLES_OF_ALL
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.app.cli.live_screen import committed, screen, share_rows
+from wirewitness.reports.questions.groups import groups
 
 TABLES = ("captures", "flows", "messages", "exchanges", "expert_infos", "findings")
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from opentelemetry.trace.status import StatusCode
 
-import analyser
-from analyser.otel.attributes import span
-from analyser.otel.export import endpoint_url
-from analyser.otel.spans import resource, spans
-from analyser.registry.tables import TABLES
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.analyser.otel.attributes import span
+from wirewitness.analyser.otel.export import endpoint_url
+from wirewitness.analyser.otel.spans import resource, spans
+from wirewitness.analyser.registry.tables import TABLES
 
 ROW: dict[str, Any] = {
     **dict.fromkeys(TABLES["exchanges"].column_names()),

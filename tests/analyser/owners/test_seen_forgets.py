@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pickle
 
-from analyser.owners.owner import owner
-from analyser.owners.seen import End, OwnersSeen
+from wirewitness.analyser.owners.owner import owner
+from wirewitness.analyser.owners.seen import End, OwnersSeen
 
 
 def end(port: int) -> End:

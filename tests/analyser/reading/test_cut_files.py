@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-import analyser
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.rotated import rotated
 from tests.support.shares import long_cases
 from tests.support.wire import duplicated, lossy, packets_of, reordered
+from wirewitness import analyser
 
 DAMAGES: dict[str, Callable[[Sequence[Captured]], list[Captured]]] = {
     "whole": list,

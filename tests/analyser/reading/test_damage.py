@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pytest
 
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.present import Place, whole_messages
 from tests.support.shares import pairs, share, smallest, turns
 from tests.support.wire import decode, duplicated, lossy, packets_of, reordered, resegmented
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.dissectors.registry import PROTOCOLS
 
 TABLES = (
     "flows", "messages", "exchanges", "expert_infos", "kafka_brokers", "kafka_partitions", "kafka_offset_commits",

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from analyser.capture import Source
-from analyser.options import ReadOptions
-from analyser.reading.decoded import Decoded
-from analyser.reading.keys import Keys
-from analyser.reading.pipeline import Pipeline
-from dissectors.carriers.tls.keylog import MASTER, MOST_SECRETS
-from dissectors.registry import dissectors
 from tests.conftest import SAMPLES
 from tests.support.packets import SYN, Captured, pcap
 from tests.support.tls_twin import TLS_12, TLS_13, Sides, twin
 from tests.support.wire import duplicated, lossy, packets_of, resegmented
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.decoded import Decoded
+from wirewitness.analyser.reading.keys import Keys
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.dissectors.carriers.tls.keylog import MASTER, MOST_SECRETS
+from wirewitness.dissectors.registry import dissectors
 
 VERSIONS = {"1.2": TLS_12, "1.3": TLS_13}
 LINE = b"CLIENT_RANDOM " + b"ab" * 32 + b" " + b"cd" * 48

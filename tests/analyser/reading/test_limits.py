@@ -14,10 +14,6 @@ from typing import NamedTuple
 
 import pytest
 
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from dissectors.core.limits import CaptureLimits, Limits
-from dissectors.registry import PROTOCOLS
 from tests.analyser.flows.test_waits import in_pieces
 from tests.support.mongo_messages import compressed, op_msg
 from tests.support.mqtt_encode import PING, connack, connect, publish, subscribe, user_property
@@ -38,6 +34,10 @@ from tests.support.record_batches import Sent, batch
 from tests.support.request_log import heartbeat, line
 from tests.support.segments import numbered, segment
 from tests.support.wire import ACK, SYN, Talk, decode
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.dissectors.core.limits import CaptureLimits, Limits
+from wirewitness.dissectors.registry import PROTOCOLS
 
 SECOND_NS = 1_000_000_000
 START_NS = 1_700_000_000 * SECOND_NS

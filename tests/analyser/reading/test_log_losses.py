@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-import analyser
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.request_log import START_MS, header, heartbeat, line, write_sample_log
+from wirewitness import analyser
 
 SARAMA = {"softwareName": "sarama", "softwareVersion": "v1.61.1"}
 JAVA = {"softwareName": "apache-kafka-java", "softwareVersion": "4.3.0"}

@@ -11,18 +11,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import analyser
-from analyser.capture import EndpointTable, open_captures
-from analyser.options import ReadOptions
-from analyser.reading.flow_records import FlowRecords
-from analyser.reading.pipeline import Pipeline
-from analyser.rows.timeorder import FLOW
-from dissectors.core.limits import Limits
-from dissectors.registry import dissectors
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.request_log import START_MS, header, heartbeat, line, write_sample_log
 from tests.support.segments import numbered, write_segment
+from wirewitness import analyser
+from wirewitness.analyser.capture import EndpointTable, open_captures
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.flow_records import FlowRecords
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import dissectors
 
 START_NS = START_MS * 1_000_000
 OTHER = "[2026-11-20 11:24:05,123] INFO something else (kafka.cluster.Partition)\n"

@@ -21,10 +21,10 @@ from tests.support.shares import share
 PACKETS = 60_000
 BUFFER_DIVISOR = 16
 ROW_BUFFERS = {
-    "analyser.rows.raw_table": ("CHUNK_ROWS", "MAX_ROWS_IN_MEMORY"),
-    "dissectors.core.later": ("MAX_BYTES", "MAX_FRAMES"),
-    "analyser.tables.analysis": ("BATCH_ROWS", "ROW_GROUP_ROWS"),
-    "analyser.tables.kept": ("SMALL_ROWS", "SMALL_BYTES"),
+    "wirewitness.analyser.rows.raw_table": ("CHUNK_ROWS", "MAX_ROWS_IN_MEMORY"),
+    "wirewitness.dissectors.core.later": ("MAX_BYTES", "MAX_FRAMES"),
+    "wirewitness.analyser.tables.analysis": ("BATCH_ROWS", "ROW_GROUP_ROWS"),
+    "wirewitness.analyser.tables.kept": ("SMALL_ROWS", "SMALL_BYTES"),
 }
 # Allocators keep some slack. The larger captures are at least 25 MB larger than the smaller ones: bytes or rows that
 # stayed would show.
@@ -34,7 +34,7 @@ WRITE_GROWTH_MIB = 24
 # VmHWM is the peak of this program alone; ru_maxrss would count the process that started it.
 READER = """
 import importlib, json, sys
-import analyser
+from wirewitness from wirewitness import analyser
 
 def peak_mib():
     with open("/proc/self/status") as status:
@@ -45,7 +45,7 @@ for module_name, names in buffers.items():
     module = importlib.import_module(module_name)
     for name in names:
         setattr(module, name, getattr(module, name) // divisor)
-with analyser.read(path, tables=tables) as analysis:
+with wirewitness.analyser.read(path, tables=tables) as analysis:
     read = peak_mib()
     rows = analysis.write_parquet(tables[0], out)
 print(json.dumps([rows, read, peak_mib()]))

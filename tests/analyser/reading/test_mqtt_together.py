@@ -8,20 +8,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analyser.capture import open_captures
-from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline
-from analyser.rows.claims import Claims
-from analyser.rows.fields import row_fields
-from dissectors.core.blocks import Block
-from dissectors.core.limits import Limits
-from dissectors.mqtt import conversation as mqtt_conversation
-from dissectors.mqtt.columns import together as together_module
-from dissectors.mqtt.columns.together import Together
-from dissectors.registry import dissectors
 from tests.support.raw_rows import raw_tables_with_rows
 from tests.support.replay_mqtt import write_publishes
 from tests.support.shares import SAMPLES, share, smallest
+from wirewitness.analyser.capture import open_captures
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.rows.claims import Claims
+from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.dissectors.core.blocks import Block
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.mqtt import conversation as mqtt_conversation
+from wirewitness.dissectors.mqtt.columns import together as together_module
+from wirewitness.dissectors.mqtt.columns.together import Together
+from wirewitness.dissectors.registry import dissectors
 
 KNOWN = dissectors(())
 TABLES = [table for table in row_fields(KNOWN) if table != "kafka_records"]
@@ -99,7 +99,7 @@ def test_values_that_do_not_fit_are_found_in_the_rows(tmp_path: Path, monkeypatc
 
     path = of_a_replay(tmp_path / "replay.pcap")
     expected = tables(path)
-    monkeypatch.setattr("analyser.rows.claims.arrays_of", refused)
+    monkeypatch.setattr("wirewitness.analyser.rows.claims.arrays_of", refused)
     assert [name for name, table in tables(path).items() if not table.equals(expected[name])] == []
 
 

@@ -7,9 +7,9 @@ import sys
 
 PROGRAM = """
 import sys
-from analyser.reading.pandas_later import import_pandas_later
+from wirewitness.analyser.reading.pandas_later import import_pandas_later
 import_pandas_later()
-import pyarrow as pa, analyser.inputs
+import pyarrow as pa, wirewitness.analyser.inputs
 assert "pandas" not in sys.modules, "imported although nobody needs it"
 frame = pa.table({"a": [1, None]}).to_pandas()
 import pandas

@@ -12,7 +12,7 @@ from tests.app.program import environment
 
 PROGRAM = """
 import signal, sys, time
-from analyser.reading.parent import end_with_parent
+from wirewitness.analyser.reading.parent import end_with_parent
 if sys.argv[1] == "deaf":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 gone = end_with_parent(signal.SIGINT, float(sys.argv[2]))

@@ -13,22 +13,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import analyser
-from analyser.capture import CaptureStats, EndpointTable, read_batches
-from analyser.capture.sources import Source
-from analyser.context.stages import STAGE_OF
-from analyser.reading.child import Child
-from analyser.reading.helpers import Helpers
-from analyser.reading.pipeline import Pipeline
-from analyser.reading.processes import SharedReading
-from analyser.reading.share import Share, ShareFailed, ShareFilter
-from analyser.registry.tables import TABLES
-from dissectors.core.limits import Limits
-from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.replay import replay
 from tests.support.shares import RUNS_THE_REST, pairs, proves_more, smallest
+from wirewitness import analyser
+from wirewitness.analyser.capture import CaptureStats, EndpointTable, read_batches
+from wirewitness.analyser.capture.sources import Source
+from wirewitness.analyser.context.stages import STAGE_OF
+from wirewitness.analyser.reading.child import Child
+from wirewitness.analyser.reading.helpers import Helpers
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.reading.processes import SharedReading
+from wirewitness.analyser.reading.share import Share, ShareFailed, ShareFilter
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import PROTOCOLS
 
 CAPTURE = SAMPLES / "kafka_admin.pcapng"
 

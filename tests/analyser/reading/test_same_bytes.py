@@ -21,20 +21,20 @@ import zstandard
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
-import analyser
-from analyser.capture import CaptureError, Source
-from analyser.capture.growing import Growing
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline
-from analyser.registry.tables import TABLES
-from dissectors.core.limits import Limits
-from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured, enhanced, interface, option, pcap, section
 from tests.support.shares import examples, pairs, share, smallest, turns
 from tests.support.whole import NAME, Whole, differences, whole_of
 from tests.support.wire import duplicated, lossy, packets_of, reordered, resegmented
+from wirewitness import analyser
+from wirewitness.analyser.capture import CaptureError, Source
+from wirewitness.analyser.capture.growing import Growing
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import PROTOCOLS
 
 CAPTURES = sorted(SAMPLES.glob("*.pcapng"))
 # Short captures that have findings, group traffic, authentication and administration among them.

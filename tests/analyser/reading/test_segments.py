@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-import analyser
-from analyser.capture import CaptureError
-from analyser.options import ReadOptions
 from tests.app.program import run
 from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set
 from tests.support.segments import (
@@ -23,6 +20,9 @@ from tests.support.segments import (
     segment,
     write_segment,
 )
+from wirewitness import analyser
+from wirewitness.analyser.capture import CaptureError
+from wirewitness.analyser.options import ReadOptions
 
 OFFSETS = "__consumer_offsets-7"
 

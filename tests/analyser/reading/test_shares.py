@@ -14,26 +14,26 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source, read_batches
-from analyser.faults import CODE, FAULTS
-from analyser.flows import flow_table
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from analyser.reading.areas import Area, new_area
-from analyser.reading.balance import Balance
-from analyser.reading.parcels import pack, packed_bytes, unpacked
-from analyser.reading.pipeline import Pipeline
-from analyser.reading.share import CaptureClock, Own
-from analyser.registry.tables import TABLES
-from analyser.tables.needed import needed_tables
-from dissectors.core.limits import Limits
-from dissectors.registry import PROTOCOLS
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured, ethernet, ipv4, ipv4_fragments, pcap, tcp, vxlan
 from tests.support.packets import udp as udp_segment
 from tests.support.shares import pairs, proves_more, turns
 from tests.support.shares_here import decode_in_shares
 from tests.support.wire import ACK, FIN, Talk
+from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source, read_batches
+from wirewitness.analyser.faults import CODE, FAULTS
+from wirewitness.analyser.flows import flow_table
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.areas import Area, new_area
+from wirewitness.analyser.reading.balance import Balance
+from wirewitness.analyser.reading.parcels import pack, packed_bytes, unpacked
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.reading.share import CaptureClock, Own
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.needed import needed_tables
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import PROTOCOLS
 
 NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))
 ALL_BUT_FINDINGS = [name for name in TABLES if name != "findings"]

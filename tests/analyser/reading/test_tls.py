@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-import analyser
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.shares import share
 from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Sides, twin
 from tests.support.wire import packets_of
+from wirewitness import analyser
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES
 
 SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))
 SMALL = ["kafka_fenced_commit.pcapng", "mongo_healthy.pcapng", "mqtt_faults.pcapng", "mqtt_websocket.pcapng"]

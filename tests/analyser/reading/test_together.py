@@ -10,23 +10,23 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from analyser.capture import open_captures
-from analyser.faults import CODE, FAULTS
-from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline
-from analyser.rows.fields import row_fields
-from dissectors.core.limits import Limits
-from dissectors.core.model import Frame, Row
-from dissectors.core.protocol import Cut, Dissector, Plausible, Sink
-from dissectors.kafka import conversation as kafka_conversation
-from dissectors.kafka.columns import groups
-from dissectors.kafka.columns import together as together_module
-from dissectors.kafka.columns.groups import Group
-from dissectors.kafka.conversation import KafkaConversation
-from dissectors.kafka.dissector import KAFKA
-from dissectors.registry import dissectors
 from tests.support.raw_rows import raw_tables_with_rows
 from tests.support.replay import replay
+from wirewitness.analyser.capture import open_captures
+from wirewitness.analyser.faults import CODE, FAULTS
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame, Row
+from wirewitness.dissectors.core.protocol import Cut, Dissector, Plausible, Sink
+from wirewitness.dissectors.kafka import conversation as kafka_conversation
+from wirewitness.dissectors.kafka.columns import groups
+from wirewitness.dissectors.kafka.columns import together as together_module
+from wirewitness.dissectors.kafka.columns.groups import Group
+from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.dissector import KAFKA
+from wirewitness.dissectors.registry import dissectors
 
 KNOWN = dissectors(())
 TABLES = list(row_fields(KNOWN))
@@ -75,7 +75,7 @@ def test_a_fault_in_reading_together_leaves_reading_one_by_one(tmp_path: Path, m
         raise RuntimeError("secret of a stranger")
 
     monkeypatch.setenv(FAULTS, "")
-    monkeypatch.setattr("dissectors.kafka.columns.together.together", broken)
+    monkeypatch.setattr("wirewitness.dissectors.kafka.columns.together.together", broken)
     found = tables(path, wanted)
     assert found["exchanges"].equals(expected)
     (remark, *_) = found["expert_infos"].to_pylist()

@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-from dissectors.core.limits import Limits
-from dissectors.mqtt.columns import openings
-from dissectors.mqtt.columns import whole as whole_module
 from tests.support.mqtt_encode import (
     PING,
     PONG,
@@ -34,6 +31,9 @@ from tests.support.short_connections import speak
 from tests.support.short_mqtt import CLIENT, SERVER, Said, short_talk
 from tests.support.whole_connections import NOTHING, ONE_BLOCK, alike, least, talk_of
 from tests.support.wire import Talk
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.mqtt.columns import openings
+from wirewitness.dissectors.mqtt.columns import whole as whole_module
 
 TRIES = 150 if RUNS_THE_REST else 15
 GOODBYE = (CLIENT, disconnect())

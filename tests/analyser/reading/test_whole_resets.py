@@ -7,7 +7,6 @@ from itertools import product
 
 import pytest
 
-from dissectors.core.limits import Limits
 from tests.support.mutated_captures import tables
 from tests.support.packets import ACK, FIN, RST, SYN, Captured
 from tests.support.shares import pairs, share, turns
@@ -31,6 +30,7 @@ from tests.support.whole_connections import (
     tick,
 )
 from tests.support.wire import Talk
+from wirewitness.dissectors.core.limits import Limits
 
 ANSWER = len(HEARTBEAT.response)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.registry.model import Column, columns_of
-from dissectors.core.fields import Field, Fields
+from wirewitness.analyser.registry.model import Column, columns_of
+from wirewitness.dissectors.core.fields import Field, Fields
 
 FIELDS = Fields(
     Field("request_offset"),

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.registry.parquet import parquet_options, temporary_options, temporary_reader
-from analyser.registry.tables import ALL_TABLES, arrow_schema
 from tests.support.rows import arrow_from_rows
+from wirewitness.analyser.registry.parquet import parquet_options, temporary_options, temporary_reader
+from wirewitness.analyser.registry.tables import ALL_TABLES, arrow_schema
 
 EXCHANGES = [
     {

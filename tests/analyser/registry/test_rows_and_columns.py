@@ -13,22 +13,6 @@ from typing import Any
 
 import pytest
 
-import analyser
-from analyser.flows.waits import TABLE as WAITS
-from analyser.flows.waits import WAIT_FIELDS
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES, Column
-from analyser.rows.fields import row_fields
-from analyser.rows.gathering import gathering
-from analyser.tables.build import computed
-from dissectors.core.limits import Limits
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.kafka.records.internal_topics import CONSUMER_OFFSETS
-from dissectors.kafka.rows.api_rows import API_ROWS
-from dissectors.kafka.rows.stored_rows import KafkaPartition
-from dissectors.kafka.schema import definitions as schema
-from dissectors.registry import OPTIONAL, PROTOCOLS
 from tests.analyser.flows.test_waits import begun, read, transfer
 from tests.conftest import SAMPLES
 from tests.dissectors.kafka.test_conversation import Wire as KafkaWire
@@ -37,6 +21,22 @@ from tests.dissectors.mqtt.wire import Wire as MqttWire
 from tests.support import kafka_encode, record_batches, segments
 from tests.support.mongo_messages import CHECKSUM, op_msg
 from tests.support.mqtt_encode import PUBACK, ack, connack, connect, publish, string, suback, subscribe
+from wirewitness import analyser
+from wirewitness.analyser.flows.waits import TABLE as WAITS
+from wirewitness.analyser.flows.waits import WAIT_FIELDS
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES, Column
+from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.analyser.rows.gathering import gathering
+from wirewitness.analyser.tables.build import computed
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.records.internal_topics import CONSUMER_OFFSETS
+from wirewitness.dissectors.kafka.rows.api_rows import API_ROWS
+from wirewitness.dissectors.kafka.rows.stored_rows import KafkaPartition
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.registry import OPTIONAL, PROTOCOLS
 
 FIELDS = row_fields({**PROTOCOLS, **OPTIONAL})
 TABLE_NAMES = sorted(FIELDS)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from analyser.rows.ahead import ahead
+from wirewitness.analyser.rows.ahead import ahead
 
 
 def test_items_come_in_their_order_and_end() -> None:

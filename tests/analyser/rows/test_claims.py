@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyser.rows import raw_table
-from analyser.rows.names import Names
-from analyser.rows.raw_table import RawTable
-from dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from dissectors.core.model import Row
+from wirewitness.analyser.rows import raw_table
+from wirewitness.analyser.rows.names import Names
+from wirewitness.analyser.rows.raw_table import RawTable
+from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
+from wirewitness.dissectors.core.model import Row
 
 FIELDS = {"ts": "time", "count": "int64", "share": "float64", "is_so": "bool", "word": "string", "kind": "string"}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analyser.rows.internal_records import decoded
+from wirewitness.analyser.rows.internal_records import decoded
 
 OFFSETS = "__consumer_offsets"
 # Commit of group g for t-0, value version 0: offset 5, no metadata, time 1

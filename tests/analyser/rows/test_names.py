@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES
-from analyser.rows.names import with_cut_names
-from dissectors.registry import PROTOCOLS
 from tests.support.attacks import ATTACKS
 from tests.support.wire import decode
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.rows.names import with_cut_names
+from wirewitness.dissectors.registry import PROTOCOLS
 
 
 def test_names_that_differ_behind_the_cut_still_differ() -> None:

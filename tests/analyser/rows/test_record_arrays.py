@@ -13,23 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.registry.tables import TABLES
-from analyser.rows.record_arrays import FIELDS, LIST_ROWS, gathered, gathered_of_block, text_of
-from dissectors.core.blocks import Block, Column, Same
-from dissectors.core.columns.made import coded, optional
-from dissectors.core.decompression import Allowance
-from dissectors.core.limits import Limits
-from dissectors.core.model import Row
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.kafka.records.record_sets import control_type, opened_batches, record_headers, records_of
-from dissectors.kafka.rows.data_fields import RECORDS
-from dissectors.kafka.rows.fields import Request, Response
-from dissectors.kafka.rows.record_rows import RecordRows
 from tests.dissectors.kafka.records.test_batches import COMMIT_MARKER, GZIP_V1, MESSAGES_V0, TRANSACTIONAL
 from tests.dissectors.kafka.records.test_record_sets import SEEDS, _batch_of
 from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set
 from tests.support.shares import examples
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.rows.record_arrays import FIELDS, LIST_ROWS, gathered, gathered_of_block, text_of
+from wirewitness.dissectors.core.blocks import Block, Column, Same
+from wirewitness.dissectors.core.columns.made import coded, optional
+from wirewitness.dissectors.core.decompression import Allowance
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Row
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.records.record_sets import control_type, opened_batches, record_headers, records_of
+from wirewitness.dissectors.kafka.rows.data_fields import RECORDS
+from wirewitness.dissectors.kafka.rows.fields import Request, Response
+from wirewitness.dissectors.kafka.rows.record_rows import RecordRows
 
 LISTS = TABLES["kafka_records"].lists
 _AT = {name: place for place, name in enumerate(RECORDS.names)}

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analyser.faults import FAULTS, TRACE
-from analyser.rows import raw_table
-from analyser.rows.raw_table import RawTable
+from wirewitness.analyser.faults import FAULTS, TRACE
+from wirewitness.analyser.rows import raw_table
+from wirewitness.analyser.rows.raw_table import RawTable
 
 
 def test_rows_that_do_not_fit_are_found_by_halving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

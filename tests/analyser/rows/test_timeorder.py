@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.rows.timeorder import Chunk, in_time_order, sorted_chunk
 from tests.support.shares import examples
+from wirewitness.analyser.rows.timeorder import Chunk, in_time_order, sorted_chunk
 
 BATCH_ROWS = 256
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("ts", "_flow", "_row")])

@@ -10,13 +10,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-import analyser
-from analyser import detectors
-from analyser.context.stages import Stage
-from analyser.registry.queries import QueryError
-from analyser.registry.tables import PANDAS_TYPES, TABLES, arrow_schema
-from analyser.tables.analysis import Analysis, UnknownTable
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.analyser import detectors
+from wirewitness.analyser.context.stages import Stage
+from wirewitness.analyser.registry.queries import QueryError
+from wirewitness.analyser.registry.tables import PANDAS_TYPES, TABLES, arrow_schema
+from wirewitness.analyser.tables.analysis import Analysis, UnknownTable
 
 FENCED = SAMPLES / "kafka_fenced_commit.pcapng"
 

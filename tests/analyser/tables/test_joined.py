@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-import analyser
-from analyser.options import ReadOptions
 from tests.analyser.reading.test_logs import asks
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.request_log import write_sample_log
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
+from wirewitness import analyser
+from wirewitness.analyser.options import ReadOptions
 
 NAME = "kafka_fenced_commit"
 CAPTURE = SAMPLES / f"{NAME}.pcapng"

@@ -8,9 +8,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from analyser.registry.coded import Coder, plain
-from analyser.tables import kept as module
-from analyser.tables.kept import kept, kept_table
+from wirewitness.analyser.registry.coded import Coder, plain
+from wirewitness.analyser.tables import kept as module
+from wirewitness.analyser.tables.kept import kept, kept_table
 
 SCHEMA = pa.schema([pa.field("id", pa.string()), pa.field("name", pa.string()), pa.field("number", pa.int64())])
 BATCH = 2000

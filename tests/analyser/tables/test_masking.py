@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from analyser.registry.tables import TABLES
-from analyser.tables.masking import masked_column
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.masking import masked_column
 
 TEXTS = ["refused: password=hunter2 is wrong", None, "not authorised"] * 3
 

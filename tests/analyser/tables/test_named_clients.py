@@ -5,8 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from analyser.owners.owner import Owner
-from analyser.tables.named_clients import Client, Owners, _Was, named_sentence, owners_of, several_words
+from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.tables.named_clients import Client, Owners, _Was, named_sentence, owners_of, several_words
 
 JAVA, GO = Owner(1, "java", pod="pay-1"), Owner(2, "go", pod="pay-2")
 MANY = [Owner(number, "java", pod="pay-1") for number in range(1, 9)]

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import analyser
-from analyser.registry.tables import TABLES, arrow_schema
-from analyser.tables.row_order import in_order, order_columns
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.tables.row_order import in_order, order_columns
 
 TABLE = "kafka_produce_batches"
 Row = tuple[int, str, str | None, int | None]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import analyser
-from analyser.options import ReadOptions
 from tests.analyser.tables.test_owners import REMARKS, SAMPLE, A, B, hosts
 from tests.support.datasets import make_dataset
+from wirewitness import analyser
+from wirewitness.analyser.options import ReadOptions
 
 CHANGE = "2026-11-20T11:23:55Z"
 NAMES = {

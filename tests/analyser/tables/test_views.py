@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.registry.queries import null_columns
-from analyser.tables.kept import Kept
-from analyser.tables.views import Views
+from wirewitness.analyser.registry.queries import null_columns
+from wirewitness.analyser.tables.kept import Kept
+from wirewitness.analyser.tables.views import Views
 
 NAME = "mongo_cursors"
 

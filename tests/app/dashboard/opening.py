@@ -12,10 +12,10 @@ from urllib.parse import parse_qsl
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
 
-from app.dashboard.jobs import key_of
-from app.dashboard.offers import Offer, samples
-from app.dashboard.worker import keep_tables
 from tests.app.program import ROOT
+from wirewitness.app.dashboard.jobs import key_of
+from wirewitness.app.dashboard.offers import Offer, samples
+from wirewitness.app.dashboard.worker import keep_tables
 
 SCRIPT = ROOT / "app" / "dashboard" / "streamlit_app.py"
 # A page takes a second; on a machine that is busy with other things a minute is not enough.

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.dashboard import worker
-from app.dashboard.answers import keep_answer, kept_answer
-from app.dashboard.offers import given_offer
-from app.dashboard.opened import Opened
 from tests.app.captures import write_capture
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, on_page, shown
 from tests.support import forty_groups
+from wirewitness.app.dashboard import worker
+from wirewitness.app.dashboard.answers import keep_answer, kept_answer
+from wirewitness.app.dashboard.offers import given_offer
+from wirewitness.app.dashboard.opened import Opened
 
 # What is in the queries that follow every group from its first message on, and in that of the chart of commits.
 DEAR = ("gs_signs", "lag_passed", "went_back")

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from app.dashboard.components.inspector import message_data
-from app.dashboard.components.ladder import ladder_lines
-from app.dashboard.jobs import key_of
-from app.dashboard.offers import Offer, Uploads, given_offer
-from app.dashboard.opened import Opened, Selected
-from app.dashboard.packets import exchange_views
-from app.dashboard.pages import PAGES
 from tests.app.dashboard.opening import follow, kept, links, on_page, opened, shown
 from tests.conftest import SAMPLES
 from tests.support.record_batches import Sent, batch
 from tests.support.request_log import write_sample_log
 from tests.support.segments import commit_key, commit_value, segment, write_segment
+from wirewitness.app.dashboard.components.inspector import message_data
+from wirewitness.app.dashboard.components.ladder import ladder_lines
+from wirewitness.app.dashboard.jobs import key_of
+from wirewitness.app.dashboard.offers import Offer, Uploads, given_offer
+from wirewitness.app.dashboard.opened import Opened, Selected
+from wirewitness.app.dashboard.packets import exchange_views
+from wirewitness.app.dashboard.pages import PAGES
 
 STALE = SAMPLES / "request_logs" / "kafka_stale_commit.log.gz"
 

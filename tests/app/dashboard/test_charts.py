@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.dashboard.charts.axes import latency_axis, log_ticks, time_ticks, time_x
-from app.dashboard.charts.bars import time_bars
-from app.dashboard.charts.mongo import shape_lines, shape_points
-from app.dashboard.charts.theme import frame
-from app.dashboard.charts.traffic import PERCENTILES, at_least, latency_lines, percentile_points
+from wirewitness.app.dashboard.charts.axes import latency_axis, log_ticks, time_ticks, time_x
+from wirewitness.app.dashboard.charts.bars import time_bars
+from wirewitness.app.dashboard.charts.mongo import shape_lines, shape_points
+from wirewitness.app.dashboard.charts.theme import frame
+from wirewitness.app.dashboard.charts.traffic import PERCENTILES, at_least, latency_lines, percentile_points
 
 MIDNIGHT_MS = datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000
 SECOND_NS = 1_000_000_000

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.dashboard.charts.mqtt import END_COLOURS
-from app.dashboard.charts.theme import BAD, PALETTE, PROTOCOL, QUIET
-from dissectors.registry import PROTOCOLS
+from wirewitness.app.dashboard.charts.mqtt import END_COLOURS
+from wirewitness.app.dashboard.charts.theme import BAD, PALETTE, PROTOCOL, QUIET
+from wirewitness.dissectors.registry import PROTOCOLS
 
 Vector = npt.NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from app.dashboard import views
-from reports.questions.columns import PAGE, Column
+from wirewitness.app.dashboard import views
+from wirewitness.reports.questions.columns import PAGE, Column
 
 # Columns of one name in SQL that mean something else from table to table.
 OTHER_MEANINGS = {

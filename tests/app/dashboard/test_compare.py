@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.dashboard.jobs import key_of
-from app.dashboard.offers import content_id
-from app.dashboard.views.compare_doors import DOORS, where_is
-from app.dashboard.worker import keep_tables
 from tests.app.captures import write_capture
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, opened, sample, shown, tables
 from tests.app.program import run
 from tests.conftest import SAMPLES
+from wirewitness.app.dashboard.jobs import key_of
+from wirewitness.app.dashboard.offers import content_id
+from wirewitness.app.dashboard.views.compare_doors import DOORS, where_is
+from wirewitness.app.dashboard.worker import keep_tables
 
 
 def side_by_side(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> AppTest:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import analyser
-from analyser.capture import open_captures
-from analyser.evidence.index import Index, open_index
-from analyser.evidence.rows import parse_message_id
-from analyser.options import ReadOptions
-from app.dashboard.components import inspector, ladder
-from reports.formats.message_view import view_message
 from tests.app.program import ROOT
+from wirewitness import analyser
+from wirewitness.analyser.capture import open_captures
+from wirewitness.analyser.evidence.index import Index, open_index
+from wirewitness.analyser.evidence.rows import parse_message_id
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.app.dashboard.components import inspector, ladder
+from wirewitness.reports.formats.message_view import view_message
 
 SAMPLES = ROOT / "sample_pcaps"
 SCRIPTS = sorted(Path(ladder.__file__).parent.glob("*.js"))

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import analyser
-from app.dashboard.charts.commits import ownership_lanes
-from app.dashboard.charts.lag import lag_points
-from app.dashboard.charts.traffic import percentile_points
-from app.dashboard.offers import given_offer
-from reports.questions.commits import commits, committers, owners
-from reports.questions.lag_history import lag_over_time
-from reports.questions.timelines import domain_ms, exchanges_over_time, percentiles_over_time, width_of
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, on_page, shown, tables
 from tests.support import forty_groups as made
+from wirewitness import analyser
+from wirewitness.app.dashboard.charts.commits import ownership_lanes
+from wirewitness.app.dashboard.charts.lag import lag_points
+from wirewitness.app.dashboard.charts.traffic import percentile_points
+from wirewitness.app.dashboard.offers import given_offer
+from wirewitness.reports.questions.commits import commits, committers, owners
+from wirewitness.reports.questions.lag_history import lag_over_time
+from wirewitness.reports.questions.timelines import domain_ms, exchanges_over_time, percentiles_over_time, width_of
 
 MS = 1_000_000
 GAP_MS = [(made.START_NS + hour * made.HOUR_NS) / MS for hour in (made.GAP.start, made.GAP.stop)]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.dashboard.gate import Gate, visitor_cookie
-from app.dashboard.serve import printed_address
+from wirewitness.app.dashboard.gate import Gate, visitor_cookie
+from wirewitness.app.dashboard.serve import printed_address
 
 PORT = 8501
 SECRET = "a-long-secret"

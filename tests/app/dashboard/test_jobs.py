@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from analyser.capture import CaptureError
-from app.dashboard import jobs as jobs_module
-from app.dashboard.jobs import Jobs, kept_tables, key_of
-from app.dashboard.opened import Opened
-from app.dashboard.worker import keep_tables
 from tests.app.captures import write_capture
+from wirewitness.analyser.capture import CaptureError
+from wirewitness.app.dashboard import jobs as jobs_module
+from wirewitness.app.dashboard.jobs import Jobs, kept_tables, key_of
+from wirewitness.app.dashboard.opened import Opened
+from wirewitness.app.dashboard.worker import keep_tables
 
 WAIT_S = 120
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.options import ReadOptions
-from app.dashboard.jobs import Standing
-from app.dashboard.landing import progress_words
-from app.dashboard.opened import Opened, Selected
-from app.dashboard.views.overview import html_report
 from tests.app.dashboard.opening import kept, sample
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.app.dashboard.jobs import Standing
+from wirewitness.app.dashboard.landing import progress_words
+from wirewitness.app.dashboard.opened import Opened, Selected
+from wirewitness.app.dashboard.views.overview import html_report
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import analyser
-from app.dashboard.live import LiveRun
-from app.dashboard.offers import live_offer
-from app.dashboard.opened import Opened
-from app.dashboard.snapshots import SHARED_TABLES, Snapshots, is_live, is_running, newest, title_of
-from reports.questions.source import all_rows
 from tests.app.dashboard.opening import opened, shown
 from tests.app.program import ROOT, run
+from wirewitness import analyser
+from wirewitness.app.dashboard.live import LiveRun
+from wirewitness.app.dashboard.offers import live_offer
+from wirewitness.app.dashboard.opened import Opened
+from wirewitness.app.dashboard.snapshots import SHARED_TABLES, Snapshots, is_live, is_running, newest, title_of
+from wirewitness.reports.questions.source import all_rows
 
 SAMPLE = ROOT / "sample_pcaps" / "kafka_fenced_commit.pcapng"
 
@@ -85,7 +85,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, name: str) -> 
 
 def test_the_dashboard_shows_a_shared_folder(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offer = live_offer(str(shared), "live eth0")
-    monkeypatch.setattr("app.dashboard.offered.recent", lambda: [offer])
+    monkeypatch.setattr("wirewitness.app.dashboard.offered.recent", lambda: [offer])
     app = opened(offer.id)
     assert not app.exception
     text = shown(app)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from app.dashboard.jobs import key_of
-from app.dashboard.offers import Uploads, content_id, given_offer
-from app.dashboard.opened import Opened
-from app.dashboard.worker import keep_tables
 from tests.app.captures import write_capture
+from wirewitness.app.dashboard.jobs import key_of
+from wirewitness.app.dashboard.offers import Uploads, content_id, given_offer
+from wirewitness.app.dashboard.opened import Opened
+from wirewitness.app.dashboard.worker import keep_tables
 
 
 def test_the_same_files_have_the_same_name_wherever_they_lie(tmp_path: Path) -> None:

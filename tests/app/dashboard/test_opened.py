@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.dashboard import held
-from app.dashboard import opened as opened_module
-from app.dashboard.jobs import discard, key_of
-from app.dashboard.opened import META, Opened, TablesDamaged
-from app.dashboard.worker import keep_tables
 from tests.app.captures import write_capture
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, shown
+from wirewitness.app.dashboard import held
+from wirewitness.app.dashboard import opened as opened_module
+from wirewitness.app.dashboard.jobs import discard, key_of
+from wirewitness.app.dashboard.opened import META, Opened, TablesDamaged
+from wirewitness.app.dashboard.worker import keep_tables
 
 WAIT_S = 120
 EXCHANGES = 500

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from analyser.capture import open_captures
-from analyser.evidence.bytes import message_bytes
-from analyser.evidence.index import open_index
-from analyser.evidence.rows import parse_message_id
-from analyser.options import ReadOptions
-from app.dashboard import evidence
-from app.dashboard.jobs import key_of
-from app.dashboard.opened import Opened
-from app.dashboard.packets import NoPackets, exchange_views, gone_captures, packet_index
-from app.dashboard.worker import keep_tables
 from tests.app.captures import write_capture
 from tests.conftest import SAMPLES
+from wirewitness.analyser.capture import open_captures
+from wirewitness.analyser.evidence.bytes import message_bytes
+from wirewitness.analyser.evidence.index import open_index
+from wirewitness.analyser.evidence.rows import parse_message_id
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.app.dashboard import evidence
+from wirewitness.app.dashboard.jobs import key_of
+from wirewitness.app.dashboard.opened import Opened
+from wirewitness.app.dashboard.packets import NoPackets, exchange_views, gone_captures, packet_index
+from wirewitness.app.dashboard.worker import keep_tables
 
 
 def analysed(*paths: Path) -> Opened:

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from analyser.options import ReadOptions
-from app.dashboard import downloads, held
-from app.dashboard.offers import samples
-from app.dashboard.opened import Opened, Selected
-from app.dashboard.pages import PAGES
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, follow, kept, links, on_page, opened, sample, shown
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from tests.support.shares import long_cases
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.app.dashboard import downloads, held
+from wirewitness.app.dashboard.offers import samples
+from wirewitness.app.dashboard.opened import Opened, Selected
+from wirewitness.app.dashboard.pages import PAGES
 
 FEW = ("kafka_fenced_commit", "mqtt_faults", "mongo_show_databases")
 

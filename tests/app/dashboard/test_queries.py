@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-import analyser
-from reports.questions.exchange_rows import flow_row, message_count, messages_before, operations
-from reports.questions.mongo_rows import (
+from tests.app.program import ROOT
+from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness import analyser
+from wirewitness.reports.questions.exchange_rows import flow_row, message_count, messages_before, operations
+from wirewitness.reports.questions.mongo_rows import (
     addresses_and_apps,
     command_latency,
     commands_from,
@@ -16,12 +18,10 @@ from reports.questions.mongo_rows import (
     commands_over_time,
     shapes_over_time,
 )
-from reports.questions.mqtt_rows import BARS, ENDS, connection_lanes, lane_count
-from reports.questions.mqtt_topics import publishes, publishes_over_time, topic_tree, topics
-from reports.questions.wanted_exchanges import Wanted, exchange_query
-from reports.sections.shapes import shapes_sql
-from tests.app.program import ROOT
-from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.questions.mqtt_rows import BARS, ENDS, connection_lanes, lane_count
+from wirewitness.reports.questions.mqtt_topics import publishes, publishes_over_time, topic_tree, topics
+from wirewitness.reports.questions.wanted_exchanges import Wanted, exchange_query
+from wirewitness.reports.sections.shapes import shapes_sql
 
 SECOND_NS = 1_000_000_000
 

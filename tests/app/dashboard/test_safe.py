@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from analyser.options import ReadOptions
-from app.dashboard import downloads
-from app.dashboard.jobs import key_of
-from app.dashboard.offers import given_offer, recent, remember
-from app.dashboard.opened import Opened, Selected
-from app.dashboard.worker import keep_tables
 from tests.app.captures import write_capture
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, shown
 from tests.app.program import run
 from tests.support.packets import pcap
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.app.dashboard import downloads
+from wirewitness.app.dashboard.jobs import key_of
+from wirewitness.app.dashboard.offers import given_offer, recent, remember
+from wirewitness.app.dashboard.opened import Opened, Selected
+from wirewitness.app.dashboard.worker import keep_tables
 
 
 def started(order: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> AppTest:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.dashboard.opened import Opened
-from app.dashboard.sidebar_times import moment_words
 from tests.app.dashboard.opening import kept, opened, sample, shown
+from wirewitness.app.dashboard.opened import Opened
+from wirewitness.app.dashboard.sidebar_times import moment_words
 
 NAME = "mqtt_takeover_loop"
 SECOND_NS = 1_000_000_000

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import analyser
-from reports.sections.shapes import shapes_sql
 from tests.app.dashboard.opening import kept, opened, sample, tables
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.reports.sections.shapes import shapes_sql
 
 CAPTURE = "mongo_shapes_and_errors"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.dashboard.sidebar_times import moment_ns, moment_words
+from wirewitness.app.dashboard.sidebar_times import moment_ns, moment_words
 
 AT_NS = 1_795_188_270_300_000_000  # 2026-11-20T15:24:30.3Z
 

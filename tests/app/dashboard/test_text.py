@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.dashboard.text import html, text
 from tests.app.program import ROOT
+from wirewitness.app.dashboard.text import html, text
 
 FOLDER = ROOT / "app" / "dashboard"
 HOSTILE = [

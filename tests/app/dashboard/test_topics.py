@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import analyser
 from tests.app.dashboard.opening import follow, kept, opened, sample, shown
 from tests.conftest import SAMPLES
+from wirewitness import analyser
 
 CAPTURE = "mqtt_healthy"
 

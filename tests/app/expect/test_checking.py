@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-import analyser
-from analyser.tables.analysis import Analysis
-from app.expect.checking import FAILED, NOTHING, OK, Outcome, check_all, tables_of
-from app.expect.rules import expectations_of
-from app.expect.told import evidence_text
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.app.expect.checking import FAILED, NOTHING, OK, Outcome, check_all, tables_of
+from wirewitness.app.expect.rules import expectations_of
+from wirewitness.app.expect.told import evidence_text
 
 EVERYTHING = expectations_of(
     "all", "all", "[[expect]]\nno_findings = true\n[[expect]]\nsql = 'from kafka_group_events'"

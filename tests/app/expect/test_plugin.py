@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from analyser.live.capturer import may_capture
 from tests.app.program import ROOT, environment
+from wirewitness.analyser.live.capturer import may_capture
 
 # A MongoDB server in memory and the real driver.
 BEGIN = """
@@ -127,7 +127,7 @@ def test_a_test_run_imports_nothing_of_it_but_the_plugin() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), check=True
     )
     own = {name.partition(".")[0] for name in done.stdout.split()}
-    assert own & {"app", "analyser", "reports", "dissectors", "click", "numpy", "pandas", "pyarrow", "duckdb"} == set()
+    assert own & {"wirewitness", "click", "numpy", "pandas", "pyarrow", "duckdb"} == set()
 
 
 @pytest.mark.exhaustive

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import analyser
-from app.expect.checking import FAILED, NOTHING, OK, check_all, tables_of
-from app.expect.ready import ready_contract, ready_contracts
 from tests.conftest import ROOT, SAMPLES
 from tests.support.shares import pairs
+from wirewitness import analyser
+from wirewitness.app.expect.checking import FAILED, NOTHING, OK, check_all, tables_of
+from wirewitness.app.expect.ready import ready_contract, ready_contracts
 
 HEALTHY = [
     ("kafka-consumer", "kafka_healthy"),
@@ -70,5 +70,5 @@ def test_each_says_what_it_is_for_and_what_it_needs(name: str) -> None:
 
 def test_they_are_in_the_package() -> None:
     told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    assert told["app.expect"] == ["ready/*.toml"]
+    assert told["wirewitness.app.expect"] == ["ready/*.toml"]
     assert {path.stem for path in Path(ROOT / "app/expect/ready").glob("*.toml")} == set(ready_contracts())

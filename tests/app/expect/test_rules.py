@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.expect.comparison import Comparison, comparison
-from app.expect.errors import RulesError
-from app.expect.kinds import Measured, NoFindings, OfQuery, Order, Rows
-from app.expect.rules import expectations_of, read_rules
+from wirewitness.app.expect.comparison import Comparison, comparison
+from wirewitness.app.expect.errors import RulesError
+from wirewitness.app.expect.kinds import Measured, NoFindings, OfQuery, Order, Rows
+from wirewitness.app.expect.rules import expectations_of, read_rules
 
 FETCH = '[[expect]]\nname = "n"\ntable = "exchanges"\n'
 CAUSES = '[[expect]]\nname = "n"\nno_findings = ["KAF103"]\n'

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.carriers.frames import may_open
-from dissectors.carriers.upgrade import MAX_HEAD_BYTES, opening
 from tests.support.shares import examples
 from tests.support.timing import takes_less_than
+from wirewitness.dissectors.carriers.frames import may_open
+from wirewitness.dissectors.carriers.upgrade import MAX_HEAD_BYTES, opening
 
 REQUEST = (
     b"GET /chat HTTP/1.1\r\nHost: broker\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n"

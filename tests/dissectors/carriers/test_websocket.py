@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wsproto.frame_protocol import Opcode
 
-from dissectors.carriers.frames import OPCODES, looks_like
-from dissectors.carriers.upgrade import opening
-from dissectors.carriers.websocket import WEBSOCKET
-from dissectors.core.carrier import Carried, Interrupted, Item, Told
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from tests.dissectors.carriers.test_upgrade import END, REQUEST, RESPONSE
 from tests.support.shares import examples
+from wirewitness.dissectors.carriers.frames import OPCODES, looks_like
+from wirewitness.dissectors.carriers.upgrade import opening
+from wirewitness.dissectors.carriers.websocket import WEBSOCKET
+from wirewitness.dissectors.core.carrier import Carried, Interrupted, Item, Told
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 
 OPENED = opening(REQUEST + END, RESPONSE + END)
 MASK = bytes.fromhex("37fa213d")

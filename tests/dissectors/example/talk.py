@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
-from dissectors.core.inspect import Asked
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.example.dissector import EXAMPLE
 from tests.dissectors.properties import Case, Turn
 from tests.support.example_encode import frame, request, response
+from wirewitness.dissectors.core.inspect import Asked
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.example.dissector import EXAMPLE
 
 _payload = st.one_of(st.binary(max_size=40), st.just(b"\xca\xfe\x01\x01"))
 _sent = st.builds(lambda data: Turn(CLIENT_TO_SERVER, request(data)), _payload)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT
 from tests.dissectors.example.talk import EXAMPLE_CASE
 from tests.dissectors.properties import Turn, decoded
 from tests.support.example_encode import frame, request, response
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT
 
 
 def sent(data: bytes) -> Turn:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.inspect import Asked
-from dissectors.core.options import DecodeOptions
-from dissectors.example.framing import probe
-from dissectors.example.headers import Header, header
-from dissectors.example.inspect import inspect
 from tests.support.example_encode import frame, request, response
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.inspect import Asked
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.example.framing import probe
+from wirewitness.dissectors.example.headers import Header, header
+from wirewitness.dissectors.example.inspect import inspect
 
 ASKED = Asked("request", "Call", "1")
 

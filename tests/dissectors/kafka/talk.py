@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
-from dissectors.core.inspect import Asked
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.kafka.dissector import KAFKA
 from tests.dissectors.kafka.test_conversation import COMMIT_OK, COMMIT_V2, HEARTBEAT_OK, HEARTBEAT_V0
 from tests.dissectors.properties import Case, Turn
+from wirewitness.dissectors.core.inspect import Asked
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.kafka.dissector import KAFKA
 
 _KINDS = ((12, 0, HEARTBEAT_V0, HEARTBEAT_OK), (8, 2, COMMIT_V2, COMMIT_OK))
 

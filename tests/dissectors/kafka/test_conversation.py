@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame
-from dissectors.core.protocol import Sink
-from dissectors.kafka.conversation import KafkaConversation
-from dissectors.kafka.rows.fields import KAFKA_ROWS
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.rows.fields import KAFKA_ROWS
 
 HEARTBEAT_V0 = bytes.fromhex("0001 67000000070001 6d")  # group "g", generation 7, member "m"
 HEARTBEAT_OK = bytes.fromhex("0000")
@@ -254,7 +254,7 @@ def test_early_responses_are_bounded_in_bytes() -> None:
 
 
 def test_rows_leave_memory_between_two_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissectors.kafka.rows.api_rows.MAX_HELD_ROWS", 3)
+    monkeypatch.setattr("wirewitness.dissectors.kafka.rows.api_rows.MAX_HELD_ROWS", 3)
     wire = Wire()
     left: list[str] = []
     wire.out.drain = lambda table: left.append(table) or (wire.out.rows(table) or []).clear()  # type: ignore[func-returns-value]

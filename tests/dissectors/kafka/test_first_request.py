@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.inputs import analysis_of
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES
-from dissectors.registry import dissectors
 from tests.support.kafka_encode import message
 from tests.support.packets import ACK, Captured
 from tests.support.shares import examples
 from tests.support.wire import Talk, decode
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.dissectors.registry import dissectors
 
 # no error; no brokers, controller 1, no topics
 VERSIONS = b"\0\0" + message(18, 0, "response", Random(1))[0][2:]

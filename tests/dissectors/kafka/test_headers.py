@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.headers import correlation_id, decode_response, request_header, response_header
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.headers import correlation_id, decode_response, request_header, response_header
 
 AFTER = b"\x00\x00\x00\x00\x00\x00\x00\x00"
 

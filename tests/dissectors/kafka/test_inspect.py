@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.capture import open_captures
-from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline
-from dissectors.core.inspect import Asked, Inspected, Node
-from dissectors.core.model import Frame
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.kafka.dissector import KAFKA
-from dissectors.kafka.inspect import inspect
 from tests.conftest import SAMPLES
 from tests.support.shares import share, smallest
+from wirewitness.analyser.capture import open_captures
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.dissectors.core.inspect import Asked, Inspected, Node
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka.dissector import KAFKA
+from wirewitness.dissectors.kafka.inspect import inspect
 
 SHOWN, ALL = DecodeOptions(), DecodeOptions(payload=True)
 PASSWORD = b"correct horse battery staple"

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from dissectors.core.judged import Judged
-from dissectors.kafka.framing import plausible_request, probe
 from tests.support.timing import follows_size, seconds, takes_less_than
+from wirewitness.dissectors.core.judged import Judged
+from wirewitness.dissectors.kafka.framing import plausible_request, probe
 
 
 def request(api_key: int, version: int, client_id: bytes | None, body: bytes, correlation: int = 7) -> bytes:

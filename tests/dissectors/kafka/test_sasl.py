@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.kafka.framing import framer, probe
-from dissectors.kafka.sasl_tokens import Who, auth_bytes, gssapi_token, mechanism_of, who
 from tests.dissectors.kafka.test_conversation import HEARTBEAT_OK, HEARTBEAT_V0, Wire
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.kafka.framing import framer, probe
+from wirewitness.dissectors.kafka.sasl_tokens import Who, auth_bytes, gssapi_token, mechanism_of, who
 
 SECRET = b"correct-horse-battery"
 PLAIN = b"\0alice\0" + SECRET

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dissectors.kafka.schema.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
-from dissectors.kafka.waiting import WAITS
 from tests.dissectors.kafka.test_conversation import COMMIT_OK, COMMIT_V2, HEARTBEAT_OK, HEARTBEAT_V0, Wire
+from wirewitness.dissectors.kafka.schema.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
+from wirewitness.dissectors.kafka.waiting import WAITS
 
 FETCH, JOIN_GROUP, SYNC_GROUP, SHARE_FETCH = 1, 11, 14, 78
 ORDERS = [{"topic": "orders", "partitions": []}]

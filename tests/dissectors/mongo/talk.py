@@ -8,9 +8,6 @@ from typing import Any
 from bson.int64 import Int64
 from hypothesis import strategies as st
 
-from dissectors.core.inspect import Asked
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.mongo.dissector import MONGO
 from tests.dissectors.properties import Case, Turn
 from tests.support.mongo_messages import (
     CHECKSUM,
@@ -23,6 +20,9 @@ from tests.support.mongo_messages import (
     op_query,
     op_reply,
 )
+from wirewitness.dissectors.core.inspect import Asked
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.mongo.dissector import MONGO
 
 _words = st.text(min_size=0, max_size=20)
 _values = st.one_of(st.integers(-(2**31), 2**31), _words, st.booleans(), st.none(), st.floats(), st.binary(max_size=9))

@@ -13,12 +13,12 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.limits import MIB, Limits
-from dissectors.core.options import DecodeOptions
 from tests.dissectors.mongo.wire import Wire
 from tests.support.mongo_messages import COMPRESSOR_IDS, compressed, message, op_msg, op_reply, sequence
 from tests.support.shares import examples
 from tests.support.timing import takes_less_than
+from wirewitness.dissectors.core.limits import MIB, Limits
+from wirewitness.dissectors.core.options import DecodeOptions
 
 PING = op_msg({"ping": 1, "$db": "admin"}, 2)
 PONG = op_msg({"ok": 1.0}, 3, 2)

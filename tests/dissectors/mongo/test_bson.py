@@ -15,10 +15,18 @@ from bson.son import SON
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.inspect import Node
-from dissectors.mongo.bson_fields import boolean, count_elements, document, inner, integer, text, whole_fields
-from dissectors.mongo.bson_tree import DocumentWalker
 from tests.support.mongo_examples import ALL_TYPES, BROKEN_DOCUMENTS
+from wirewitness.dissectors.core.inspect import Node
+from wirewitness.dissectors.mongo.bson_fields import (
+    boolean,
+    count_elements,
+    document,
+    inner,
+    integer,
+    text,
+    whole_fields,
+)
+from wirewitness.dissectors.mongo.bson_tree import DocumentWalker
 
 _keys = st.text(max_size=8).filter(lambda key: "\0" not in key)
 _scalars = st.one_of(

@@ -13,7 +13,6 @@ import pytest
 from bson.binary import Binary
 from bson.int64 import Int64
 
-from dissectors.core.limits import Limits
 from tests.dissectors.mongo.wire import MS, Wire
 from tests.support.mongo_messages import (
     CHECKSUM,
@@ -30,6 +29,7 @@ from tests.support.mongo_messages import (
     op_reply,
     op_update,
 )
+from wirewitness.dissectors.core.limits import Limits
 
 OK = {"ok": 1.0}
 LSID = {"id": Binary(bytes(range(16)), 4)}

@@ -10,12 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Cut
-from dissectors.mongo.conversation import MongoConversation
-from dissectors.mongo.framing import candidates, framer, probe
 from tests.dissectors.mongo.wire import Wire
 from tests.support.mongo_messages import (
     CHECKSUM,
@@ -29,6 +23,12 @@ from tests.support.mongo_messages import (
 )
 from tests.support.shares import examples
 from tests.support.timing import takes_less_than
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Cut
+from wirewitness.dissectors.mongo.conversation import MongoConversation
+from wirewitness.dissectors.mongo.framing import candidates, framer, probe
 
 FIND = op_msg({"find": "orders", "filter": {"a": 1}, "$db": "shop"}, 7)
 REPLY = op_msg({"cursor": {"firstBatch": [{"a": 1}], "id": 0, "ns": "shop.orders"}, "ok": 1.0}, 8, 7)

@@ -13,9 +13,6 @@ from bson.int64 import Int64
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.inspect import Asked, Inspected, Node
-from dissectors.core.options import DecodeOptions
-from dissectors.mongo.inspect import inspect
 from tests.support.mongo_messages import (
     CHECKSUM,
     compressed,
@@ -29,6 +26,9 @@ from tests.support.mongo_messages import (
     op_reply,
     op_update,
 )
+from wirewitness.dissectors.core.inspect import Asked, Inspected, Node
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.mongo.inspect import inspect
 
 SHOWN, ALL = DecodeOptions(), DecodeOptions(payload=True)
 PASSWORD = "correct horse battery staple"

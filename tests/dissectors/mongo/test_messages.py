@@ -9,11 +9,11 @@ from bson.codec_options import CodecOptions
 from pymongo import message as pymongo_message
 from pymongo.compression_support import SnappyContext, ZlibContext, ZstdContext
 
-from dissectors.core.remarks import Remark
-from dissectors.mongo.bson_fields import text
-from dissectors.mongo.messages import Message, read_header, read_message
-from dissectors.mongo.opcodes import HEADER_BYTES
 from tests.dissectors.mongo.wire import Wire
+from wirewitness.dissectors.core.remarks import Remark
+from wirewitness.dissectors.mongo.bson_fields import text
+from wirewitness.dissectors.mongo.messages import Message, read_header, read_message
+from wirewitness.dissectors.mongo.opcodes import HEADER_BYTES
 
 OPTIONS: CodecOptions[Any] = CodecOptions()
 

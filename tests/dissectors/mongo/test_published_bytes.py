@@ -5,9 +5,9 @@ from __future__ import annotations
 import bson
 import pytest
 
-from dissectors.mongo.bson_tree import DocumentWalker
 from tests.dissectors.mongo.wire import Wire
 from tests.support.mongo_examples import ALL_TYPES, BROKEN_DOCUMENTS, SHELL_INSERT
+from wirewitness.dissectors.mongo.bson_tree import DocumentWalker
 
 
 def walker(data: bytes) -> DocumentWalker:

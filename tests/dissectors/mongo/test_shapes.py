@@ -13,11 +13,17 @@ from bson.int64 import Int64
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.mongo.bson_fields import ARRAY, DOCUMENT, Span, document
-from dissectors.mongo.command_shapes import MAX_FIELDS, query_shape
-from dissectors.mongo.shapes import filter_shape, order_shape, pipeline_shape, projection_shape, update_shape
 from tests.dissectors.mongo.wire import Wire
 from tests.support.mongo_messages import op_msg
+from wirewitness.dissectors.mongo.bson_fields import ARRAY, DOCUMENT, Span, document
+from wirewitness.dissectors.mongo.command_shapes import MAX_FIELDS, query_shape
+from wirewitness.dissectors.mongo.shapes import (
+    filter_shape,
+    order_shape,
+    pipeline_shape,
+    projection_shape,
+    update_shape,
+)
 
 
 def located(value: Any) -> tuple[bytes, Span]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.mongo.conversation import MongoConversation
-from dissectors.mongo.rows import MONGO_ROWS
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.mongo.conversation import MongoConversation
+from wirewitness.dissectors.mongo.rows import MONGO_ROWS
 
 TABLES = {table: fields.names for table, fields in (CORE_ROWS | MONGO_ROWS).items()}
 MS = 1_000_000

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
-from dissectors.core.inspect import Asked
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.mqtt.dissector import MQTT
 from tests.dissectors.properties import Case, Turn
 from tests.support.mqtt_encode import (
     PING,
@@ -29,6 +26,9 @@ from tests.support.mqtt_encode import (
     unsubscribe,
     user_property,
 )
+from wirewitness.dissectors.core.inspect import Asked
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.mqtt.dissector import MQTT
 
 _TOPICS = ("plant/oven/temperature", "küche", "a")
 _PROPERTIES = ((), (b"\x02\0\0\0\x09",), (user_property("k", "v"), b"\x23" + u16(1)), (b"\x0b\x05", b"\x0b\x06"))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from dissectors.core.limits import Limits
 from tests.dissectors.mqtt.wire import MS, Wire
 from tests.support.mqtt_encode import (
     PING,
@@ -33,6 +32,7 @@ from tests.support.mqtt_encode import (
     unsubscribe,
     user_property,
 )
+from wirewitness.dissectors.core.limits import Limits
 
 STEPS = ("handshake", "completed_ms", "ts_acknowledged", "ts_received", "ts_released", "ts_completed")
 

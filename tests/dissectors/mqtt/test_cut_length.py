@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from analyser import read
 from tests.support.mqtt_encode import connack, connect, publish
 from tests.support.packets import ACK, FIN, pcap
 from tests.support.wire import Talk
+from wirewitness.analyser import read
 
 
 @pytest.mark.parametrize("level", [4, 5])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.core.inspect import Asked, Inspected, Node
-from dissectors.core.options import DecodeOptions
-from dissectors.mqtt.inspect import inspect, may_hide
 from tests.support.mqtt_encode import auth, connack, connect, publish, string, subscribe, user_property
+from wirewitness.dissectors.core.inspect import Asked, Inspected, Node
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.mqtt.inspect import inspect, may_hide
 
 METHOD, DATA = b"\x15" + string("SCRAM"), b"\x16" + string("n,,n=user,r=proof")
 

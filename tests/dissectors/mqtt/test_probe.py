@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.core.judged import Judged
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.mqtt.framing import framer, plausible
-from dissectors.mqtt.probe import probe
 from tests.support.mqtt_encode import (
     PING,
     PONG,
@@ -22,6 +17,11 @@ from tests.support.mqtt_encode import (
     subscribe,
     unsubscribe,
 )
+from wirewitness.dissectors.core.judged import Judged
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.mqtt.framing import framer, plausible
+from wirewitness.dissectors.mqtt.probe import probe
 
 JSON = b'{"celsius": 21.5}'
 PUBLISHES = b"".join(publish(f"plant/{n}/temperature", JSON) for n in range(5))

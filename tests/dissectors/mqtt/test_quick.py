@@ -7,15 +7,6 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
-from dissectors.core.options import DecodeOptions
-from dissectors.mqtt.conversation import MqttConversation
-from dissectors.mqtt.dissector import MQTT
-from dissectors.mqtt.packet_types import PUBLISH
-from dissectors.mqtt.properties import quick_properties
-from dissectors.mqtt.publish import publish_parts
-from dissectors.mqtt.walk import walk
 from tests.dissectors.mqtt.talk import MQTT_CASE
 from tests.dissectors.properties import Turn, decoded
 from tests.support.mqtt_encode import (
@@ -34,6 +25,15 @@ from tests.support.mqtt_encode import (
     varint,
 )
 from tests.support.shares import examples
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.mqtt.conversation import MqttConversation
+from wirewitness.dissectors.mqtt.dissector import MQTT
+from wirewitness.dissectors.mqtt.packet_types import PUBLISH
+from wirewitness.dissectors.mqtt.properties import quick_properties
+from wirewitness.dissectors.mqtt.publish import publish_parts
+from wirewitness.dissectors.mqtt.walk import walk
 
 
 class FullPath(MqttConversation):

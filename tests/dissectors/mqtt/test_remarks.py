@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from dissectors.mqtt.rules import RULES, clause
 from tests.dissectors.mqtt.wire import Wire
 from tests.support.mqtt_encode import (
     PING,
@@ -29,6 +28,7 @@ from tests.support.mqtt_encode import (
     unsuback,
     unsubscribe,
 )
+from wirewitness.dissectors.mqtt.rules import RULES, clause
 
 C, S = 0, 1
 Sent = tuple[int, bytes]

@@ -7,11 +7,11 @@ from itertools import combinations
 
 import pytest
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from tests.dissectors.mqtt.test_conversation import STEPS, exchanges
 from tests.dissectors.mqtt.wire import MS, Wire
 from tests.support.mqtt_encode import PUBCOMP, PUBREC, PUBREL, ack, connack, connect, publish
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 
 # Which of the four packets are read first of a publisher whose two stay in their order.
 PLACES = list(combinations(range(4), 2))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dissectors.core.limits import Limits
-from dissectors.mqtt.walk import walk
 from tests.support.mqtt_encode import packet, string, u16, user_property
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.mqtt.walk import walk
 
 ALL_FLAGS = {"reserved": 0, "clean_start": 1, "will": 1, "will_qos": 1, "will_retain": 0, "password": 1, "user_name": 1}
 CLEAN = {**dict.fromkeys(ALL_FLAGS, 0), "clean_start": 1}

@@ -13,11 +13,11 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import analyser
-from reports.questions.causes import Finding, causes, findings
 from tests.lab.incidents.rules_table import markdown, rules
 from tests.lab.incidents.sides import guilty
 from tests.lab.incidents.verdict import Said, Verdict, verdict, wrong_with
+from wirewitness import analyser
+from wirewitness.reports.questions.causes import Finding, causes, findings
 
 
 def incidents(paths: Iterable[Path]) -> list[Path]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from reports.formats.cells import Line, table_lines
-from reports.formats.document import Cells
+from wirewitness.reports.formats.cells import Line, table_lines
+from wirewitness.reports.formats.document import Cells
 
 LONG_ID = "consumer-billing-1-0a8e5d7b-1c11-4d0a-9c39-4f0c1f0e6b8d"
 TABLE = Cells(

@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from reports.formats.document import Cells, Copy, Heading, Paragraph, Section
-from reports.formats.html import render
-from reports.sections.contents import report
 from tests.reports.incident import LIVE, STALE, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.formats.document import Cells, Copy, Heading, Paragraph, Section
+from wirewitness.reports.formats.html import render
+from wirewitness.reports.sections.contents import report
 
 # Empty elements of HTML: nothing closes them.
 _VOID = {"meta"}

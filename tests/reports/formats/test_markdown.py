@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from reports.formats.document import Cells, Copy, Heading, Paragraph, Section
-from reports.formats.markdown import render
-from reports.formats.printable import visible
-from reports.sections.contents import report
 from tests.reports.incident import LIVE, STALE, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.formats.document import Cells, Copy, Heading, Paragraph, Section
+from wirewitness.reports.formats.markdown import render
+from wirewitness.reports.formats.printable import visible
+from wirewitness.reports.sections.contents import report
 
 _PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.detectors import DETECTORS
-from reports.formats.pages import page_text
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.reports.formats.pages import page_text
 
 PAGE = """CODE name: a title.
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.formats.payload_changes import MOST_CHANGES, Change, payload_changes
+from wirewitness.reports.formats.payload_changes import MOST_CHANGES, Change, payload_changes
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

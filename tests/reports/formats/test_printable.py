@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.formats.printable import shortened, visible, visible_strings
+from wirewitness.reports.formats.printable import shortened, visible, visible_strings
 
 
 @pytest.mark.parametrize(

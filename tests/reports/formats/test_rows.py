@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.formats.aligned import aligned_pieces
-from reports.formats.rows import csv_pieces, jsonl_pieces, slices
+from wirewitness.reports.formats.aligned import aligned_pieces
+from wirewitness.reports.formats.rows import csv_pieces, jsonl_pieces, slices
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 ROWS = st.lists(st.tuples(st.none() | TEXT, st.none() | st.integers(-(2**63), 2**63 - 1)), max_size=20)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from analyser.detectors.stories import with_stories
-from analyser.options import ReadOptions
-from reports.formats.text import render
-from reports.sections.contents import report
 from tests.reports.incident import LIVE, STALE, START_NS, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.analyser.detectors.stories import with_stories
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.reports.formats.text import render
+from wirewitness.reports.sections.contents import report
 
 WIDTHS = [60, 80, 200]
 

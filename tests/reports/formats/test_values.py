@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.formats.values import ms_text, text_column, time_text
+from wirewitness.reports.formats.values import ms_text, text_column, time_text
 
 TIME = pa.timestamp("ns", tz="UTC")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.formats.words import display_filter, partition_list, ranges, rate, share, size, span
+from wirewitness.reports.formats.words import display_filter, partition_list, ranges, rate, share, size, span
 
 
 @pytest.mark.parametrize(

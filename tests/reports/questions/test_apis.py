@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from reports.questions.apis import CLIENTS_BY_ERRORS, errors_of, operations_of
-from reports.questions.client_rows import Who, client_connections, client_groups, client_operations, who_of
-from reports.questions.exchange_rows import constant
-from reports.questions.exchange_says import exchanges_say
-from reports.questions.wanted_exchanges import Wanted, exchange_query
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.questions.apis import CLIENTS_BY_ERRORS, errors_of, operations_of
+from wirewitness.reports.questions.client_rows import Who, client_connections, client_groups, client_operations, who_of
+from wirewitness.reports.questions.exchange_rows import constant
+from wirewitness.reports.questions.exchange_says import exchanges_say
+from wirewitness.reports.questions.wanted_exchanges import Wanted, exchange_query
 
 START = 1_790_000_000_000_000_000
 SECOND = 1_000_000_000

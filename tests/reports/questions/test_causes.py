@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reports.questions.causes import causes, findings, severity_among
 from tests.reports.incident import incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.questions.causes import causes, findings, severity_among
 
 
 def finding(number: int, **changes: Any) -> dict[str, Any]:

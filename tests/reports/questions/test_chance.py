@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-from reports.questions.chance import Range, count_range, least_factor
+from wirewitness.reports.questions.chance import Range, count_range, least_factor
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reports.questions.commits import partitions_by_suspicion
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.questions.commits import partitions_by_suspicion
 
 ROWS, STEP_NS = 300, 400_000_001
 COMMITTERS = (("m1", "app"), ("m2", "app"), (None, "tool"))

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from analyser.options import ReadOptions
-from app.dashboard.views.compare_doors import DOORS
-from reports.questions.causes import Finding
-from reports.questions.differences import Between, between
-from reports.questions.differing_groups import groups_between
-from reports.sections.differences import _TOLD, Difference, differences
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.app.dashboard.views.compare_doors import DOORS
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.differences import Between, between
+from wirewitness.reports.questions.differing_groups import groups_between
+from wirewitness.reports.sections.differences import _TOLD, Difference, differences
 
 SECOND_NS = 1_000_000_000
 Change = Callable[[dict[str, Any], random.Random], None]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from reports.questions.exchange_values import CommonValue, exchange_values
-from reports.questions.source import rows
-from reports.questions.wanted_exchanges import Wanted, exchange_query
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.questions.exchange_values import CommonValue, exchange_values
+from wirewitness.reports.questions.source import rows
+from wirewitness.reports.questions.wanted_exchanges import Wanted, exchange_query
 
 NO_EXCHANGE = "f-c-9"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.options import ReadOptions
-from reports.questions.causes import Finding
-from reports.questions.group_list import group_list
-from reports.questions.groups import groups
-from reports.questions.share_groups import SHARE_COUNTS, deliveries_of
 from tests.analyser.detectors.scenarios.build import at, commit
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.group_list import group_list
+from wirewitness.reports.questions.groups import groups
+from wirewitness.reports.questions.share_groups import SHARE_COUNTS, deliveries_of
 
 Row = dict[str, Any]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from reports.questions.kafka_view import view_sql
-from reports.questions.kafka_views import VIEWS
-from reports.questions.source import rows
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.questions.kafka_view import view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.source import rows
 
 Row = dict[str, Any]
 S = 1_000_000_000

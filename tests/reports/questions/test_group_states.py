@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from analyser.context.group_stage import add_members_and_rebalances
-from reports.questions.group_members import MEMBERS_AT
-from reports.questions.group_states import CHANGES, STATES
 from tests.analyser.detectors.scenarios.build import Row, at, commit, flow, group_event
 from tests.analyser.detectors.scenarios.build_groups import beat, beats, join, sync
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.context.group_stage import add_members_and_rebalances
+from wirewitness.reports.questions.group_members import MEMBERS_AT
+from wirewitness.reports.questions.group_states import CHANGES, STATES
 
 FLOWS = [flow("flow1", ts_last=at(60)), flow("flow2", client_address="10.1.0.2", ts_last=at(60))]
 LED = {"members": 2}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reports.questions.group_telling import group_told
 from tests.analyser.detectors.scenarios.build import at
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.questions.group_telling import group_told
 
 
 def event(number: int, asked: float, answered: float | None, group: str = "billing") -> dict[str, Any]:

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analyser.options import ReadOptions
-from reports.questions.groups import groups
-from reports.questions.kafka_view import view_sql
-from reports.questions.kafka_views import VIEWS
-from reports.questions.source import rows
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.reports.questions.groups import groups
+from wirewitness.reports.questions.kafka_view import view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.source import rows
 
 
 def commit(ts: int, offset: int, **changes: Any) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.context.producers_stage import add_producers
-from reports.questions.kafka_view import view_sql
-from reports.questions.kafka_views import VIEWS
 from tests.analyser.detectors.scenarios.kafka_producers import paid, payout, produced, read
 from tests.support.rows import Rows, connection_from_rows
+from wirewitness.analyser.context.producers_stage import add_producers
+from wirewitness.reports.questions.kafka_view import view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
 
 
 def shown(command: str, flag: str, rows: Rows, *columns: str, **chosen: Any) -> list[tuple[Any, ...]]:

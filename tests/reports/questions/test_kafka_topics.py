@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-import analyser
-from reports.questions.failures import UNANSWERED
-from reports.questions.kafka_view import view_sql
-from reports.questions.kafka_views import VIEWS
-from reports.questions.operations import clients, operations
-from reports.questions.source import rows
 from tests.conftest import SAMPLES
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness import analyser
+from wirewitness.reports.questions.failures import UNANSWERED
+from wirewitness.reports.questions.kafka_view import view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.operations import clients, operations
+from wirewitness.reports.questions.source import rows
 
 Row = dict[str, Any]
 S = 1_000_000_000

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-import analyser
-from reports.formats.text import render
-from reports.questions.kafka_unseen_commits import stored_clocks, unseen_commits
-from reports.sections.contents import report
 from tests.conftest import SAMPLES
 from tests.support.record_batches import Sent, batch
 from tests.support.segments import commit_key, commit_value, segment, write_segment
+from wirewitness import analyser
+from wirewitness.reports.formats.text import render
+from wirewitness.reports.questions.kafka_unseen_commits import stored_clocks, unseen_commits
+from wirewitness.reports.sections.contents import report
 
 CAPTURE = SAMPLES / "kafka_stale_commit.pcapng"
 LOG = SAMPLES / "request_logs" / "kafka_stale_commit.log.gz"

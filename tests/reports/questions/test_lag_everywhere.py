@@ -16,28 +16,28 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-import analyser
-from analyser.archive.derive.lags import MINUTE_NS, run_lags
-from analyser.context.log_ends import END_TABLES
-from analyser.detectors.frame import Frame, Span
-from analyser.detectors.held import held_rows
-from analyser.detectors.kafka.commits import commits_of
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES as TABLES_BY_NAME
-from app.cli.main import cli
-from reports.questions.commits import log_ends
-from reports.questions.group_owners import PARTITION_TABLES
-from reports.questions.groups import groups
-from reports.questions.kafka_view import OVER_TIME, view_sql
-from reports.questions.kafka_views import VIEWS
-from reports.questions.lag_history import lag_over_time
-from reports.questions.source import Source, rows
 from tests.analyser.detectors.scenarios.build import CLIENTS, at
 from tests.conftest import SAMPLES
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.rows import Rows, arrow_from_rows
 from tests.support.shares import examples, share, smallest
+from wirewitness import analyser
+from wirewitness.analyser.archive.derive.lags import MINUTE_NS, run_lags
+from wirewitness.analyser.context.log_ends import END_TABLES
+from wirewitness.analyser.detectors.frame import Frame, Span
+from wirewitness.analyser.detectors.held import held_rows
+from wirewitness.analyser.detectors.kafka.commits import commits_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES as TABLES_BY_NAME
+from wirewitness.app.cli.main import cli
+from wirewitness.reports.questions.commits import log_ends
+from wirewitness.reports.questions.group_owners import PARTITION_TABLES
+from wirewitness.reports.questions.groups import groups
+from wirewitness.reports.questions.kafka_view import OVER_TIME, view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.lag_history import lag_over_time
+from wirewitness.reports.questions.source import Source, rows
 
 TABLES = PARTITION_TABLES
 SECOND_NS = 1_000_000_000

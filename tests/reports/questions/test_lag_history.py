@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from analyser.options import ReadOptions
-from reports.questions import lag_history
-from reports.questions.commits import commits, committers, owners
-from reports.questions.lag_history import lag_over_time
 from tests.analyser.detectors.scenarios.build import at, commit
 from tests.reports.questions.test_commits import rows as random_rows
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.reports.questions import lag_history
+from wirewitness.reports.questions.commits import commits, committers, owners
+from wirewitness.reports.questions.lag_history import lag_over_time
 
 Row = dict[str, Any]
 SECOND_NS = 1_000_000_000

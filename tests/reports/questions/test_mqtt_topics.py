@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.questions.mqtt_topics import (
+from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.questions.mqtt_topics import (
     MOST_OPEN,
     MOST_ROWS,
     Level,
@@ -17,7 +18,6 @@ from reports.questions.mqtt_topics import (
     topic_tree,
     topics,
 )
-from tests.support.analysis_from_rows import RowsAnalysis
 
 SECOND_NS = 1_000_000_000
 START_NS = 1_790_000_000_000_000_000

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-import analyser
-from analyser.options import ReadOptions
-from reports.questions.group_owners import PARTITION_TABLES
-from reports.questions.groups import PartitionState, groups
-from reports.questions.kafka_view import view_sql
-from reports.questions.kafka_views import VIEWS
-from reports.questions.source import rows
 from tests.conftest import SAMPLES
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness import analyser
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.reports.questions.group_owners import PARTITION_TABLES
+from wirewitness.reports.questions.groups import PartitionState, groups
+from wirewitness.reports.questions.kafka_view import view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.source import rows
 
 Row = dict[str, Any]
 S = 1_000_000_000

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from reports.formats.text import render
-from reports.questions.quality import quality
-from reports.sections.capture import capture_section
 from tests.reports.incident import START_NS, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.formats.text import render
+from wirewitness.reports.questions.quality import quality
+from wirewitness.reports.sections.capture import capture_section
 
 CAPTURE = incident_rows()["captures"][0]
 FLOW = incident_rows()["flows"][0]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.cli.review_file import entries_of
-from app.cli.review_write import with_entries
-from reports.questions.causes import Finding
-from reports.questions.review_subject import measured, subject_of
-from reports.questions.reviews import Entry, Review, entry_of, growth, matches, troubles
+from wirewitness.app.cli.review_file import entries_of
+from wirewitness.app.cli.review_write import with_entries
+from wirewitness.reports.questions.causes import Finding
+from wirewitness.reports.questions.review_subject import measured, subject_of
+from wirewitness.reports.questions.reviews import Entry, Review, entry_of, growth, matches, troubles
 
 DAY = date(2026, 11, 20)
 

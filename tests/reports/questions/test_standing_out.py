@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from reports.formats.document import Cells
-from reports.questions.standing_out import Common, common_of
-from reports.sections.common import common_blocks
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.formats.document import Cells
+from wirewitness.reports.questions.standing_out import Common, common_of
+from wirewitness.reports.sections.common import common_blocks
 
 Row = dict[str, Any]
 S = 1_000_000_000

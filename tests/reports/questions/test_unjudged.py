@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from reports.formats.text import render
-from reports.questions.causes import findings
-from reports.questions.operations import clients
-from reports.questions.unjudged import unjudged_errors
-from reports.sections.contents import report
 from tests.reports.incident import SECOND_NS, START_NS
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.formats.text import render
+from wirewitness.reports.questions.causes import findings
+from wirewitness.reports.questions.operations import clients
+from wirewitness.reports.questions.unjudged import unjudged_errors
+from wirewitness.reports.sections.contents import report
 
 Row = dict[str, Any]
 NAMES = {6: "NOT_LEADER_OR_FOLLOWER", 19: "NOT_ENOUGH_REPLICAS", 79: "MEMBER_ID_REQUIRED"}

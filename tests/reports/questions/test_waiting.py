@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-import analyser
-from analyser.tables.analysis import Analysis
-from reports.questions.apis import operations_of
-from reports.questions.kafka_topics import CLIENTS
-from reports.questions.operations import operations
-from reports.questions.source import rows
-from reports.questions.timelines import latency_over_time, percentiles_over_time
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.reports.questions.apis import operations_of
+from wirewitness.reports.questions.kafka_topics import CLIENTS
+from wirewitness.reports.questions.operations import operations
+from wirewitness.reports.questions.source import rows
+from wirewitness.reports.questions.timelines import latency_over_time, percentiles_over_time
 
 MINUTE_NS = 60_000_000_000
 WAITING = {"Fetch", "JoinGroup", "SyncGroup"}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from reports.questions.source import rows
-from reports.questions.wanted_exchanges import Wanted, exchange_query, named_exactly
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.questions.source import rows
+from wirewitness.reports.questions.wanted_exchanges import Wanted, exchange_query, named_exactly
 
 AT_NS = 1_790_000_000_000_000_000
 LSID = "5f1c0e2a-0000-4000-8000-000000000001"

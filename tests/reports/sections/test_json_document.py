@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES
-from reports.sections.json_document import json_pieces
 from tests.reports.incident import START_NS, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.reports.sections.json_document import json_pieces
 
 
 def document(rows: dict[str, list[dict[str, Any]]], options: ReadOptions | None = None) -> Any:

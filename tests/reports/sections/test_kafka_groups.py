@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import analyser
-from reports.formats.document import Cells
-from reports.formats.html import render as html
-from reports.formats.markdown import render as markdown
-from reports.formats.text import render
-from reports.questions.kafka_view import view_sql
-from reports.questions.kafka_views import VIEWS
-from reports.questions.source import rows
-from reports.sections.contents import report
-from reports.sections.kafka_view import state_line
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.reports.formats.document import Cells
+from wirewitness.reports.formats.html import render as html
+from wirewitness.reports.formats.markdown import render as markdown
+from wirewitness.reports.formats.text import render
+from wirewitness.reports.questions.kafka_view import view_sql
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.questions.source import rows
+from wirewitness.reports.sections.contents import report
+from wirewitness.reports.sections.kafka_view import state_line
 
 KAFKAS = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")
 

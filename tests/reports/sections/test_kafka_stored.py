@@ -7,13 +7,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import analyser
-from reports.formats.text import render
-from reports.questions.kafka_stored_offsets import stored_offsets
-from reports.sections.contents import report
-from reports.sections.json_document import json_pieces
 from tests.support.packets import pcap
 from tests.support.segments import commits, end_of_transaction, segment, write_segment
+from wirewitness import analyser
+from wirewitness.reports.formats.text import render
+from wirewitness.reports.questions.kafka_stored_offsets import stored_offsets
+from wirewitness.reports.sections.contents import report
+from wirewitness.reports.sections.json_document import json_pieces
 
 OFFSETS = "__consumer_offsets-7"
 

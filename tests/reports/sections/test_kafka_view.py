@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from reports.formats.document import Cells, Heading, Paragraph
-from reports.questions.kafka_view import KafkaView
-from reports.questions.kafka_views import VIEWS
-from reports.sections.kafka_view import state_line, view_blocks
+from wirewitness.reports.formats.document import Cells, Heading, Paragraph
+from wirewitness.reports.questions.kafka_view import KafkaView
+from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.sections.kafka_view import state_line, view_blocks
 
 
 def row_of(view: KafkaView, cluster_id: str | None) -> dict[str, Any]:

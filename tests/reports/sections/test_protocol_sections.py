@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from reports.formats.text import render
-from reports.sections.contents import report
-from reports.sections.json_document import json_pieces
 from tests.analyser.detectors.scenarios.build import at
 from tests.analyser.detectors.scenarios.build_mqtt import connection, publish, to_client
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.reports.formats.text import render
+from wirewitness.reports.sections.contents import report
+from wirewitness.reports.sections.json_document import json_pieces
 
 Rows = dict[str, list[dict[str, Any]]]
 

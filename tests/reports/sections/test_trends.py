@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyser.archive.derive.sketches import sketch_of
-from analyser.options import ReadOptions
-from reports.formats.text import render
-from reports.sections.trends import trend_section
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.analyser.archive.derive.sketches import sketch_of
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.reports.formats.text import render
+from wirewitness.reports.sections.trends import trend_section
 
 HOUR_NS = 3_600_000_000_000
 MINUTE_NS = 60_000_000_000

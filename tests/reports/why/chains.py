@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import analyser
-from analyser.tables.analysis import Analysis
-from analyser.times import ns_of
-from reports.why.ask import Asking
-from reports.why.model import Chain, Link, Step
-from reports.why.subjects import answer
-from reports.why.tables import WHY_TABLES
-from reports.why.walk import MOST_DEPTH, MOST_LINKS
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.analyser.times import ns_of
+from wirewitness.reports.why.ask import Asking
+from wirewitness.reports.why.model import Chain, Link, Step
+from wirewitness.reports.why.subjects import answer
+from wirewitness.reports.why.tables import WHY_TABLES
+from wirewitness.reports.why.walk import MOST_DEPTH, MOST_LINKS
 
 
 @cache

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from reports.questions.causes import causes, findings
-from reports.why.first_cause import first_causes
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.reports.why.chains import culprit, opened
 from tests.support.shares import share
+from wirewitness.reports.questions.causes import causes, findings
+from wirewitness.reports.why.first_cause import first_causes
 
 SURE = {
     "member_frozen-6": "the process of {} stood still (18:31:31.054); so {} fell silent",

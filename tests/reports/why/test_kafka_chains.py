@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from reports.questions.causes import findings
-from reports.why.ask import Asking
-from reports.why.kafka_partition import standing
-from reports.why.model import NoSubject
-from reports.why.subjects import answer
 from tests.reports.why.chains import chains, check, culprit, fault_ns, kinds, link, opened, sample_facts, truth
 from tests.support.shares import share
+from wirewitness.reports.questions.causes import findings
+from wirewitness.reports.why.ask import Asking
+from wirewitness.reports.why.kafka_partition import standing
+from wirewitness.reports.why.model import NoSubject
+from wirewitness.reports.why.subjects import answer
 
 SECOND_NS = 1_000_000_000
 # What stood between the broker and a member that is gone, by what was done to it.

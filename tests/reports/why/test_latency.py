@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import analyser
-from analyser.capture import open_captures
-from analyser.evidence.index import open_index
-from analyser.evidence.segments import Segment
-from analyser.options import ReadOptions
-from reports.why.ask import Asking
-from reports.why.latency import (
+from tests.support.packets import ACK, PSH, SYN, Captured, ethernet, ipv4, pcap, tcp
+from wirewitness import analyser
+from wirewitness.analyser.capture import open_captures
+from wirewitness.analyser.evidence.index import open_index
+from wirewitness.analyser.evidence.segments import Segment
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.reports.why.ask import Asking
+from wirewitness.reports.why.latency import (
     AGAIN,
     BEHIND,
     CONFIRMATION,
@@ -32,10 +33,9 @@ from reports.why.latency import (
     Wait,
     split,
 )
-from reports.why.packets import around
-from reports.why.subjects import answer
-from reports.why.tables import WHY_TABLES
-from tests.support.packets import ACK, PSH, SYN, Captured, ethernet, ipv4, pcap, tcp
+from wirewitness.reports.why.packets import around
+from wirewitness.reports.why.subjects import answer
+from wirewitness.reports.why.tables import WHY_TABLES
 
 MS = 1_000_000
 START_NS = 1_795_000_000_000_000_000

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.capture import open_captures
-from analyser.evidence.index import open_index
-from analyser.options import ReadOptions
-from reports.questions.causes import findings
-from reports.why.ask import Asking
-from reports.why.model import NoSubject
-from reports.why.mqtt import deliveries_of
-from reports.why.packets import around
-from reports.why.subjects import answer
 from tests.conftest import SAMPLES
 from tests.reports.why.chains import chains, check, kinds, link, opened, sample_facts
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.analyser.capture import open_captures
+from wirewitness.analyser.evidence.index import open_index
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.reports.questions.causes import findings
+from wirewitness.reports.why.ask import Asking
+from wirewitness.reports.why.model import NoSubject
+from wirewitness.reports.why.mqtt import deliveries_of
+from wirewitness.reports.why.packets import around
+from wirewitness.reports.why.subjects import answer
 
 
 def test_a_message_above_what_its_subscriber_takes_is_dropped_without_a_word() -> None:

@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow import feather
 
-from analyser.archive.dataset import bounds, kept, manifest
-from analyser.archive.dataset.arrow_sizes import as_stream, held_bytes
-from analyser.archive.dataset.bounds import state_values
-from analyser.archive.dataset.kept import (
+from tests.conftest import ROOT
+from tests.support.replay import replay
+from wirewitness.analyser.archive.dataset import bounds, kept, manifest
+from wirewitness.analyser.archive.dataset.arrow_sizes import as_stream, held_bytes
+from wirewitness.analyser.archive.dataset.bounds import state_values
+from wirewitness.analyser.archive.dataset.kept import (
     MARK,
     STATE_FORMAT,
     check_summary,
@@ -30,23 +32,21 @@ from analyser.archive.dataset.kept import (
     put_kept,
     put_kept_json,
 )
-from analyser.archive.dataset.manifest import InputFile, Manifest, read_manifest
-from analyser.archive.dataset.place import MANIFEST, DatasetError
-from analyser.archive.decode.state_data import StateError, from_table, to_table
-from analyser.archive.derive.derived import keep_rows
-from analyser.archive.finish.common import COMMON_FILE, Common, read_common, write_common
-from analyser.archive.finish.owners_kept import OWNERS_FILE, kept_owners
-from analyser.capture import CaptureStats, Source, read_batches
-from analyser.flows.tcp import FIN, RST
-from analyser.options import ReadOptions
-from analyser.owners.owner import Owner
-from analyser.owners.seen import MAX_SEEN, End
-from analyser.reading.pipeline import Pipeline
-from analyser.rows.fields import row_fields
-from dissectors.core.limits import Limits
-from dissectors.registry import dissectors
-from tests.conftest import ROOT
-from tests.support.replay import replay
+from wirewitness.analyser.archive.dataset.manifest import InputFile, Manifest, read_manifest
+from wirewitness.analyser.archive.dataset.place import MANIFEST, DatasetError
+from wirewitness.analyser.archive.decode.state_data import StateError, from_table, to_table
+from wirewitness.analyser.archive.derive.derived import keep_rows
+from wirewitness.analyser.archive.finish.common import COMMON_FILE, Common, read_common, write_common
+from wirewitness.analyser.archive.finish.owners_kept import OWNERS_FILE, kept_owners
+from wirewitness.analyser.capture import CaptureStats, Source, read_batches
+from wirewitness.analyser.flows.tcp import FIN, RST
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.owners.seen import MAX_SEEN, End
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import dissectors
 
 ANEW = r"make the dataset anew from its captures \(archive --rebuild\)"
 ZSTD = b"\x28\xb5\x2f\xfd"  # how its data begin

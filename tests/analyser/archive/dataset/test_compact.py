@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import analyser
-from analyser.archive.dataset.compact import LARGE_ROWS, MOST_PARTS, MergeJob, compact, merge_parts, plan_merges
-from analyser.archive.dataset.dataset import Change, Dataset, Part, write_parts
-from analyser.archive.run import compact_dataset
 from tests.conftest import SAMPLES
 from tests.support.datasets import flow_keys, inputs_of, with_flow
 from tests.support.deltas import delta_rows
+from wirewitness import analyser
+from wirewitness.analyser.archive.dataset.compact import (
+    LARGE_ROWS,
+    MOST_PARTS,
+    MergeJob,
+    compact,
+    merge_parts,
+    plan_merges,
+)
+from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, Part, write_parts
+from wirewitness.analyser.archive.run import compact_dataset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, write_parts
-from analyser.archive.dataset.place import MANIFEST, DatasetError, is_dataset
 from tests.support.changes import HOUR_NS, NEW, OLD, batch, first, second
 from tests.support.deltas import delta_rows, pinned_rows
 from tests.support.rows import arrow_from_rows
 from tests.support.shares import RUNS_THE_REST, proves_more
 from tests.support.steps import killed_at
+from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, write_parts
+from wirewitness.analyser.archive.dataset.place import MANIFEST, DatasetError, is_dataset
 
 CHANGES = "tests.support.changes"
 
@@ -190,7 +190,8 @@ def test_leaving_without_commit_changes_nothing(tmp_path: Path) -> None:
 def test_one_writer_at_a_time_and_the_second_says_who(tmp_path: Path) -> None:
     root = tmp_path / "d"
     first(root)
-    code = "import sys; from analyser.archive.dataset.dataset import Change\nwith Change.begin(sys.argv[1]): pass"
+    module = "wirewitness.analyser.archive.dataset.dataset"
+    code = f"import sys; from {module} import Change\nwith Change.begin(sys.argv[1]): pass"
     with Change.begin(root):
         tried = subprocess.run([sys.executable, "-c", code, root], capture_output=True, text=True, check=False)
         assert _by_manifest(root) == OLD

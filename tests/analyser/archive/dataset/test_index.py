@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analyser.archive.dataset.index import open_dataset_index
-from analyser.capture import in_time_order, open_captures
-from analyser.evidence.bytes import message_bytes
-from analyser.evidence.index import open_index
-from analyser.options import ReadOptions
-from dissectors.core.model import split_packet
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from tests.support.rotated import rotated
 from tests.support.wire import packets_of, resegmented
+from wirewitness.analyser.archive.dataset.index import open_dataset_index
+from wirewitness.analyser.capture import in_time_order, open_captures
+from wirewitness.analyser.evidence.bytes import message_bytes
+from wirewitness.analyser.evidence.index import open_index
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.dissectors.core.model import split_packet
 
 
 def test_messages_over_several_files(tmp_path: Path) -> None:

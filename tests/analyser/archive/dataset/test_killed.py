@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.run import ArchiveOptions, archive
-from tests.conftest import ROOT, SAMPLES
+from tests.conftest import IMPORT_PATH, SAMPLES
 from tests.support.archived import differences
 from tests.support.rotated import rotated
 from tests.support.wire import packets_of
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.run import ArchiveOptions, archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROGRAM = """
 import sys
-from analyser.archive.spark.java import find_java
-from analyser.archive.run import ArchiveOptions, archive
-from analyser.archive.spark.session import SessionSettings, open_session
+from wirewitness.analyser.archive.spark.java import find_java
+from wirewitness.analyser.archive.run import ArchiveOptions, archive
+from wirewitness.analyser.archive.spark.session import SessionSettings, open_session
 with open_session(SessionSettings(master="local[2]"), find_java()) as spark:
     archive(sys.argv[2:], sys.argv[1], spark, ArchiveOptions(shares=3), lambda stage: print(stage, flush=True))
 """
@@ -40,7 +40,7 @@ def killed_run(root: Path, captures: list[Path], stage: str, later_s: float) -> 
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": IMPORT_PATH},
     )
     assert process.stdout is not None
     with process.stdout:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-import analyser
-from analyser.archive.dataset.dataset import Change, Dataset, write_parts
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
+from wirewitness import analyser
+from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, write_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

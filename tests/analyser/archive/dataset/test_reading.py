@@ -9,17 +9,17 @@ from pathlib import Path
 import duckdb
 import pytest
 
-import analyser
-from analyser.archive.dataset.dataset import Dataset
-from analyser.archive.dataset.part import Place
-from analyser.archive.dataset.parts import time_column
-from analyser.archive.dataset.reading import chosen_parts
-from analyser.capture import CaptureError
-from analyser.options import ReadOptions
-from analyser.registry.selection import time_columns
-from analyser.registry.tables import DATASET_TABLES, TABLES
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
+from wirewitness import analyser
+from wirewitness.analyser.archive.dataset.dataset import Dataset
+from wirewitness.analyser.archive.dataset.part import Place
+from wirewitness.analyser.archive.dataset.parts import time_column
+from wirewitness.analyser.archive.dataset.reading import chosen_parts
+from wirewitness.analyser.capture import CaptureError
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.selection import time_columns
+from wirewitness.analyser.registry.tables import DATASET_TABLES, TABLES
 
 CAPTURES = [
     SAMPLES / "kafka_fenced_commit.pcapng",

@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.archive.decode.chunks import Chunk, Cutter, opened
-from analyser.archive.decode.packets import as_batches, from_batch
-from analyser.capture import (
+from tests.conftest import SAMPLES
+from tests.support.by_shares import chunks_of
+from tests.support.packets import Captured, ethernet, ipv4, ipv4_fragments, ipv6, pcap, tcp, udp, vxlan
+from tests.support.shares import examples
+from wirewitness.analyser.archive.decode.chunks import Chunk, Cutter, opened
+from wirewitness.analyser.archive.decode.packets import as_batches, from_batch
+from wirewitness.analyser.capture import (
     CaptureLimits,
     CaptureStats,
     EndpointTable,
@@ -20,10 +24,6 @@ from analyser.capture import (
     open_captures,
     read_batches,
 )
-from tests.conftest import SAMPLES
-from tests.support.by_shares import chunks_of
-from tests.support.packets import Captured, ethernet, ipv4, ipv4_fragments, ipv6, pcap, tcp, udp, vxlan
-from tests.support.shares import examples
 
 COLUMNS = [name for name in PacketBatch.__slots__ if name not in ("data", "pair", "payload_start")]
 ADDRESSES = [("10.0.0.1", "10.0.0.2"), ("10.0.0.2", "10.0.0.1"), ("10.0.0.9", "10.0.0.2"), ("192.168.7.1", "10.1.1.1")]

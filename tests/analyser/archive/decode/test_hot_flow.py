@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import IMPORT_PATH
 from tests.support.replay_rotated import HOT, replay_rotated
 
 MIB = 1 << 20
@@ -18,17 +18,17 @@ MIB = 1 << 20
 PROGRAM = """
 import sys
 from pathlib import Path
-from analyser.archive.finish.common import put_together, write_common
-from analyser.archive.dataset.handed import put_value
-from analyser.archive.decode.decode_stage import RESULT_FILE, DecodeJob, Left, decode_share
-from analyser.archive.finish.finish_stage import FinishJob, finish_table
-from analyser.archive.dataset.manifest import InputFile
-from analyser.archive.decode.packets import RangeJob, range_chunks
-from analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
-from analyser.capture import Source
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES
-from analyser.storage.handing import seal_of
+from wirewitness.analyser.archive.finish.common import put_together, write_common
+from wirewitness.analyser.archive.dataset.handed import put_value
+from wirewitness.analyser.archive.decode.decode_stage import RESULT_FILE, DecodeJob, Left, decode_share
+from wirewitness.analyser.archive.finish.finish_stage import FinishJob, finish_table
+from wirewitness.analyser.archive.dataset.manifest import InputFile
+from wirewitness.analyser.archive.decode.packets import RangeJob, range_chunks
+from wirewitness.analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.storage.handing import seal_of
 
 folder, path = Path(sys.argv[1]), Path(sys.argv[2])
 source = Source(str(path), path)
@@ -57,7 +57,7 @@ def peak(folder: Path, size_bytes: int) -> tuple[int, int]:
     assert hot.stat().st_size > 0.4 * size_bytes
     command = [sys.executable, "-c", PROGRAM, str(folder), str(hot)]
     # As the command sets it: Arrow's own allocators keep what they got, more or less of it by chance.
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    environment = {**os.environ, "PYTHONPATH": IMPORT_PATH, "ARROW_DEFAULT_MEMORY_POOL": "system"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     rows, kib = map(int, done.stdout.split())

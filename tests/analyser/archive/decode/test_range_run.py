@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from analyser.archive.decode.range_run import STAGE, ranges_of
-from analyser.archive.intake.plan import PlannedFile
-from analyser.archive.intake.ranges import Range, find_ranges
-from analyser.archive.spark.workers import HERE
-from analyser.capture import Source
-from analyser.storage import buckets
-from analyser.storage.address import Address
-from analyser.storage.objects import ObjectPath
-from analyser.storage.state import ObjectState
 from tests.support.packets import Captured, enhanced, ethernet, interface, ipv4, pcap, section, tcp
+from wirewitness.analyser.archive.decode.range_run import STAGE, ranges_of
+from wirewitness.analyser.archive.intake.plan import PlannedFile
+from wirewitness.analyser.archive.intake.ranges import Range, find_ranges
+from wirewitness.analyser.archive.spark.workers import HERE
+from wirewitness.analyser.capture import Source
+from wirewitness.analyser.storage import buckets
+from wirewitness.analyser.storage.address import Address
+from wirewitness.analyser.storage.objects import ObjectPath
+from wirewitness.analyser.storage.state import ObjectState
 
 RANGE_BYTES = 64 << 10
 PACKET = ethernet(ipv4(tcp(b"x" * 300, destination_port=9092)))

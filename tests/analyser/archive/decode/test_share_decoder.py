@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import analyser
 from tests.conftest import SAMPLES
 from tests.support.by_shares import read_by_shares
 from tests.support.lock_step import NEVER, lock_step
 from tests.support.shares import long_cases
 from tests.support.whole import differences, whole_of
+from wirewitness import analyser
 
 QUICK = ("kafka_sasl", "mongo_healthy", "mqtt_takeover_loop", "mqtt_qos2_stuck")
 ALL = sorted(path.stem for path in SAMPLES.glob("*.pcapng"))

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-import analyser
-from analyser.archive.decode.chunks import Chunk, opened
-from analyser.archive.decode.source import FORMAT, PacketReader, _jobs, register
-from analyser.archive.decode.table_reader import SourceOptions, local_tables
-from analyser.capture import CaptureError, EndpointTable
-from analyser.options import ReadOptions
-from analyser.registry.tables import TABLES, arrow_schema
-from analyser.storage.handing import put_sealed
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from tests.support.request_log import write_sample_log
 from tests.support.segments import numbered, segment, write_segment
+from wirewitness import analyser
+from wirewitness.analyser.archive.decode.chunks import Chunk, opened
+from wirewitness.analyser.archive.decode.source import FORMAT, PacketReader, _jobs, register
+from wirewitness.analyser.archive.decode.table_reader import SourceOptions, local_tables
+from wirewitness.analyser.capture import CaptureError, EndpointTable
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.storage.handing import put_sealed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

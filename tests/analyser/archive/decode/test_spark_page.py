@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from analyser.archive.decode.stream import AT_ONCE, CAPTURES, LOST, SETTLED, TAKEN, stream_of
-from analyser.archive.decode.table_reader import SHARES, SourceOptions
-from analyser.archive.intake.arriving import SETTLED_S
 from tests.conftest import ROOT, SAMPLES
+from wirewitness.analyser.archive.decode.stream import AT_ONCE, CAPTURES, LOST, SETTLED, TAKEN, stream_of
+from wirewitness.analyser.archive.decode.table_reader import SHARES, SourceOptions
+from wirewitness.analyser.archive.intake.arriving import SETTLED_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

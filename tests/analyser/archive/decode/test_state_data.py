@@ -16,19 +16,19 @@ import pytest
 import zstandard
 from wsproto.frame_protocol import Opcode
 
-from analyser.archive.dataset.dataset import Change
-from analyser.archive.dataset.kept import MARK
-from analyser.archive.dataset.place import DatasetError
-from analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
-from analyser.archive.finish.common import COMMON_FILE, Common, read_common, write_common
-from analyser.archive.kept_state import check_state
-from analyser.capture import CaptureStats, Source, read_batches
-from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline
-from analyser.rows.fields import row_fields
-from dissectors.core.limits import Limits
-from dissectors.registry import dissectors
 from tests.conftest import SAMPLES
+from wirewitness.analyser.archive.dataset.dataset import Change
+from wirewitness.analyser.archive.dataset.kept import MARK
+from wirewitness.analyser.archive.dataset.place import DatasetError
+from wirewitness.analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
+from wirewitness.analyser.archive.finish.common import COMMON_FILE, Common, read_common, write_common
+from wirewitness.analyser.archive.kept_state import check_state
+from wirewitness.analyser.capture import CaptureStats, Source, read_batches
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.registry import dissectors
 
 FILES = ["kafka_fenced_commit.pcapng", "mongo_healthy.pcapng", "mqtt_v5_features.pcapng", "mqtt_websocket.pcapng"]
 
@@ -91,10 +91,12 @@ class Bomb:
 
 
 CRAFTED = [
-    ["function", "os:system"], ["function", "analyser.archive.decode.decode_stage:decode_shares"],
+    ["function", "os:system"], ["function", "wirewitness.analyser.archive.decode.decode_stage:decode_shares"],
     ["object", "os:system", [0], None], ["object", "subprocess:Popen", [0], None],
-    ["object", "analyser.live.capturer:Capturer", [0], None], ["object", "dissectors.core.limits:os", [0], None],
-    ["object", "analyser.flows.shelf:pickle", [0], None], ["object", "analyser.flows.flow:Flow", [9], None],
+    ["object", "wirewitness.analyser.live.capturer:Capturer", [0], None],
+    ["object", "wirewitness.dissectors.core.limits:os", [0], None],
+    ["object", "wirewitness.analyser.flows.shelf:pickle", [0], None],
+    ["object", "wirewitness.analyser.flows.flow:Flow", [9], None],
     ["list", [7]], ["list", [-1]], ["dict", 1], ["array", "O", [1]], ["array", "l", [99]], ["Dissector", "nobody"],
     ["numbers", "u"], ["numbers", "?"], ["OrderedDict", 1],
     ["x"], [], ["tuple", [1]],

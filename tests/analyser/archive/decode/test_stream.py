@@ -18,15 +18,15 @@ from pyspark import cloudpickle
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
-import analyser
-from analyser.archive.decode.source import FORMAT, register
-from analyser.archive.decode.stream import CaptureStream, stream_of
-from analyser.archive.decode.table_reader import SourceOptions
-from analyser.capture import CaptureError
-from analyser.registry.tables import arrow_schema
 from tests.analyser.archive.decode.test_source import in_microseconds, sorted_rows
-from tests.conftest import ROOT, SAMPLES
+from tests.conftest import IMPORT_PATH, SAMPLES
 from tests.support.datasets import make_dataset
+from wirewitness import analyser
+from wirewitness.analyser.archive.decode.source import FORMAT, register
+from wirewitness.analyser.archive.decode.stream import CaptureStream, stream_of
+from wirewitness.analyser.archive.decode.table_reader import SourceOptions
+from wirewitness.analyser.capture import CaptureError
+from wirewitness.analyser.registry.tables import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -224,9 +224,9 @@ def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, folder: Path)
 
 KILLED = """
 import sys
-from analyser.archive.decode.source import register
-from analyser.archive.spark.java import find_java
-from analyser.archive.spark.session import SessionSettings, open_session
+from wirewitness.analyser.archive.decode.source import register
+from wirewitness.analyser.archive.spark.java import find_java
+from wirewitness.analyser.archive.spark.session import SessionSettings, open_session
 folder, taken, checkpoint, rows = sys.argv[1:]
 with open_session(SessionSettings(master="local[2]", app_name="killed"), find_java()) as spark:
     register(spark)
@@ -246,7 +246,7 @@ def test_a_kill_loses_and_doubles_nothing(spark: SparkSession, folder: Path, bat
     places = [str(base / name) for name in ("captures", "taken", "checkpoint", "rows")]
     program = subprocess.Popen(
         [sys.executable, "-c", KILLED, *places],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": IMPORT_PATH},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from analyser.archive.decode.state_data import from_table, to_table
-from analyser.capture import CaptureStats, Source, read_batches
-from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline
-from dissectors.registry import dissectors
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured, pcap
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
+from wirewitness.analyser.archive.decode.state_data import from_table, to_table
+from wirewitness.analyser.capture import CaptureStats, Source, read_batches
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.dissectors.registry import dissectors
 
 
 def fed(pipeline: Pipeline, packets: list[Captured]) -> None:

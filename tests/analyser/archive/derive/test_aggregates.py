@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import analyser
-from analyser.archive.dataset.dataset import Change, write_parts
-from analyser.archive.derive.aggregates import merge_rows, run_aggregates
-from analyser.archive.derive.history import run_history
-from analyser.archive.derive.lags import MINUTE_NS
-from analyser.archive.derive.sketches import merged, percentiles, sketch_of
-from analyser.context.log_ends import SECOND_NS
-from analyser.registry.tables import arrow_schema
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from tests.support.rows import arrow_from_rows
 from tests.support.shares import examples
+from wirewitness import analyser
+from wirewitness.analyser.archive.dataset.dataset import Change, write_parts
+from wirewitness.analyser.archive.derive.aggregates import merge_rows, run_aggregates
+from wirewitness.analyser.archive.derive.history import run_history
+from wirewitness.analyser.archive.derive.lags import MINUTE_NS
+from wirewitness.analyser.archive.derive.sketches import merged, percentiles, sketch_of
+from wirewitness.analyser.context.log_ends import SECOND_NS
+from wirewitness.analyser.registry.tables import arrow_schema
 
 CAPTURES = [SAMPLES / "kafka_fenced_commit.pcapng", SAMPLES / "mqtt_takeover_loop.pcapng"]
 

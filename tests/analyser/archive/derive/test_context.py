@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import analyser
-from analyser.archive.dataset.dataset import Change, Dataset, write_parts
-from analyser.archive.derive.context import run_context
-from analyser.context.stages import STAGE_OF, STAGES
-from analyser.registry.tables import TABLES
-from analyser.tables.analysis import Analysis
 from tests.conftest import SAMPLES
 from tests.support.datasets import flow_keys, inputs_of, with_flow
 from tests.support.shares import pairs, turns
+from wirewitness import analyser
+from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, write_parts
+from wirewitness.analyser.archive.derive.context import run_context
+from wirewitness.analyser.context.stages import STAGE_OF, STAGES
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.analysis import Analysis
 
 MADE = {table for stage in STAGES for table in stage.new}
 # Context columns that are there before the stages run.
@@ -65,10 +65,10 @@ NAMES = ["kafka_fenced_commit", "kafka_admin", "mqtt_qos2_stuck", "mqtt_takeover
 
 @pytest.mark.parametrize(("name", "shares"), pairs(product(NAMES, [1, 3]), turns(NAMES, [1, 3])))
 def test_in_three_runs_as_in_one(name: str, shares: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analyser.archive.derive.derived.SORTED_ROWS", 40)
-    monkeypatch.setattr("analyser.archive.derive.dealing.DEALT_ROWS", 50)
+    monkeypatch.setattr("wirewitness.analyser.archive.derive.derived.SORTED_ROWS", 40)
+    monkeypatch.setattr("wirewitness.analyser.archive.derive.dealing.DEALT_ROWS", 50)
     for module in ("keyed", "kafka_context"):
-        monkeypatch.setattr(f"analyser.archive.derive.{module}.shares_for", lambda rows: min(rows, shares))
+        monkeypatch.setattr(f"wirewitness.analyser.archive.derive.{module}.shares_for", lambda rows: min(rows, shares))
     capture = SAMPLES / f"{name}.pcapng"
     protocol = name.split("_", maxsplit=1)[0]
     stage_tables = [table for table in STAGE_OF if TABLES[table].protocol == protocol]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-import analyser
-from analyser.archive.dataset.dataset import Change, write_parts
-from analyser.archive.derive.detectors import LIMITS, STAGE, detect
-from analyser.archive.derive.rule_tasks import Limits
-from analyser.archive.spark.workers import HERE, OnSpark, Workers
-from analyser.detectors.running import MOST_PARTITION_ROWS, PartitionTooLarge
 from tests.conftest import SAMPLES
+from wirewitness import analyser
+from wirewitness.analyser.archive.dataset.dataset import Change, write_parts
+from wirewitness.analyser.archive.derive.detectors import LIMITS, STAGE, detect
+from wirewitness.analyser.archive.derive.rule_tasks import Limits
+from wirewitness.analyser.archive.spark.workers import HERE, OnSpark, Workers
+from wirewitness.analyser.detectors.running import MOST_PARTITION_ROWS, PartitionTooLarge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.archive.dataset.dataset import Change, write_parts
-from analyser.archive.dataset.parts import HOUR_NS
-from analyser.archive.derive.context import run_context
-from analyser.archive.derive.hour_summaries import stamp_again
-from analyser.archive.derive.kafka_context import hours_to_make
-from analyser.context.enrich import enrich
 from tests.analyser.detectors.scenarios.build import START, Row, assigned, at, commit, fetch, flow, group_event, remark
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.rows import Rows, connection_from_rows
 from tests.support.shares import examples
+from wirewitness.analyser.archive.dataset.dataset import Change, write_parts
+from wirewitness.analyser.archive.dataset.parts import HOUR_NS
+from wirewitness.analyser.archive.derive.context import run_context
+from wirewitness.analyser.archive.derive.hour_summaries import stamp_again
+from wirewitness.analyser.archive.derive.kafka_context import hours_to_make
+from wirewitness.analyser.context.enrich import enrich
 
 RUNS = 3
 FLOWS = [flow(f"flow{one}", client_address=f"10.1.0.{one}") for one in (1, 2, 3)]

@@ -8,17 +8,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from analyser.archive.dataset.dataset import Change, Dataset
-from analyser.archive.derive.context import run_context
-from analyser.archive.derive.share_files import SHARE_ROWS, shares_for
-from analyser.archive.spark.workers import HERE
-from analyser.context.stage import KEYED
-from analyser.context.stages import STAGES
-from analyser.registry.tables import TABLES, arrow_schema
 from tests.analyser.detectors.scenarios.build import group_event
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.giant_group import FLOWS, GIANT, HOURS, MADE, giant_rows
+from wirewitness.analyser.archive.dataset.dataset import Change, Dataset
+from wirewitness.analyser.archive.derive.context import run_context
+from wirewitness.analyser.archive.derive.share_files import SHARE_ROWS, shares_for
+from wirewitness.analyser.archive.spark.workers import HERE
+from wirewitness.analyser.context.stage import KEYED
+from wirewitness.analyser.context.stages import STAGES
+from wirewitness.analyser.registry.tables import TABLES, arrow_schema
 
 
 class _Counting:
@@ -41,12 +41,12 @@ def _made(root: Path, workers: _Counting) -> dict[str, pa.Table]:
 def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, dealt = _Counting(), _Counting()
     expected = _made(tmp_path / "whole", whole)
-    monkeypatch.setattr("analyser.archive.derive.keyed.shares_for", lambda rows: 4)
-    monkeypatch.setattr("analyser.archive.derive.kafka_context.shares_for", lambda rows: 6)
-    monkeypatch.setattr("analyser.context.enrich.STEP_ROWS", 100)
-    monkeypatch.setattr("analyser.archive.derive.derived.TASK_MEMORY", "64MB")
-    monkeypatch.setattr("analyser.archive.derive.derived.TOGETHER_ROWS", 1_000)
-    monkeypatch.setattr("analyser.archive.derive.share_files.WRITTEN_ROWS", 700)
+    monkeypatch.setattr("wirewitness.analyser.archive.derive.keyed.shares_for", lambda rows: 4)
+    monkeypatch.setattr("wirewitness.analyser.archive.derive.kafka_context.shares_for", lambda rows: 6)
+    monkeypatch.setattr("wirewitness.analyser.context.enrich.STEP_ROWS", 100)
+    monkeypatch.setattr("wirewitness.analyser.archive.derive.derived.TASK_MEMORY", "64MB")
+    monkeypatch.setattr("wirewitness.analyser.archive.derive.derived.TOGETHER_ROWS", 1_000)
+    monkeypatch.setattr("wirewitness.analyser.archive.derive.share_files.WRITTEN_ROWS", 700)
     found = _made(tmp_path / "dealt", dealt)
     assert max(whole.units.values()) < 20
     stages = ("context: members and rebalances", "context: where clients of groups read")
@@ -66,7 +66,7 @@ def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pyt
 
 
 def test_nothing_of_the_shares_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analyser.archive.derive.keyed.shares_for", lambda rows: 2)
+    monkeypatch.setattr("wirewitness.analyser.archive.derive.keyed.shares_for", lambda rows: 2)
     rows = {"kafka_group_events": [group_event(1, "join", "m1", generation=1)], "flows": FLOWS}
     left: list[Path] = []
 

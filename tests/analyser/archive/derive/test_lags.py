@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.archive.dataset.dataset import Change
-from analyser.archive.dataset.parts import HOUR_NS
-from analyser.archive.derive.lags import TABLE, run_lags
 from tests.analyser.detectors.scenarios.build import at, commit, fetch
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.shares import examples
+from wirewitness.analyser.archive.dataset.dataset import Change
+from wirewitness.analyser.archive.dataset.parts import HOUR_NS
+from wirewitness.analyser.archive.derive.lags import TABLE, run_lags
 
 HOURS = 5
 

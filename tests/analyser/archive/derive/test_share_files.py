@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.archive.dataset.part import Part
-from analyser.archive.derive.share_files import stretches
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.archive.derive.share_files import stretches
 
 
 @pytest.mark.parametrize("most", [16, 8, 5, 4, 1])

@@ -13,22 +13,22 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow import feather
 
-from analyser.archive.dataset.handed import put_value
-from analyser.archive.dataset.part import Part
-from analyser.archive.dataset.parts import write_parts
-from analyser.archive.finish.amend import AmendJob, Unit, amend_part
-from analyser.archive.finish.common import CLUSTER
-from analyser.archive.finish.finish_stage import FACTS, SETTLED, changed_facts
-from analyser.capture import open_captures
-from analyser.options import ReadOptions
-from analyser.reading.decoded import Decoded
-from analyser.reading.pipeline import Pipeline
-from analyser.registry.tables import TABLES
-from analyser.rows.timeorder import FLOW
-from analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces
-from dissectors.registry import dissectors
 from tests.conftest import SAMPLES
 from tests.support.archived import rows_of_part
+from wirewitness.analyser.archive.dataset.handed import put_value
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.archive.dataset.parts import write_parts
+from wirewitness.analyser.archive.finish.amend import AmendJob, Unit, amend_part
+from wirewitness.analyser.archive.finish.common import CLUSTER
+from wirewitness.analyser.archive.finish.finish_stage import FACTS, SETTLED, changed_facts
+from wirewitness.analyser.capture import open_captures
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.decoded import Decoded
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces
+from wirewitness.dissectors.registry import dissectors
 
 CONTEXT = {"mqtt_deliveries", "mongo_cursors", "mongo_transactions"}
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive.intake import arriving as intake
-from analyser.archive.intake.arriving import (
+from wirewitness.analyser.archive.intake import arriving as intake
+from wirewitness.analyser.archive.intake.arriving import (
     CLOCK_SLACK_NS,
     Intake,
     files_named,
@@ -20,7 +20,7 @@ from analyser.archive.intake.arriving import (
     is_on_network,
     is_open_for_writing,
 )
-from analyser.capture import Source
+from wirewitness.analyser.capture import Source
 
 NOW_S = time.time()
 HOUR_S = 3600.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analyser.archive.intake.follow import CompleteReader, follow
+from wirewitness.analyser.archive.intake.follow import CompleteReader, follow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive.dataset.manifest import InputFile, Manifest
-from analyser.archive.intake.plan import Plan, plan_files
 from tests.analyser.reading.test_logs import asks
 from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
+from wirewitness.analyser.archive.dataset.manifest import InputFile, Manifest
+from wirewitness.analyser.archive.intake.plan import Plan, plan_files
 
 PACKET = ethernet(ipv4(tcp(b"x", destination_port=9092)))
 

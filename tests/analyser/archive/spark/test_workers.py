@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analyser.archive.dataset.compact import STAGE as COMPACTING
-from analyser.archive.decode.decode_run import STAGE as DECODING
-from analyser.archive.decode.range_run import STAGE as RANGES
-from analyser.archive.derive import history, kafka_context, lags, latencies
-from analyser.archive.derive.context import NAMES
-from analyser.archive.derive.detectors import STAGE as FINDINGS
-from analyser.archive.finish.finish_run import STAGE as FINISHING
-from analyser.archive.run import ArchiveOptions, archive, compact_dataset
-from analyser.archive.spark.workers import HERE, OnSpark, Workers, seen_as
-from analyser.context.stages import STAGES
 from tests.conftest import SAMPLES
+from wirewitness.analyser.archive.dataset.compact import STAGE as COMPACTING
+from wirewitness.analyser.archive.decode.decode_run import STAGE as DECODING
+from wirewitness.analyser.archive.decode.range_run import STAGE as RANGES
+from wirewitness.analyser.archive.derive import history, kafka_context, lags, latencies
+from wirewitness.analyser.archive.derive.context import NAMES
+from wirewitness.analyser.archive.derive.detectors import STAGE as FINDINGS
+from wirewitness.analyser.archive.finish.finish_run import STAGE as FINISHING
+from wirewitness.analyser.archive.run import ArchiveOptions, archive, compact_dataset
+from wirewitness.analyser.archive.spark.workers import HERE, OnSpark, Workers, seen_as
+from wirewitness.analyser.context.stages import STAGES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

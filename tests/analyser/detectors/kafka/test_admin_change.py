@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.kafka.admin_words import Stored, put_back_text
-from analyser.detectors.running import run
 from tests.analyser.detectors.concerned import connected
 from tests.analyser.detectors.scenarios.build import commit, stored
 from tests.analyser.detectors.scenarios.build_offsets import STORED, changed, joined, listed, read
 from tests.analyser.detectors.scenarios.scenario import fires
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.kafka.admin_words import Stored, put_back_text
+from wirewitness.analyser.detectors.running import run
 
 
 def test_a_deleted_group_is_set_to_where_it_stood() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analyser.context.stages import STAGES
-from analyser.detectors import run_detectors
-from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import Row, commit, fetch
 from tests.support.burrow import Commit, verdict, verdict_of, verdicts_over_time
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.context.stages import STAGES
+from wirewitness.analyser.detectors import run_detectors
+from wirewitness.analyser.registry.tables import TABLES
 
 STUCK = 500
 

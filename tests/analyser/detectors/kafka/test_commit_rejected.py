@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.findings import Finding
-from analyser.detectors.running import run
 from tests.analyser.detectors.scenarios.build import commit
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.running import run
 
 
 def the_finding(*commits: dict[str, Any]) -> Finding:

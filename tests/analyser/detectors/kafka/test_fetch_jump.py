@@ -7,12 +7,12 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from analyser.detectors.frame import Frame, Span
-from analyser.detectors.held import held_rows
-from analyser.detectors.kafka import kaf120_fetch_jump as jumps
-from analyser.detectors.kafka.commit_requests import CommitRequests
-from analyser.detectors.kafka.reading import Run
 from tests.support.timing import follows_size, seconds
+from wirewitness.analyser.detectors.frame import Frame, Span
+from wirewitness.analyser.detectors.held import held_rows
+from wirewitness.analyser.detectors.kafka import kaf120_fetch_jump as jumps
+from wirewitness.analyser.detectors.kafka.commit_requests import CommitRequests
+from wirewitness.analyser.detectors.kafka.reading import Run
 
 CLIENT = ("10.0.0.1", "reader")
 NOTHING = Run._make([None] * len(Run._fields))

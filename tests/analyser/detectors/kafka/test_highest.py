@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyser.detectors.frame import numbered
-from analyser.detectors.held import Integers
-from analyser.detectors.kafka.highest import Highest
+from wirewitness.analyser.detectors.frame import numbered
+from wirewitness.analyser.detectors.held import Integers
+from wirewitness.analyser.detectors.kafka.highest import Highest
 
 COMMITS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5) | st.integers(2**62, 2**62 + 2)), min_size=2)
 

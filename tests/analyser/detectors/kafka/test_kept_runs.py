@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analyser.detectors.frame import Frame, Span
-from analyser.detectors.held import held_rows
-from analyser.detectors.kafka import kaf114_resume_behind_commit, kaf120_fetch_jump, kaf121_records_skipped
-from analyser.detectors.kafka.jumps import jump_of
-from analyser.detectors.kafka.reading import RUNS, Run
-from analyser.detectors.kafka.run_columns import RunColumns
+from wirewitness.analyser.detectors.frame import Frame, Span
+from wirewitness.analyser.detectors.held import held_rows
+from wirewitness.analyser.detectors.kafka import kaf114_resume_behind_commit, kaf120_fetch_jump, kaf121_records_skipped
+from wirewitness.analyser.detectors.kafka.jumps import jump_of
+from wirewitness.analyser.detectors.kafka.reading import RUNS, Run
+from wirewitness.analyser.detectors.kafka.run_columns import RunColumns
 
 OFFSETS = [name for name in Run._fields if name.endswith(("offset", "offset_before"))]
 TIMES = [name for name in Run._fields if name.startswith("ts_")]

@@ -6,12 +6,12 @@ from itertools import islice
 
 import pytest
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.kafka.commits import COMMITS
 from tests.analyser.detectors.concerned import partitions
 from tests.analyser.detectors.scenarios.build import commit
 from tests.support.rows import connection_from_rows
 from tests.support.timing import takes_less_than
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.kafka.commits import COMMITS
 
 MEMBERS = 4000
 

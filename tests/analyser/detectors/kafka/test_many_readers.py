@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.findings import Finding
-from analyser.detectors.kafka.kaf127_zombie_overlap import MOST_OTHERS
-from analyser.detectors.running import run
 from tests.support.rows import connection_from_rows
 from tests.support.timing import takes_less_than
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.kafka.kaf127_zombie_overlap import MOST_OTHERS
+from wirewitness.analyser.detectors.running import run
 
 BASE = 10**18
 PLACE = {"cluster_id": "c1", "group_id": "g", "topic": "t", "partition": 0}

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from analyser.context.stages import STAGES
-from analyser.detectors import DETECTORS
-from analyser.detectors.findings import Finding
-from analyser.detectors.running import run
-from analyser.registry.tables import TABLES
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, group_event, stored
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.context.stages import STAGES
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.running import run
+from wirewitness.analyser.registry.tables import TABLES
 
 
 def found(**rows: list[Row]) -> list[Finding]:

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from analyser.detectors.kafka.positions import Positions, Reads
+from wirewitness.analyser.detectors.kafka.positions import Positions, Reads
 
 CLIENT = ("10.0.0.1", "reader")
 

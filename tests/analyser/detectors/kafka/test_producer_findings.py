@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.findings import Finding
-from analyser.detectors.running import run
 from tests.analyser.detectors.concerned import connected
 from tests.analyser.detectors.scenarios import FIRES
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.findings import Finding
+from wirewitness.analyser.detectors.running import run
 
 
 def found(code: str, name: str) -> Finding:

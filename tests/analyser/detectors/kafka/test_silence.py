@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import analyser
+from wirewitness import analyser
 
 INCIDENTS = Path(__file__).parents[4] / "sample_pcaps" / "incidents"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analyser.detectors.mongo.mongo_errors import GROUPS, OTHER, group_of
-from dissectors.mongo.error_codes import ERROR_NAMES
+from wirewitness.analyser.detectors.mongo.mongo_errors import GROUPS, OTHER, group_of
+from wirewitness.dissectors.mongo.error_codes import ERROR_NAMES
 
 # Codes of duplicate keys that old servers gave; error_codes.yml has only the one that stayed.
 OLD = {11001, 12582, 450}

@@ -8,8 +8,8 @@ from collections import Counter
 from functools import cache
 from typing import Any
 
-import analyser
 from tests.conftest import SAMPLES
+from wirewitness import analyser
 
 COMPRESSED, ERRORS = "mongo_compressed.pcapng", "mongo_shapes_and_errors.pcapng"
 MANIFEST: dict[str, dict[str, Any]] = {

@@ -7,10 +7,6 @@ from typing import Any
 
 import pytest
 
-from analyser.detectors import DETECTORS
-from analyser.detectors.findings import Finding, findings_table
-from analyser.detectors.running import run
-from analyser.detectors.stories import with_stories
 from tests.analyser.detectors.concerned import connected
 from tests.analyser.detectors.scenarios.build import Row
 from tests.analyser.detectors.scenarios.build_mongo import (
@@ -24,6 +20,10 @@ from tests.analyser.detectors.scenarios.build_mongo import (
     short_lives,
 )
 from tests.analyser.detectors.scenarios.scenario import silent
+from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.detectors.findings import Finding, findings_table
+from wirewitness.analyser.detectors.running import run
+from wirewitness.analyser.detectors.stories import with_stories
 
 
 def found(code: str, rows: dict[str, list[Row]]) -> list[Finding]:

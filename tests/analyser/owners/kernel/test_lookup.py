@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from analyser.owners.kernel.lookup import LocalOwner, Lookup
-from analyser.owners.kernel.sock_diag import End
+from wirewitness.analyser.owners.kernel.lookup import LocalOwner, Lookup
+from wirewitness.analyser.owners.kernel.sock_diag import End
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks a Linux kernel")
 

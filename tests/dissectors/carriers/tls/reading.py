@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dissectors.carriers.tls.carrier import tls
-from dissectors.carriers.tls.keylog import KeyLogReader, KeyRing
-from dissectors.core.carrier import Carried, Interrupted, Item, Told
-from dissectors.core.encryption import Encryption
-from dissectors.core.limits import Limits
 from tests.support.tls_twin import Pair
+from wirewitness.dissectors.carriers.tls.carrier import tls
+from wirewitness.dissectors.carriers.tls.keylog import KeyLogReader, KeyRing
+from wirewitness.dissectors.core.carrier import Carried, Interrupted, Item, Told
+from wirewitness.dissectors.core.encryption import Encryption
+from wirewitness.dissectors.core.limits import Limits
 
 
 @dataclass

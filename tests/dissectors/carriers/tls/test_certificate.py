@@ -12,13 +12,13 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissectors.carriers.tls.certificate import MOST_NAMES, certificate
-from dissectors.carriers.tls.messages import Messages
-from dissectors.core.encryption import Encryption
-from dissectors.core.model import SERVER_TO_CLIENT
 from tests.dissectors.carriers.tls.reading import read
 from tests.support.tls_certificates import Authority
 from tests.support.tls_twin import TLS_12, Pair, Sides
+from wirewitness.dissectors.carriers.tls.certificate import MOST_NAMES, certificate
+from wirewitness.dissectors.carriers.tls.messages import Messages
+from wirewitness.dissectors.core.encryption import Encryption
+from wirewitness.dissectors.core.model import SERVER_TO_CLIENT
 
 AUTHORITY = Authority("Prüf-CA")
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

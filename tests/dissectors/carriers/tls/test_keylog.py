@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.carriers.tls.keylog import (
+from wirewitness.dissectors.carriers.tls.keylog import (
     CLIENT_HANDSHAKE,
     CLIENT_TRAFFIC,
     EARLY,

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dissectors.carriers.tls.carrier import tls
-from dissectors.core.carrier import Carried, Told
-from dissectors.core.encryption import (
+from tests.dissectors.carriers.tls.reading import Piece, pieces, read, ring_of
+from tests.support.tls_twin import SUBJECT, SUITES_12, TLS_12, TLS_13, Pair, Sides
+from wirewitness.dissectors.carriers.tls.carrier import tls
+from wirewitness.dissectors.core.carrier import Carried, Told
+from wirewitness.dissectors.core.encryption import (
     DECRYPTED,
     LOST,
     NO_KEY,
@@ -21,9 +23,7 @@ from dissectors.core.encryption import (
     WRONG_KEY,
     Encryption,
 )
-from dissectors.core.limits import Limits
-from tests.dissectors.carriers.tls.reading import Piece, pieces, read, ring_of
-from tests.support.tls_twin import SUBJECT, SUITES_12, TLS_12, TLS_13, Pair, Sides
+from wirewitness.dissectors.core.limits import Limits
 
 KINDS = [(TLS_13, None), *((TLS_12, suite) for suite in SUITES_12)]
 NAMES = ["1.3", *SUITES_12]

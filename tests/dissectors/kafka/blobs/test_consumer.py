@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.blobs.consumer import (
+from tests.support import kio_messages
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.blobs.consumer import (
     Assignment,
     StickyUserData,
     Subscription,
@@ -21,7 +22,6 @@ from dissectors.kafka.blobs.consumer import (
     sticky_user_data,
     subscription,
 )
-from tests.support import kio_messages
 
 TOPICS = "00000002 0001 61 0002 6262"  # "a", "bb"
 USER_DATA = "00000002 cafe"

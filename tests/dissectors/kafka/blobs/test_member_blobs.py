@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.blobs.member_blobs import told_assignment, told_subscription
-from dissectors.kafka.blobs.reader import TopicPartitions
-from dissectors.kafka.blobs.streams import StreamsAssignment, streams_assignment, streams_subscription
 from tests.dissectors.kafka.test_conversation import Wire
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.blobs.member_blobs import told_assignment, told_subscription
+from wirewitness.dissectors.kafka.blobs.reader import TopicPartitions
+from wirewitness.dissectors.kafka.blobs.streams import StreamsAssignment, streams_assignment, streams_subscription
 
 URL = "http://w1:8083/"
 PLAN: dict[str, Any] = {"error": 0, "leader_url": URL, "config_offset": 7}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from dissectors.core.model import Frame
+from wirewitness.dissectors.core.model import Frame
 
 
 class Said(NamedTuple):

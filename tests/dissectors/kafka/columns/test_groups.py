@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
-from dissectors.kafka.columns import groups
-from dissectors.kafka.conversation import KafkaConversation
-from dissectors.kafka.rows.fields import KAFKA_ROWS
 from tests.dissectors.kafka.columns.talks import Said, frames_of
 from tests.support.left_frames import feed_in_batches
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
+from wirewitness.dissectors.kafka.columns import groups
+from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.rows.fields import KAFKA_ROWS
 
 OFFSET_COMMIT, HEARTBEAT = 8, 12
 TABLES = (*CORE_ROWS, *KAFKA_ROWS)

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dissectors.core.columns.frames import SLACK
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.columns.blob import Blob
-from dissectors.kafka.columns.errors import first_errors
-from dissectors.kafka.columns.plan import ELEMENT, Elements, Fixed, Plan, Sized, Tagged, body_plan
-from dissectors.kafka.columns.read import Columns, Lists, Reader, Texts, TooMany
-from dissectors.kafka.rows.errors_in import error_finder
-from dissectors.kafka.schema.compile import decoder
-from dissectors.kafka.schema.definitions import Direction
-from dissectors.kafka.schema.primitives import text
 from tests.support import kafka_encode
 from tests.support.shares import share
+from wirewitness.dissectors.core.columns.frames import SLACK
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.columns.blob import Blob
+from wirewitness.dissectors.kafka.columns.errors import first_errors
+from wirewitness.dissectors.kafka.columns.plan import ELEMENT, Elements, Fixed, Plan, Sized, Tagged, body_plan
+from wirewitness.dissectors.kafka.columns.read import Columns, Lists, Reader, Texts, TooMany
+from wirewitness.dissectors.kafka.rows.errors_in import error_finder
+from wirewitness.dissectors.kafka.schema.compile import decoder
+from wirewitness.dissectors.kafka.schema.definitions import Direction
+from wirewitness.dissectors.kafka.schema.primitives import text
 
 PLANNED = [message for message in kafka_encode.MESSAGES if body_plan(*message) is not None]
 EDGES = [message for message in PLANNED if kafka_encode.is_edge(*message[:2])]

@@ -9,20 +9,20 @@ from random import Random
 import crc32c
 import pytest
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame, Row
-from dissectors.core.options import DecodeOptions
-from dissectors.kafka.columns import fetches, opened, produces
-from dissectors.kafka.columns.blob import Blob
-from dissectors.kafka.columns.opened import OpenedOnce
-from dissectors.kafka.columns.record_rows import record_rows
-from dissectors.kafka.conversation import KafkaConversation
-from dissectors.kafka.records.compression import decompress
 from tests.dissectors.kafka.columns import test_together
 from tests.dissectors.kafka.columns.test_together import TABLES, Said, frames_of, talk
 from tests.support.left_frames import feed_in_batches, resting
 from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set
 from tests.support.shares import RUNS_THE_REST
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame, Row
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.kafka.columns import fetches, opened, produces
+from wirewitness.dissectors.kafka.columns.blob import Blob
+from wirewitness.dissectors.kafka.columns.opened import OpenedOnce
+from wirewitness.dissectors.kafka.columns.record_rows import record_rows
+from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.records.compression import decompress
 
 pytestmark = pytest.mark.usefixtures("_few_are_enough")
 _few_are_enough = test_together._few_are_enough

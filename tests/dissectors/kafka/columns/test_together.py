@@ -11,26 +11,26 @@ from typing import Any
 
 import pytest
 
-from dissectors.core import later as later_module
-from dissectors.core.later import MAX_FRAMES, Later
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
-from dissectors.core.protocol import Sink
-from dissectors.kafka import conversation as kafka_conversation
-from dissectors.kafka.columns import groups
-from dissectors.kafka.columns import together as together_module
-from dissectors.kafka.columns.groups import RECORDS_AT
-from dissectors.kafka.conversation import KafkaConversation
-from dissectors.kafka.headers import API_VERSIONS
-from dissectors.kafka.rows.fields import KAFKA_ROWS
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.api_keys import API_KEYS
-from dissectors.kafka.schema.definitions import Field
 from tests.dissectors.kafka.columns.talks import Said, frames_of
 from tests.support import kafka_encode
 from tests.support.left_frames import feed_in_batches, resting, settle_together
 from tests.support.record_batches import Sent, batch, message_set
 from tests.support.shares import RUNS_THE_REST
+from wirewitness.dissectors.core import later as later_module
+from wirewitness.dissectors.core.later import MAX_FRAMES, Later
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.kafka import conversation as kafka_conversation
+from wirewitness.dissectors.kafka.columns import groups
+from wirewitness.dissectors.kafka.columns import together as together_module
+from wirewitness.dissectors.kafka.columns.groups import RECORDS_AT
+from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.headers import API_VERSIONS
+from wirewitness.dissectors.kafka.rows.fields import KAFKA_ROWS
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
+from wirewitness.dissectors.kafka.schema.definitions import Field
 
 TABLES = (*CORE_ROWS, *KAFKA_ROWS)
 TRIES = 300 if RUNS_THE_REST else 15

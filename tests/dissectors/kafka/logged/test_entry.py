@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.errors import DecodeError
-from dissectors.core.logged import LogError
-from dissectors.kafka.logged.entry import ends, entry
 from tests.support.request_log import header, heartbeat
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.core.logged import LogError
+from wirewitness.dissectors.kafka.logged.entry import ends, entry
 
 
 def as_bytes(said: dict[str, Any]) -> bytes:

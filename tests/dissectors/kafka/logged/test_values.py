@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.logged.values import reader
-from dissectors.kafka.schema.definitions import Direction
-from dissectors.kafka.schema.primitives import UNSEEN, Value
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.logged.values import reader
+from wirewitness.dissectors.kafka.schema.definitions import Direction
+from wirewitness.dissectors.kafka.schema.primitives import UNSEEN, Value
 
 TOPIC_ID = bytes(range(1, 17))
 TOPIC_ID_TEXT = base64.urlsafe_b64encode(TOPIC_ID).decode().rstrip("=")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.kafka.records.batches import BatchHeader, batch_headers
+from wirewitness.dissectors.kafka.records.batches import BatchHeader, batch_headers
 
 TIME_MS = 1_700_000_000_000
 TRANSACTIONAL = bytes.fromhex(

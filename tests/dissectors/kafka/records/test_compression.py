@@ -16,9 +16,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from kafka.codec import gzip_encode, lz4_encode, lz4_encode_old_kafka, snappy_encode, zstd_encode
 
-from dissectors.kafka.records.compression import LIMIT_REACHED, Decompressed, decompress
 from tests.support.shares import examples
 from tests.support.timing import takes_less_than
+from wirewitness.dissectors.kafka.records.compression import LIMIT_REACHED, Decompressed, decompress
 
 MIB = 1 << 20
 TEXT = b"".join(b'{"id":%d,"state":"paid"}' % number for number in range(3000))

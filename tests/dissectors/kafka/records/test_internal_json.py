@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from dissectors.kafka.records.internal_json import told_record
-from dissectors.kafka.records.internal_topics import InternalRecord
+from wirewitness.dissectors.kafka.records.internal_json import told_record
+from wirewitness.dissectors.kafka.records.internal_topics import InternalRecord
 
 SUBSCRIPTION = bytes.fromhex("0000 00000001 0001 74 ffffffff")
 

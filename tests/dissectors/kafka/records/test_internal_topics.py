@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.records.internal_topics import (
+from tests.support import kafka_encode
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.records.internal_topics import (
     CONSUMER_OFFSETS,
     SHARE_STATE,
     TOPICS,
@@ -22,8 +23,7 @@ from dissectors.kafka.records.internal_topics import (
     control_record,
     internal_record,
 )
-from dissectors.kafka.schema import definitions as schema
-from tests.support import kafka_encode
+from wirewitness.dissectors.kafka.schema import definitions as schema
 
 ID = bytes([*bytes(7), 1, *bytes(7), 2])
 

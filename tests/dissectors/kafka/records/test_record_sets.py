@@ -12,15 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords
 
-from dissectors.core.limits import Limits
-from dissectors.kafka.records.record_sets import (
-    Allowance,
-    OpenedBatch,
-    control_type,
-    opened_batches,
-    record_headers,
-    records_of,
-)
 from tests.dissectors.kafka.records.test_batches import (
     APPEND_TIME,
     COMMIT_MARKER,
@@ -34,6 +25,15 @@ from tests.dissectors.kafka.records.test_batches import (
 )
 from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set
 from tests.support.shares import examples
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.kafka.records.record_sets import (
+    Allowance,
+    OpenedBatch,
+    control_type,
+    opened_batches,
+    record_headers,
+    records_of,
+)
 
 HEADERS = [("trace", b"\x00\xff"), ("none", None), ("long", b"x" * 300), ("", b"")]
 RECORDS = [

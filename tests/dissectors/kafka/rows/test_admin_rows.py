@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dissectors.core.secrets import is_secret_name as is_secret
-from dissectors.kafka.rows.admin_rows import CHANGES
-from dissectors.kafka.schema.primitives import NO_TOPIC_ID
-from dissectors.kafka.schema.secret_settings import shown
+from wirewitness.dissectors.core.secrets import is_secret_name as is_secret
+from wirewitness.dissectors.kafka.rows.admin_rows import CHANGES
+from wirewitness.dissectors.kafka.schema.primitives import NO_TOPIC_ID
+from wirewitness.dissectors.kafka.schema.secret_settings import shown
 
 ID = bytes(range(16))
 ACL = {"resource_type": 2, "resource_name": "orders", "principal": "User:bob", "host": "*", "operation": 4}

@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from dissectors.kafka.rows.api_rows import API_ROWS
-from dissectors.kafka.rows.fields import KAFKA_ROWS
-from dissectors.kafka.schema import definitions as schema
 from tests.dissectors.kafka.test_conversation import Wire
 from tests.support import kafka_encode
 from tests.support.shares import pairs
+from wirewitness.dissectors.kafka.rows.api_rows import API_ROWS
+from wirewitness.dissectors.kafka.rows.fields import KAFKA_ROWS
+from wirewitness.dissectors.kafka.schema import definitions as schema
 
 FIND_COORDINATOR = 10  # has rows only where the error code is 0, which random values never are
 VERSIONS = [

@@ -6,10 +6,10 @@ import struct
 from random import Random
 from typing import Any
 
-from dissectors.kafka.rows.fields import KAFKA_ROWS
 from tests.dissectors.kafka.test_conversation import Wire
 from tests.support import kafka_encode, record_batches
 from tests.support.mqtt_encode import string
+from wirewitness.dissectors.kafka.rows.fields import KAFKA_ROWS
 
 Named = dict[str, Any]
 COMMIT, FETCH, PRODUCE = 8, 1, 0

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from dissectors.kafka.rows.share_rows import MAX_RUNS
 from tests.dissectors.kafka.test_conversation import Wire
+from wirewitness.dissectors.kafka.rows.share_rows import MAX_RUNS
 
 FETCH, ACKNOWLEDGE, WRITE_STATE, DESCRIBE, DELETE = 78, 79, 85, 90, 92
 TOPIC = bytes(range(16))

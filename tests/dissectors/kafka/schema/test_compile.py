@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.schema import compile as kafka_compile
-from dissectors.kafka.schema.compile import decoder
-from dissectors.kafka.schema.compile_plan import Planned
-from dissectors.kafka.schema.compile_source import MANY, FunctionSource
-from dissectors.kafka.schema.definitions import MASKED, Direction
-from dissectors.kafka.schema.primitives import continue_uvarint, read_uvarint, uuid_text
 from tests.support import kafka_encode
 from tests.support.shares import examples
 from tests.support.timing import takes_less_than
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.schema import compile as kafka_compile
+from wirewitness.dissectors.kafka.schema.compile import decoder
+from wirewitness.dissectors.kafka.schema.compile_plan import Planned
+from wirewitness.dissectors.kafka.schema.compile_source import MANY, FunctionSource
+from wirewitness.dissectors.kafka.schema.definitions import MASKED, Direction
+from wirewitness.dissectors.kafka.schema.primitives import continue_uvarint, read_uvarint, uuid_text
 
 messages = st.sampled_from(kafka_encode.MESSAGES)
 

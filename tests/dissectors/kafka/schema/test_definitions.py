@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.kafka.error_codes import ERROR_NAMES, error_name
-from dissectors.kafka.schema import definitions as schema
-from dissectors.kafka.schema.api_keys import API_KEYS
-from dissectors.kafka.schema.definitions import Direction, Field, SchemaError, Versions
+from wirewitness.dissectors.kafka.error_codes import ERROR_NAMES, error_name
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
+from wirewitness.dissectors.kafka.schema.definitions import Direction, Field, SchemaError, Versions
 
 KEYS = range(95)
 SECRETS = {
@@ -159,13 +159,13 @@ def test_error_names() -> None:
 
 def test_schemas_are_read_from_an_archive_of_the_package(tmp_path: Path) -> None:
     """Package data is found through the import system, not through the folders of a checkout."""
-    archive = tmp_path / "dissectors.zip"
+    archive = tmp_path / "wirewitness.dissectors.zip"
     with zipfile.ZipFile(archive, "w") as packed:
         for path in sorted((ROOT / "dissectors").rglob("*")):
             if path.suffix in (".py", ".kafka"):
                 packed.write(path, path.relative_to(ROOT))
     names = "schema.__file__, schema.api(8).name, len(schema.api_keys())"
-    code = f"from dissectors.kafka.schema import definitions as schema; print({names})"
+    code = f"from wirewitness.dissectors.kafka.schema import definitions as schema; print({names})"
     done = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(archive)!r}); {code}"],
         capture_output=True,

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissectors.core.errors import DecodeError
-from dissectors.kafka.schema.compile import decoder
-from dissectors.kafka.schema.definitions import Direction
-from dissectors.kafka.schema.walk import Node, begins, walk
 from tests.support import kafka_encode
 from tests.support.shares import examples, share
+from wirewitness.dissectors.core.errors import DecodeError
+from wirewitness.dissectors.kafka.schema.compile import decoder
+from wirewitness.dissectors.kafka.schema.definitions import Direction
+from wirewitness.dissectors.kafka.schema.walk import Node, begins, walk
 
 BEFORE, BEHIND = b"\x02" * 7, b"\x01\x00" * 40
 messages = st.sampled_from(kafka_encode.MESSAGES)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import bson
 from bson.int64 import Int64
 
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from tests.support.mongo_messages import (
     CHECKSUM,
     EXHAUST_ALLOWED,
@@ -22,6 +21,7 @@ from tests.support.mongo_messages import (
     op_query,
     op_reply,
 )
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 
 Document = dict[str, Any]
 _Maker = Callable[["Values", Random], Any]

@@ -9,15 +9,15 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from analyser.capture import open_captures
-from analyser.options import ReadOptions
-from analyser.reading.pipeline import Pipeline
-from analyser.rows.fields import row_fields
-from dissectors.mongo import conversation as mongo_conversation
-from dissectors.mongo.columns import reading
-from dissectors.registry import dissectors
 from tests.support.raw_rows import raw_tables_with_rows
 from tests.support.replay import replay
+from wirewitness.analyser.capture import open_captures
+from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.dissectors.mongo import conversation as mongo_conversation
+from wirewitness.dissectors.mongo.columns import reading
+from wirewitness.dissectors.registry import dissectors
 
 KNOWN = dissectors(())
 TABLES = list(row_fields(KNOWN))

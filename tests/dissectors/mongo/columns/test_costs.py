@@ -6,14 +6,14 @@ import bson
 import numpy as np
 import pytest
 
-from dissectors.core.columns.frames import SLACK, Flags, Ints
-from dissectors.mongo.bson_fields import DOCUMENT
-from dissectors.mongo.columns import alike as alike_module
-from dissectors.mongo.columns import layouts as layouts_module
-from dissectors.mongo.columns.alike import alike
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.layouts import Values, layouts
-from dissectors.mongo.columns.literals import none
+from wirewitness.dissectors.core.columns.frames import SLACK, Flags, Ints
+from wirewitness.dissectors.mongo.bson_fields import DOCUMENT
+from wirewitness.dissectors.mongo.columns import alike as alike_module
+from wirewitness.dissectors.mongo.columns import layouts as layouts_module
+from wirewitness.dissectors.mongo.columns.alike import alike
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.layouts import Values, layouts
+from wirewitness.dissectors.mongo.columns.literals import none
 
 NEVER = 1 << 40
 

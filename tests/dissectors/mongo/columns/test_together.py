@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 from bson.int64 import Int64
 
-from dissectors.core.later import MAX_FRAMES, Later
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.mongo import conversation as mongo_conversation
-from dissectors.mongo.columns import counting, reading
-from dissectors.mongo.columns import together as together_module
-from dissectors.mongo.conversation import MongoConversation
-from dissectors.mongo.rows import MONGO_ROWS
 from tests.dissectors.mongo.columns.talks import Said, Talk, frames_of
 from tests.support.left_frames import feed_in_batches, resting
 from tests.support.mongo_messages import compressed, op_get_more, op_msg, op_reply
 from tests.support.shares import RUNS_THE_REST
+from wirewitness.dissectors.core.later import MAX_FRAMES, Later
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.mongo import conversation as mongo_conversation
+from wirewitness.dissectors.mongo.columns import counting, reading
+from wirewitness.dissectors.mongo.columns import together as together_module
+from wirewitness.dissectors.mongo.conversation import MongoConversation
+from wirewitness.dissectors.mongo.rows import MONGO_ROWS
 
 TABLES = (*CORE_ROWS, *MONGO_ROWS)
 TRIES = 400 if RUNS_THE_REST else 40

@@ -9,22 +9,30 @@ import bson
 import numpy as np
 import pytest
 
-from dissectors.core.columns.frames import SLACK
-from dissectors.mongo.bson_fields import ARRAY, DOCUMENT, Span, boolean, count_elements, integer, whole_fields
-from dissectors.mongo.columns import counting
-from dissectors.mongo.columns.alike import Literals, alike
-from dissectors.mongo.columns.buffer import Buffer
-from dissectors.mongo.columns.ids import ids_of_sections
-from dissectors.mongo.columns.layouts import Values as Places
-from dissectors.mongo.columns.layouts import layouts
-from dissectors.mongo.columns.literals import of_filter, of_pipeline, of_sequence, of_statements, of_update
-from dissectors.mongo.columns.numbers import booleans, integers
-from dissectors.mongo.command_shapes import add_shape, sent_ids
-from dissectors.mongo.messages import Message, Sequence
-from dissectors.mongo.opcodes import OP_MSG
-from dissectors.mongo.shapes import filter_shape, pipeline_shape, update_shape
 from tests.dissectors.mongo.columns.talks import Values
 from tests.support.shares import RUNS_THE_REST
+from wirewitness.dissectors.core.columns.frames import SLACK
+from wirewitness.dissectors.mongo.bson_fields import (
+    ARRAY,
+    DOCUMENT,
+    Span,
+    boolean,
+    count_elements,
+    integer,
+    whole_fields,
+)
+from wirewitness.dissectors.mongo.columns import counting
+from wirewitness.dissectors.mongo.columns.alike import Literals, alike
+from wirewitness.dissectors.mongo.columns.buffer import Buffer
+from wirewitness.dissectors.mongo.columns.ids import ids_of_sections
+from wirewitness.dissectors.mongo.columns.layouts import Values as Places
+from wirewitness.dissectors.mongo.columns.layouts import layouts
+from wirewitness.dissectors.mongo.columns.literals import of_filter, of_pipeline, of_sequence, of_statements, of_update
+from wirewitness.dissectors.mongo.columns.numbers import booleans, integers
+from wirewitness.dissectors.mongo.command_shapes import add_shape, sent_ids
+from wirewitness.dissectors.mongo.messages import Message, Sequence
+from wirewitness.dissectors.mongo.opcodes import OP_MSG
+from wirewitness.dissectors.mongo.shapes import filter_shape, pipeline_shape, update_shape
 
 TRIES = 1500 if RUNS_THE_REST else 200
 

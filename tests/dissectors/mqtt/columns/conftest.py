@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.mqtt import conversation as mqtt_conversation
-from dissectors.mqtt.columns import together as together_module
+from wirewitness.dissectors.mqtt import conversation as mqtt_conversation
+from wirewitness.dissectors.mqtt.columns import together as together_module
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ from __future__ import annotations
 from random import Random
 from typing import Any, NamedTuple
 
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
-from dissectors.core.protocol import Sink
 from tests.support.left_frames import as_cut
 from tests.support.mqtt_encode import (
     PING,
@@ -26,6 +24,8 @@ from tests.support.mqtt_encode import (
     u16,
     user_property,
 )
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from wirewitness.dissectors.core.protocol import Sink
 
 _TOPICS = ("a", "plant/oven/temperature", "küche", "plant/7", "plant/8")
 _ODD_TOPICS = ("", "bad/#", "\x01", "x" * 1500)

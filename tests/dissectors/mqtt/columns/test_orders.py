@@ -7,15 +7,15 @@ from random import Random
 
 import pytest
 
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
-from dissectors.mqtt.conversation import MqttConversation
-from dissectors.mqtt.rows import MQTT_ROWS
 from tests.dissectors.mqtt.columns.talks import Said
 from tests.dissectors.mqtt.columns.test_together import frames, rows_of
 from tests.support.left_frames import resting
 from tests.support.mqtt_encode import PUBCOMP, PUBREC, PUBREL, ack, connack, connect, publish
 from tests.support.shares import RUNS_THE_REST
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
+from wirewitness.dissectors.mqtt.conversation import MqttConversation
+from wirewitness.dissectors.mqtt.rows import MQTT_ROWS
 
 STEPS = ("PUBLISH", "PUBREC", "PUBREL", "PUBCOMP")
 # The publisher's packets and the other side's each stay in their order.

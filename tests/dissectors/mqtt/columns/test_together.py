@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 
-from dissectors.core.later import MAX_FRAMES, Later
-from dissectors.core.limits import Limits
-from dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
-from dissectors.core.options import DecodeOptions
-from dissectors.core.protocol import Sink
-from dissectors.mqtt import conversation as mqtt_conversation
-from dissectors.mqtt.columns import together as together_module
-from dissectors.mqtt.conversation import MqttConversation
-from dissectors.mqtt.rows import MQTT_ROWS
-from dissectors.mqtt.topics import Topics
 from tests.dissectors.mqtt.columns.talks import Missing, Said, Talk, feed_with_losses, frames_of, with_losses
 from tests.support.left_frames import feed_in_batches, resting
 from tests.support.mqtt_encode import PING, PONG, PUBACK, PUBCOMP, PUBREC, PUBREL, ack, connack, connect, publish
 from tests.support.shares import RUNS_THE_REST
+from wirewitness.dissectors.core.later import MAX_FRAMES, Later
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
+from wirewitness.dissectors.core.options import DecodeOptions
+from wirewitness.dissectors.core.protocol import Sink
+from wirewitness.dissectors.mqtt import conversation as mqtt_conversation
+from wirewitness.dissectors.mqtt.columns import together as together_module
+from wirewitness.dissectors.mqtt.conversation import MqttConversation
+from wirewitness.dissectors.mqtt.rows import MQTT_ROWS
+from wirewitness.dissectors.mqtt.topics import Topics
 
 TABLES = (*CORE_ROWS, *MQTT_ROWS)
 TRIES = 1500 if RUNS_THE_REST else 60

@@ -19,12 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.conftest import IMPORT_PATH
 from tests.lab import capture, net
 from tests.lab.clients import mongo_workers
 from tests.lab.incidents.mongo import faults, healthy
 from tests.lab.incidents.mongo.incident import HOSTS, LAG_S, LOGIN, Incident
 from tests.lab.incidents.run import free_name
-from tests.lab.mongo_servers import PORT, ROOT, SECOND_PORT, FerretDB, stopped, wait_for_words
+from tests.lab.mongo_servers import PORT, SECOND_PORT, FerretDB, stopped, wait_for_words
 from tests.lab.processes import LabError, Process, ending_on_signals
 
 ALONE = 0.3  # of the incidents have no healthy traffic beside them
@@ -71,7 +72,7 @@ def serving(it: Incident, wants_login: bool, ferretdb: bool) -> Iterator[None]:
         words.append(f"--user={LOGIN}")
         it.login = f"{LOGIN}@"
     program = it.hosts["server"].command(sys.executable, "-m", "tests.support.mongo_server", *words)
-    it.server = Process("server", program, it.directory, {"PYTHONPATH": str(ROOT)})
+    it.server = Process("server", program, it.directory, {"PYTHONPATH": IMPORT_PATH})
     with stopped(it.server):
         wait_for_words(it.server, it.server.stdout_path, "listening")
         yield

@@ -6,7 +6,7 @@
 
 In: what goes over an interface meanwhile, the loopback without more. Out: answers of `wirewitness expect`, `findings`
 and `query` over these packets. All work is done by programs of their own, so a test's process imports nothing
-of wirewitness, whose packages may have the names of the user's own.
+of wirewitness.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import IO, Any, cast
 
 import pytest
 
-_COMMAND = "from app.start import main; main()"
-_CAPTURE = "from app.expect.capturing import main; main()"
+_COMMAND = "from wirewitness.app.start import main; main()"
+_CAPTURE = "from wirewitness.app.expect.capturing import main; main()"
 _NO_RIGHT = 3
 _USAGE = 2
 _BEGIN_S = 20.0
@@ -212,7 +212,7 @@ def _rows(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 def _environment(**more: str) -> dict[str, str]:
-    """wirewitness's packages lie beside this file and come first: others may have the same names."""
+    """The package is found beside this file, whatever the working folder is."""
     own = os.path.dirname(os.path.abspath(__file__))
     before = os.environ.get("PYTHONPATH")
     kept = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
