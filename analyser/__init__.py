@@ -18,7 +18,7 @@ from wirewitness.analyser.options import Progress, ProgressCallback, ReadOptions
 from wirewitness.analyser.reading.helpers import Helpers
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.analyser.analysis.analysis import Analysis
 
 __all__ = ["CaptureError", "Progress", "ProgressCallback", "ReadOptions", "read"]
 

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wirewitness.analyser.analysis.analysis import Analysis
+from wirewitness.analyser.analysis.capture_tables import CaptureTables
+from wirewitness.analyser.analysis.needed import needed_tables, tables_to_decode
 from wirewitness.analyser.archive.dataset.place import one_dataset
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order, open_captures
 from wirewitness.analyser.options import ProgressCallback, ReadOptions
@@ -16,9 +19,6 @@ from wirewitness.analyser.reading.decoded import Decoded, UnreadInput
 from wirewitness.analyser.reading.helpers import Helpers
 from wirewitness.analyser.registry.tables import DATASET_TABLES, TABLES
 from wirewitness.analyser.storage.address import address_of
-from wirewitness.analyser.tables.analysis import Analysis
-from wirewitness.analyser.tables.capture_tables import CaptureTables
-from wirewitness.analyser.tables.needed import needed_tables, tables_to_decode
 from wirewitness.dissectors.core.protocol import Dissector
 from wirewitness.dissectors.registry import dissectors
 

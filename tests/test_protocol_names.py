@@ -79,7 +79,7 @@ ABOUT_SOME = {
     "analyser/detectors/story_links.py": "kafka mongo mqtt",
     "analyser/registry/selection.py": "kafka",
     "dissectors/carriers/tls/key_logging.py": "kafka mongo",
-    "analyser/tables/joined.py": "kafka",
+    "analyser/analysis/joined.py": "kafka",
     "analyser/rows/internal_records.py": "kafka",
     "analyser/rows/record_arrays.py": "kafka",
     "analyser/rows/record_places.py": "kafka",

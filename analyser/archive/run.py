@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wirewitness.analyser.analysis.joined import NEEDED
+from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.archive.dataset.compact import compact
 from wirewitness.analyser.archive.dataset.dataset import Change, InputFile, write_parts
 from wirewitness.analyser.archive.dataset.kept import going_on_from
@@ -33,8 +35,6 @@ from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.analyser.storage.folders import FolderPath, StorePath, folder_at
 from wirewitness.analyser.storage.handing import is_there
-from wirewitness.analyser.tables.joined import NEEDED
-from wirewitness.analyser.tables.needed import needed_tables
 from wirewitness.dissectors.registry import dissectors
 
 if TYPE_CHECKING:

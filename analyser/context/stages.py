@@ -1,6 +1,6 @@
 """The stages of the context: which tables are made, or get columns, from other rows of the capture.
 
-In: nothing. Out: STAGES, one line for each stage; `analyser/tables/capture_tables.py` runs a stage when one of its
+In: nothing. Out: STAGES, one line for each stage; `analyser/analysis/capture_tables.py` runs a stage when one of its
 tables is asked for, `analyser/archive/derive/context.py` for a whole dataset. A stage replaces the views of the tables
 that it makes; without rows of dissectors they are empty. What a stage does is imported when it runs.
 """

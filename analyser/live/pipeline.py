@@ -15,6 +15,9 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wirewitness.analyser.analysis.analysis import Analysis
+from wirewitness.analyser.analysis.build import Lookups, finish_batch, log_files
+from wirewitness.analyser.analysis.capture_tables import CaptureTables
 from wirewitness.analyser.capture import BlockBuffer, CaptureError, CaptureStats, Source, log_segment
 from wirewitness.analyser.flows.flow import Flow
 from wirewitness.analyser.live.copies import Copy
@@ -27,9 +30,6 @@ from wirewitness.analyser.reading.facts import file_label, flow_row
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.registry.tables import arrow_schema
 from wirewitness.analyser.rows.timeorder import FLOW
-from wirewitness.analyser.tables.analysis import Analysis
-from wirewitness.analyser.tables.build import Lookups, finish_batch, log_files
-from wirewitness.analyser.tables.capture_tables import CaptureTables
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.protocol import Dissector
 
@@ -174,7 +174,7 @@ class LivePipeline(Pipeline):
         ends = {end for row in rows for end in _ends_of(row)}
         seen = [found for stats in self._captures() if len(found := stats.owners.some(ends))]
         if seen or self._address_names is not None:
-            from wirewitness.analyser.tables.flow_owners import with_owners
+            from wirewitness.analyser.analysis.flow_owners import with_owners
 
             flows, _ = with_owners(flows, seen, self._address_names)
         clusters = pa.array([self.clusters.get(row["flow_id"]) for row in rows], pa.string())

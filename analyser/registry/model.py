@@ -4,7 +4,7 @@ A column's `source` says who fills it:
 
   row      the dissector (or the capture layer) put the value into the row under the same name
   flow     looked up by the row's flow when the table leaves the store, so that facts learned late still apply
-  derived  computed for whole batches from other fields (ids, file names, latencies), see `analyser/tables/build.py`
+  derived  computed for whole batches from other fields (ids, file names, latencies), see `analyser/analysis/build.py`
   context  joined from other rows of the capture, see `analyser/context`
 """
 
@@ -73,7 +73,7 @@ class Table:
     """One table: rows are in the `order` of these columns when they leave the store.
 
     lists: columns of which a raw row holds a list, with one element for each row that it becomes;
-        `analyser/tables/build.py` unfolds them.
+        `analyser/analysis/build.py` unfolds them.
     lasting: its rows are few and say what later rows mean: a live run keeps them as long as their flow is there.
     on_request: its rows cost more than all others: no rule reads them, and they are made where somebody asks.
     topics_of: the column with the exchange whose topic a row tells, for `latency_minutes`.

@@ -16,7 +16,7 @@ from wirewitness.app.cli.reading import open_analysis, status_of
 from wirewitness.app.cli.review_file import read_review
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.reports.formats.document import Section
     from wirewitness.reports.questions.reviews import Review
 

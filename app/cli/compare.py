@@ -19,7 +19,7 @@ from wirewitness.app.cli.reading import open_analysis, status_of
 from wirewitness.app.cli.results import write_blocks
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.reports.questions.differences import Between
     from wirewitness.reports.questions.sides import Side
     from wirewitness.reports.sections.differences import Difference

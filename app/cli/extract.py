@@ -18,10 +18,10 @@ from wirewitness.app.cli.options import locating_options
 from wirewitness.app.cli.output import check_output, whole_file
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.evidence.choose import Choice
-    from wirewitness.analyser.evidence.index import Index
-    from wirewitness.analyser.evidence.rows import MessageRow
-    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.analyser.analysis.analysis import Analysis
+    from wirewitness.analyser.analysis.evidence.choose import Choice
+    from wirewitness.analyser.analysis.evidence.index import Index
+    from wirewitness.analyser.analysis.evidence.rows import MessageRow
 
 
 @click.command()
@@ -125,10 +125,10 @@ def _analysis(index: Index, reading: dict[str, Any]) -> Analysis:
 def _choice(
     index: Index, kind: str, wanted: str, analysis: Analysis | None, *, redact: bool
 ) -> tuple[Choice, list[MessageRow]]:
-    from wirewitness.analyser.evidence.bytes import BytesGone
-    from wirewitness.analyser.evidence.choose import Choice
-    from wirewitness.analyser.evidence.gather import add_evidence, add_hidden, add_message, parted
-    from wirewitness.analyser.evidence.rows import UnknownId, parse_message_id
+    from wirewitness.analyser.analysis.evidence.bytes import BytesGone
+    from wirewitness.analyser.analysis.evidence.choose import Choice
+    from wirewitness.analyser.analysis.evidence.gather import add_evidence, add_hidden, add_message, parted
+    from wirewitness.analyser.analysis.evidence.rows import UnknownId, parse_message_id
 
     choice, rows = Choice(), list[Any]()
     try:
@@ -196,13 +196,13 @@ def _items(text: str | None) -> list[dict[str, Any]] | None:
 
 def _prepared(index: Index, choice: Choice, *, with_secrets: bool, decrypted: bool) -> bytes:
     """The secrets to write; says what cannot be opened."""
-    from wirewitness.analyser.evidence.gather import add_beginnings, add_clear
+    from wirewitness.analyser.analysis.evidence.gather import add_beginnings, add_clear
 
     if decrypted and (left := add_clear(choice, index)):
         say(f"connections that stay encrypted, for want of a key: {left}")
     if not with_secrets:
         return b""
-    from wirewitness.analyser.evidence.secrets import secret_lines
+    from wirewitness.analyser.analysis.evidence.secrets import secret_lines
 
     flows = add_beginnings(choice)
     lines, known = secret_lines(index, flows)
@@ -211,7 +211,7 @@ def _prepared(index: Index, choice: Choice, *, with_secrets: bool, decrypted: bo
 
 
 def _write(index: Index, choice: Choice, output: str, secrets: bytes) -> int:
-    from wirewitness.analyser.evidence.choose import chosen_packets
+    from wirewitness.analyser.analysis.evidence.choose import chosen_packets
 
     with whole_file(output) as path, path.open("wb") as file:
         return sum(1 for _ in _written(chosen_packets(choice, index.sources, index.places), file, output, secrets))
@@ -219,7 +219,7 @@ def _write(index: Index, choice: Choice, output: str, secrets: bytes) -> int:
 
 def _written(packets: Any, file: BinaryIO, output: str, secrets: bytes) -> Any:
     """Each packet once it is written."""
-    from wirewitness.analyser.evidence.write import PcapngWriter, PcapWriter
+    from wirewitness.analyser.analysis.evidence.write import PcapngWriter, PcapWriter
 
     if not output.lower().endswith(".pcap"):
         writer = PcapngWriter(file, "raw packets chosen by wirewitness: evidence, not a whole capture")
@@ -305,7 +305,7 @@ def _tell(count: int, choice: Choice, output: str, *, redact: bool) -> None:
 
 def _tell_lines(index: Index, rows: Sequence[MessageRow]) -> None:
     """Which lines of request logs prove the same, and are in no packet."""
-    from wirewitness.analyser.evidence.gather import parted
+    from wirewitness.analyser.analysis.evidence.gather import parted
     from wirewitness.analyser.words import count
     from wirewitness.dissectors.core.model import split_packet
 

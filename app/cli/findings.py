@@ -15,7 +15,7 @@ from wirewitness.app.cli.output import check_output, colour_wanted, result_sink,
 from wirewitness.app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.reports.questions.reviews import Judged, Review
 
 review_option = click.option(

@@ -20,7 +20,7 @@ from wirewitness.app.cli.results import write_blocks, write_query
 from wirewitness.app.cli.rows import checked_form, format_option, limit_option, payload_option
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.reports.questions.kafka_view import KafkaView
 
 # Few enough bins for a terminal; programs choose their own with --step.

@@ -18,10 +18,10 @@ from wirewitness.app.cli.output import check_output, colour_wanted, result_sink,
 from wirewitness.app.cli.reading import report_inputs, status_of
 
 if TYPE_CHECKING:
+    from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.analyser.capture.capturing import CaptureJob
     from wirewitness.analyser.live.feed import CaptureState
     from wirewitness.analyser.live.session import Session
-    from wirewitness.analyser.tables.analysis import Analysis
     from wirewitness.app.cli.live_output import Output
     from wirewitness.app.dashboard.snapshots import Snapshots
 

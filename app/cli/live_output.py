@@ -15,9 +15,9 @@ from wirewitness.app.cli.output import Write, colour_wanted, flush_output, resul
 if TYPE_CHECKING:
     from rich.live import Live
 
+    from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.analyser.live.known import News
     from wirewitness.analyser.live.session import Session
-    from wirewitness.analyser.tables.analysis import Analysis
 
 _FINDINGS_SHOWN = 50
 _LINES_SHOWN = 3

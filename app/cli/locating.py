@@ -17,8 +17,8 @@ from wirewitness.app.cli.options import read_options
 from wirewitness.app.cli.reading import check_standard_input, progress_shown
 
 if TYPE_CHECKING:
+    from wirewitness.analyser.analysis.evidence.index import Index
     from wirewitness.analyser.capture import Source
-    from wirewitness.analyser.evidence.index import Index
     from wirewitness.analyser.options import ReadOptions
 
 
@@ -54,7 +54,7 @@ def _dataset_index(captures: Sequence[str], options: ReadOptions) -> Index | Non
 
 
 def _index(sources: list[Source], options: ReadOptions, *, use_cache: bool, quiet: bool) -> Index:
-    from wirewitness.analyser.evidence.index import open_index
+    from wirewitness.analyser.analysis.evidence.index import open_index
 
     with progress_shown(quiet) as progress:
         return open_index(sources, options, progress, use_cache=use_cache)

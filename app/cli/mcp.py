@@ -14,7 +14,7 @@ from wirewitness.app.cli.rows import payload_option
 from wirewitness.app.cli.times import unix_ns
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.evidence.index import Index
+    from wirewitness.analyser.analysis.evidence.index import Index
 
 
 @click.command()

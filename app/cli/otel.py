@@ -15,8 +15,8 @@ from wirewitness.app.cli.output import check_output, flush_output, result_sink
 from wirewitness.app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
+    from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.analyser.capture.capturing import CaptureJob
-    from wirewitness.analyser.tables.analysis import Analysis
 
 
 # Rows of a running capture that are kept for the exchanges to come.

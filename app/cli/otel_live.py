@@ -21,8 +21,8 @@ from wirewitness.app.cli.failure import complain
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
+    from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.analyser.live.session import Session
-    from wirewitness.analyser.tables.analysis import Analysis
 
 # Answers that wait for the endpoint, each with the exchanges of a second or more.
 _WAITING = 60

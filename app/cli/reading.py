@@ -14,9 +14,9 @@ from wirewitness.app.cli.failure import CallerError, Status, complain, say
 from wirewitness.app.cli.options import read_options
 
 if TYPE_CHECKING:
+    from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.analyser.detectors.running import Failure
     from wirewitness.analyser.options import Progress
-    from wirewitness.analyser.tables.analysis import Analysis
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from wirewitness.app.cli.rows import formatted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.reports.formats.document import Block
 
 

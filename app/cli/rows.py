@@ -14,7 +14,7 @@ from wirewitness.app.cli.output import result_sink, whole_file, width_limit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.analyser.analysis.analysis import Analysis
 
 
 RAW_CSV = "csv --raw"

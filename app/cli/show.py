@@ -12,8 +12,8 @@ from wirewitness.app.cli.options import locating_options
 from wirewitness.app.cli.output import result_sink, terminal_width
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.evidence.index import Index
-    from wirewitness.analyser.evidence.rows import MessageRow
+    from wirewitness.analyser.analysis.evidence.index import Index
+    from wirewitness.analyser.analysis.evidence.rows import MessageRow
     from wirewitness.analyser.owners.named import AddressNames
     from wirewitness.reports.formats.message_view import MessageView
 
@@ -71,7 +71,7 @@ def show(
 
 
 def _rows(index: Index, wanted: str | None, packet: str | None) -> list[MessageRow]:
-    from wirewitness.analyser.evidence.rows import UnknownId, parse_message_id
+    from wirewitness.analyser.analysis.evidence.rows import UnknownId, parse_message_id
 
     try:
         if wanted is not None:
@@ -141,7 +141,7 @@ def _names(hosts: tuple[str, ...]) -> AddressNames | None:
 
 
 def _view(index: Index, row: MessageRow, names: AddressNames | None, *, payload: bool) -> MessageView:
-    from wirewitness.analyser.evidence.bytes import BytesGone
+    from wirewitness.analyser.analysis.evidence.bytes import BytesGone
     from wirewitness.reports.formats.message_view import view_message
 
     try:

@@ -19,7 +19,7 @@ from wirewitness.app.cli.output import check_output, colour_wanted, result_sink,
 from wirewitness.app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.evidence.index import Index
+    from wirewitness.analyser.analysis.evidence.index import Index
     from wirewitness.reports.why.model import Chain
     from wirewitness.reports.why.packets import Around
 

@@ -6,10 +6,10 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wirewitness.analyser.evidence.choose import Choice, chosen_packets
-from wirewitness.analyser.evidence.gather import add_evidence, add_hidden, add_message
-from wirewitness.analyser.evidence.logged import is_logged
-from wirewitness.analyser.evidence.write import PcapngWriter
+from wirewitness.analyser.analysis.evidence.choose import Choice, chosen_packets
+from wirewitness.analyser.analysis.evidence.gather import add_evidence, add_hidden, add_message
+from wirewitness.analyser.analysis.evidence.logged import is_logged
+from wirewitness.analyser.analysis.evidence.write import PcapngWriter
 from wirewitness.app.dashboard.opened import Opened
 from wirewitness.app.dashboard.packets import packet_index
 

@@ -20,9 +20,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.analysis.evidence.cache import cache_folder, part
+from wirewitness.analyser.analysis.evidence.identity import capture_key
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order, open_captures
-from wirewitness.analyser.evidence.cache import cache_folder, part
-from wirewitness.analyser.evidence.identity import capture_key
 from wirewitness.analyser.own_files import TemporaryFolder
 from wirewitness.analyser.package import PACKAGE_FOLDER
 from wirewitness.analyser.storage.folders import FolderPath

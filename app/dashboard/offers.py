@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from wirewitness.analyser.evidence.identity import content_key
+from wirewitness.analyser.analysis.evidence.identity import content_key
 from wirewitness.analyser.own_files import PREFIX, TemporaryFolder
 from wirewitness.analyser.package import PACKAGE_FOLDER
 from wirewitness.analyser.storage.address import address_of

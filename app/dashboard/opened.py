@@ -20,9 +20,9 @@ import duckdb
 import pyarrow as pa
 
 from wirewitness import analyser
+from wirewitness.analyser.analysis.evidence.cache import cache_folder
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.place import MANIFEST
-from wirewitness.analyser.evidence.cache import cache_folder
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.registry.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
 from wirewitness.analyser.registry.required import lacking

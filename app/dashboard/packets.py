@@ -13,13 +13,13 @@ from typing import Any, overload
 
 import streamlit as st
 
+from wirewitness.analyser.analysis.evidence.bytes import BytesGone
+from wirewitness.analyser.analysis.evidence.index import Index
+from wirewitness.analyser.analysis.evidence.rows import UnknownId, parse_message_id
+from wirewitness.analyser.analysis.evidence.table_rows import CaptureTimes, TableRows
 from wirewitness.analyser.archive.dataset.index import open_dataset_index
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order
 from wirewitness.analyser.capture.places import Places, find_places
-from wirewitness.analyser.evidence.bytes import BytesGone
-from wirewitness.analyser.evidence.index import Index
-from wirewitness.analyser.evidence.rows import UnknownId, parse_message_id
-from wirewitness.analyser.evidence.table_rows import CaptureTimes, TableRows
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.facts import file_label
 from wirewitness.analyser.registry.selection import conditions

@@ -16,10 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.capture.privileges import invoking_user
 from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.strange_files import text_of
-from wirewitness.analyser.tables.analysis import Analysis
 from wirewitness.app.dashboard.opened import META
 
 # Contents of records are not shown in dashboards.

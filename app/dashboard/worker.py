@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from wirewitness import analyser
-from wirewitness.analyser.evidence.cache import new_part, part
+from wirewitness.analyser.analysis.analysis import Analysis
+from wirewitness.analyser.analysis.evidence.cache import new_part, part
 from wirewitness.analyser.options import Progress
 from wirewitness.analyser.reading.parent import end_with_parent
-from wirewitness.analyser.tables.analysis import Analysis
 from wirewitness.app.dashboard.opened import META, TablesGone, reading_options
 
 # Of captures with fewer messages nobody waits for an answer.

@@ -23,7 +23,7 @@ from wirewitness.reports.questions.review_subject import subject_pairs
 from wirewitness.reports.questions.reviews import matches
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.analyser.analysis.analysis import Analysis
 
 State = Literal["ok", "FAILED", "nothing"]
 OK: State = "ok"

@@ -16,7 +16,7 @@ from wirewitness.reports.formats.plain import plain_batch
 from wirewitness.reports.formats.values import time_text
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.analyser.analysis.analysis import Analysis
 
 Found = Mapping[str, Any]
 ROWS_KEPT = 10

@@ -18,8 +18,8 @@ from wirewitness.analyser.words import json_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from wirewitness.analyser.evidence.index import Index
-    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.analyser.analysis.analysis import Analysis
+    from wirewitness.analyser.analysis.evidence.index import Index
     from wirewitness.reports.why.packets import Around
 
 MOST_ROWS, MOST_CHARACTERS, MOST_SECONDS = 1000, 60_000, 30.0
@@ -148,9 +148,9 @@ class Answers:
 
     def message(self, message_id: str) -> str:
         """One message with all its fields, and the beginning of its bytes. Raises NoAnswer."""
+        from wirewitness.analyser.analysis.evidence.bytes import BytesGone
+        from wirewitness.analyser.analysis.evidence.rows import UnknownId, parse_message_id
         from wirewitness.analyser.capture.errors import CaptureError
-        from wirewitness.analyser.evidence.bytes import BytesGone
-        from wirewitness.analyser.evidence.rows import UnknownId, parse_message_id
         from wirewitness.reports.formats.message_view import text_lines, view_message
 
         try:

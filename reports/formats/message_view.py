@@ -9,11 +9,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.analysis.evidence.bytes import MessageBytes, PacketBytes, message_bytes
+from wirewitness.analyser.analysis.evidence.index import Index
+from wirewitness.analyser.analysis.evidence.logged import is_logged, line_of
+from wirewitness.analyser.analysis.evidence.rows import MessageRow
 from wirewitness.analyser.decoding.faults import inspecting
-from wirewitness.analyser.evidence.bytes import MessageBytes, PacketBytes, message_bytes
-from wirewitness.analyser.evidence.index import Index
-from wirewitness.analyser.evidence.logged import is_logged, line_of
-from wirewitness.analyser.evidence.rows import MessageRow
 from wirewitness.analyser.words import count as counted
 from wirewitness.dissectors.core.inspect import Asked, Hidden, Inspected, Node, undecoded
 from wirewitness.dissectors.core.model import split_packet
@@ -62,7 +62,7 @@ class FieldLine(NamedTuple):
 
 
 def view_message(index: Index, row: MessageRow, *, payload: bool) -> MessageView:
-    """Read and take apart one message. Raises `analyser.evidence.bytes.BytesGone` when the capture has changed."""
+    """Read and take apart one message. Raises `analyser.analysis.evidence.bytes.BytesGone` when the capture has changed."""
     dissector = dissector_of(row.flow.protocol)
     if is_logged(row, index.sources):
         return _view_logged(index, row)

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from wirewitness.analyser.analysis.shown_rows import shown_rows
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.registry.tables import ALL_TABLES
-from wirewitness.analyser.tables.shown_rows import shown_rows
 
 
 class Source(Protocol):

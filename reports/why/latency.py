@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from wirewitness.analyser.evidence.segments import Segment
+from wirewitness.analyser.analysis.evidence.segments import Segment
 from wirewitness.reports.why.model import Part
 
 _ACK = 16

@@ -14,9 +14,9 @@ from wirewitness.analyser.times import seconds_text
 from wirewitness.reports.why.latency import Seen
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.evidence.index import Index
-    from wirewitness.analyser.evidence.rows import MessageRow
-    from wirewitness.analyser.evidence.segments import Handshake, Segment
+    from wirewitness.analyser.analysis.evidence.index import Index
+    from wirewitness.analyser.analysis.evidence.rows import MessageRow
+    from wirewitness.analyser.analysis.evidence.segments import Handshake, Segment
 
 # More packets than this are not looked at one by one.
 _MOST_SEGMENTS = 20_000
@@ -37,9 +37,9 @@ class Around(NamedTuple):
 
 def around(index: Index, exchange: Mapping[str, Any]) -> Around:
     """What packets tell of an exchange; without them, why they do not."""
+    from wirewitness.analyser.analysis.evidence.bytes import BytesGone
+    from wirewitness.analyser.analysis.evidence.rows import UnknownId, parse_message_id
     from wirewitness.analyser.capture.errors import CaptureError
-    from wirewitness.analyser.evidence.bytes import BytesGone
-    from wirewitness.analyser.evidence.rows import UnknownId, parse_message_id
 
     try:
         request = index.message(parse_message_id(exchange["request_message_id"]))
@@ -50,7 +50,7 @@ def around(index: Index, exchange: Mapping[str, Any]) -> Around:
 
 
 def _around(index: Index, request: MessageRow, response: MessageRow) -> Around:
-    from wirewitness.analyser.evidence.segments import handshake, segments_between
+    from wirewitness.analyser.analysis.evidence.segments import handshake, segments_between
     from wirewitness.dissectors.core.model import split_packet
 
     flow = request.flow

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wirewitness.analyser import CaptureError, Progress, ProgressCallback, ReadOptions, read
-    from wirewitness.analyser.tables.analysis import Analysis
+    from wirewitness.analyser.analysis.analysis import Analysis
 
     __version__: str
 
 __all__ = ["Analysis", "CaptureError", "Progress", "ProgressCallback", "ReadOptions", "__version__", "read"]
 
 _FACE = "wirewitness.analyser"
-_ANALYSIS = "wirewitness.analyser.tables.analysis"
+_ANALYSIS = "wirewitness.analyser.analysis.analysis"
 
 
 def __getattr__(name: str) -> Any:

@@ -18,12 +18,12 @@ from tests.support.faulty import FAULTY
 from tests.support.mqtt_encode import connack, connect, publish, suback, subscribe
 from tests.support.packets import pcap
 from tests.support.wire import Talk
+from wirewitness.analyser.analysis import capture_tables
 from wirewitness.analyser.context import mqtt_stage
 from wirewitness.analyser.detectors import DETECTORS
 from wirewitness.analyser.faults import FAULTS, RAISE, TRACE, described
 from wirewitness.analyser.flows import flow_table, found_signs
 from wirewitness.analyser.reading import pipeline
-from wirewitness.analyser.tables import capture_tables
 from wirewitness.dissectors.registry import PROTOCOLS
 from wirewitness.reports.sections import contents, json_document
 from wirewitness.reports.sections.protocols import PROTOCOL_REPORTS

@@ -133,7 +133,7 @@ def test_a_message_of_a_capture_that_was_seen_before_needs_no_tables(
             "rich",
             "wirewitness.analyser.context",
             "wirewitness.analyser.detectors",
-            "wirewitness.analyser.tables",
+            "wirewitness.analyser.analysis",
         )
         == []
     )

@@ -15,10 +15,10 @@ import pytest
 from tests.app.captures import CLIENT_PORT, START_NS
 from tests.app.program import ROOT, run
 from tests.support.packets import ACK, PSH, SYN, Captured, ethernet, ipv4, pcap, tcp
+from wirewitness.analyser.analysis.evidence.bytes import message_bytes
+from wirewitness.analyser.analysis.evidence.index import open_index
+from wirewitness.analyser.analysis.evidence.rows import parse_message_id
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.evidence.bytes import message_bytes
-from wirewitness.analyser.evidence.index import open_index
-from wirewitness.analyser.evidence.rows import parse_message_id
 from wirewitness.analyser.options import ReadOptions
 
 SAMPLE = ROOT / "sample_pcaps" / "kafka_fenced_commit.pcapng"

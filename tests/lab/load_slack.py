@@ -8,7 +8,7 @@ way as the answers of others about then.
 
 from __future__ import annotations
 
-from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.reports.questions.source import rows
 
 LEAST_NS = 50_000_000

@@ -19,7 +19,7 @@ from tests.lab.compare_answers import NO_OFFSET, REACHES_NS, Compared, Told, vie
 from tests.lab.load_slack import Slack
 from tests.lab.shared_runs import require_lab
 from wirewitness import analyser
-from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.app.cli.main import cli
 from wirewitness.reports.questions.kafka_views import VIEWS
 from wirewitness.reports.questions.source import rows

@@ -17,8 +17,8 @@ import pytest
 from tests.conftest import SAMPLES
 from tests.support.request_log import write_sample_log
 from wirewitness import analyser
+from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.registry.tables import TABLES
-from wirewitness.analyser.tables.analysis import Analysis
 
 Row = tuple[str, ...]
 

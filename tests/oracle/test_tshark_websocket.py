@@ -7,10 +7,10 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.conftest import SAMPLES
+from wirewitness.analyser.analysis.evidence.carried import CarriedMessage, watch
+from wirewitness.analyser.analysis.evidence.index import Index, open_index
+from wirewitness.analyser.analysis.evidence.rows import FlowRow
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.evidence.carried import CarriedMessage, watch
-from wirewitness.analyser.evidence.index import Index, open_index
-from wirewitness.analyser.evidence.rows import FlowRow
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.core.model import packet_of
 

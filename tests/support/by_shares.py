@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from wirewitness.analyser.analysis.analysis import Analysis
+from wirewitness.analyser.analysis.capture_tables import CaptureTables
 from wirewitness.analyser.archive.decode.chunks import Chunk
 from wirewitness.analyser.archive.decode.packets import NOTE, RangeJob, RangeResult, range_chunks
 from wirewitness.analyser.archive.decode.share_decoder import ShareDecoder
@@ -24,8 +26,6 @@ from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.rows.store import RawStore
 from wirewitness.analyser.rows.timeorder import FLOW
-from wirewitness.analyser.tables.analysis import Analysis
-from wirewitness.analyser.tables.capture_tables import CaptureTables
 from wirewitness.dissectors.registry import dissectors
 
 

@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 from typing import IO
 
-from wirewitness.analyser.detecting.helper import serve
+from wirewitness.analyser.analysis.processes.helper import serve
 from wirewitness.analyser.reading.areas import new_area
 from wirewitness.analyser.reading.helpers import closed, numbers
 

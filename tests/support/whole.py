@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.analyser.analysis.analysis import Analysis
 
 NAME = "-"
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from wirewitness.analyser.analysis.evidence.index import Index
+from wirewitness.analyser.analysis.evidence.table_rows import CaptureTimes, TableRows
 from wirewitness.analyser.archive.dataset.dataset import Dataset, InputFile
 from wirewitness.analyser.archive.dataset.reading import DatasetTables
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.capture.places import Places
-from wirewitness.analyser.evidence.index import Index
-from wirewitness.analyser.evidence.table_rows import CaptureTimes, TableRows
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.facts import file_label
 from wirewitness.analyser.registry.queries import select

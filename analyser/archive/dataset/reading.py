@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow as pa
 
+from wirewitness.analyser.analysis.flow_owners import Use, remarks_on
+from wirewitness.analyser.analysis.named_clients import NEEDED, named_findings
+from wirewitness.analyser.analysis.sql_owners import NAMES, changing, has_owners, names_table, spans_of, with_names
+from wirewitness.analyser.analysis.table_source import OrderedRows
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.part import Part, Place
 from wirewitness.analyser.archive.dataset.parts import HOUR_NS, time_column
@@ -40,10 +44,6 @@ from wirewitness.analyser.registry.tables import ALL_TABLES, arrow_schema
 from wirewitness.analyser.rows.timeorder import FLOW, TIED
 from wirewitness.analyser.storage.files import absolute_name, file_at, let_reach
 from wirewitness.analyser.strange_files import is_no_file
-from wirewitness.analyser.tables.flow_owners import Use, remarks_on
-from wirewitness.analyser.tables.named_clients import NEEDED, named_findings
-from wirewitness.analyser.tables.sql_owners import NAMES, changing, has_owners, names_table, spans_of, with_names
-from wirewitness.analyser.tables.table_source import OrderedRows
 
 if TYPE_CHECKING:
     from wirewitness.analyser.detectors.running import Failure

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import feather
 
+from wirewitness.analyser.analysis.build import Lookups, duplicate_flows, finish_batch
 from wirewitness.analyser.archive.dataset.handed import value_of
 from wirewitness.analyser.archive.dataset.kept import going_on_from, kept_table, put_kept
 from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
@@ -44,7 +45,6 @@ from wirewitness.analyser.storage.files import FilePath
 from wirewitness.analyser.storage.folders import FolderPath
 from wirewitness.analyser.storage.handing import is_there, new_folder, seal_of
 from wirewitness.analyser.storage.objects import ObjectPath
-from wirewitness.analyser.tables.build import Lookups, duplicate_flows, finish_batch
 from wirewitness.dissectors.registry import dissectors
 
 SETTLED_ROWS, OPEN_ROWS = "settled", "open"

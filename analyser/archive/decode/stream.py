@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from wirewitness.analyser.analysis.evidence.identity import content_key
 from wirewitness.analyser.archive.dataset.place import is_dataset
 from wirewitness.analyser.archive.decode.table_reader import PACKETS, Rows, SourceOptions, TableReader
 from wirewitness.analyser.archive.intake.arriving import SETTLED_S, check_stores, files_named, is_complete
 from wirewitness.analyser.archive.intake.taken import Capture, TakenNotes
 from wirewitness.analyser.capture import CaptureError, Source
 from wirewitness.analyser.capture.opening import probed_all
-from wirewitness.analyser.evidence.identity import content_key
 from wirewitness.analyser.storage.files import FilePath, absolute_name, file_at
 from wirewitness.analyser.storage.objects import ObjectPath
 

@@ -16,6 +16,9 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from wirewitness.analyser.analysis.analysis import Analysis
+from wirewitness.analyser.analysis.capture_tables import CaptureTables
+from wirewitness.analyser.analysis.needed import needed_tables, tables_to_decode
 from wirewitness.analyser.archive.dataset.dataset import Dataset, Part
 from wirewitness.analyser.archive.dataset.place import is_dataset
 from wirewitness.analyser.archive.dataset.reading import DatasetTables, chosen_parts, parts_by_hours
@@ -27,9 +30,6 @@ from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.reading.share import Share, ShareFilter
 from wirewitness.analyser.registry.tables import ALL_TABLES
 from wirewitness.analyser.rows.fields import row_fields
-from wirewitness.analyser.tables.analysis import Analysis
-from wirewitness.analyser.tables.capture_tables import CaptureTables
-from wirewitness.analyser.tables.needed import needed_tables, tables_to_decode
 from wirewitness.dissectors.registry import PROTOCOLS, dissectors
 
 PACKETS = "packets"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from wirewitness.analyser.analysis.named_clients import NEEDED, named_findings
 from wirewitness.analyser.archive.dataset.sight import Sight
 from wirewitness.analyser.archive.derive.derived import change_connection, view_of
-from wirewitness.analyser.tables.named_clients import NEEDED, named_findings
 
 # As it is seen in Spark.
 STAGE = "findings: owners of clients"

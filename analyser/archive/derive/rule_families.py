@@ -15,6 +15,8 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
+from wirewitness.analyser.analysis.kept import Kept, kept
+from wirewitness.analyser.analysis.views import kept_batches
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.sight import Sight
 from wirewitness.analyser.archive.derive.dealing import Deal, Dealt, deal_rows, rows_of_share
@@ -31,8 +33,6 @@ from wirewitness.analyser.detectors.running import Failure, run
 from wirewitness.analyser.registry.queries import quoted
 from wirewitness.analyser.registry.tables import TABLES, arrow_schema
 from wirewitness.analyser.registry.views import show_rows
-from wirewitness.analyser.tables.kept import Kept, kept
-from wirewitness.analyser.tables.views import kept_batches
 
 # One task looks at about so many rows, its share of all tables that its rules read.
 SHARE_ROWS = 1_000_000

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from wirewitness.analyser.analysis.build import duplicate_flows
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.handed import put_table, put_value, table_at
 from wirewitness.analyser.archive.dataset.part import Part
@@ -45,7 +46,6 @@ from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.analyser.rows.timeorder import FLOW
 from wirewitness.analyser.storage.folders import FolderPath
 from wirewitness.analyser.storage.handing import those_there
-from wirewitness.analyser.tables.build import duplicate_flows
 from wirewitness.dissectors.registry import dissectors
 
 if TYPE_CHECKING:

@@ -16,6 +16,15 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wirewitness.analyser.analysis.build import (
+    Lookups,
+    duplicate_flows,
+    finish_batch,
+    pieces,
+    with_ends,
+    with_first_packets,
+)
+from wirewitness.analyser.analysis.flow_owners import with_owners
 from wirewitness.analyser.archive.dataset.handed import put_table, table_at, value_of
 from wirewitness.analyser.archive.dataset.kept import going_on_from, kept_table, put_kept
 from wirewitness.analyser.archive.dataset.part import Part
@@ -36,15 +45,6 @@ from wirewitness.analyser.registry.tables import TABLES, arrow_schema
 from wirewitness.analyser.rows.handed_over import batches_of
 from wirewitness.analyser.rows.timeorder import FLOW
 from wirewitness.analyser.storage.folders import FolderPath
-from wirewitness.analyser.tables.build import (
-    Lookups,
-    duplicate_flows,
-    finish_batch,
-    pieces,
-    with_ends,
-    with_first_packets,
-)
-from wirewitness.analyser.tables.flow_owners import with_owners
 from wirewitness.dissectors.registry import dissectors
 
 FLOWS = "flows"

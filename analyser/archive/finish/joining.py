@@ -1,7 +1,7 @@
 """Which requests a request log and a capture of a dataset both tell, whichever of them came first.
 
 In: the facts of all flows, and the parts with all messages and exchanges, of this run and of those before. Out: the
-pairs, as `analyser/tables/joined.py` finds them where both are read at once; kept in the state, so that the next run
+pairs, as `analyser/analysis/joined.py` finds them where both are read at once; kept in the state, so that the next run
 knows what its parts were made with. All requests of connections that both tell are looked at in every run.
 """
 
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wirewitness.analyser.analysis.build import in_logs
+from wirewitness.analyser.analysis.joined import ENDS, NEEDED, Joined, pairs_of, shared_flows
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.handed import table_at
 from wirewitness.analyser.archive.dataset.kept import kept_table, put_kept
@@ -27,8 +29,6 @@ from wirewitness.analyser.rows.timeorder import FLOW
 from wirewitness.analyser.storage.files import let_reach
 from wirewitness.analyser.storage.folders import FolderPath
 from wirewitness.analyser.storage.handing import is_there, scratch_in
-from wirewitness.analyser.tables.build import in_logs
-from wirewitness.analyser.tables.joined import ENDS, NEEDED, Joined, pairs_of, shared_flows
 
 JOINED_FILE, COPIES_FILE = "joined.arrow", "joined-flows.arrow"
 COPIES = pa.schema([(FLOW, pa.int64()), ("other", pa.int64())])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.analyser.tables.test_owners import PIDS, SAMPLE, A, java
+from tests.analyser.analysis.test_owners import PIDS, SAMPLE, A, java
 from tests.support import owned
 from tests.support.archived import differences
 from wirewitness import analyser

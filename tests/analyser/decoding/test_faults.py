@@ -17,12 +17,12 @@ from tests.support.mqtt_encode import connack, connect, publish
 from tests.support.packets import ACK, FIN, Captured, ethernet, pcap
 from tests.support.wire import Talk, decode
 from wirewitness import analyser
+from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.decoding.faults import inspecting
 from wirewitness.analyser.faults import FAULTS, RAISE, TRACE
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.registry.tables import TABLES
-from wirewitness.analyser.tables.analysis import Analysis
 from wirewitness.dissectors.core.inspect import Asked, Hidden
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.registry import CARRIERS, PROTOCOLS, dissectors

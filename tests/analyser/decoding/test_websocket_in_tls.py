@@ -16,10 +16,10 @@ from tests.support.tls_twin import TLS_12, TLS_13, Sides, twin
 from tests.support.websocket import WebSocketTalk
 from tests.support.wire import packets_of, thinned
 from wirewitness import analyser
+from wirewitness.analyser.analysis.evidence.bytes import message_bytes
+from wirewitness.analyser.analysis.evidence.index import open_index
+from wirewitness.analyser.analysis.evidence.rows import parse_message_id
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.evidence.bytes import message_bytes
-from wirewitness.analyser.evidence.index import open_index
-from wirewitness.analyser.evidence.rows import parse_message_id
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.core.model import split_packet
 

@@ -14,11 +14,11 @@ from tests.analyser.detectors.scenarios.kafka_connections import connection, wai
 from tests.analyser.detectors.scenarios.kafka_waits import WAIT_FIRES, carried, followed, held_up, only
 from tests.analyser.detectors.scenarios.net import alive, alone, dead, reset
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.analysis.evidence.rows import MessageId
 from wirewitness.analyser.detectors import DETECTORS
 from wirewitness.analyser.detectors.delivery import delivered
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.running import run
-from wirewitness.analyser.evidence.rows import MessageId
 
 
 def findings(code: str, **rows: Iterable[Mapping[str, Any]]) -> list[Finding]:

@@ -23,8 +23,8 @@ BUFFER_DIVISOR = 16
 ROW_BUFFERS = {
     "wirewitness.analyser.rows.raw_table": ("CHUNK_ROWS", "MAX_ROWS_IN_MEMORY"),
     "wirewitness.dissectors.core.later": ("MAX_BYTES", "MAX_FRAMES"),
-    "wirewitness.analyser.tables.analysis": ("BATCH_ROWS", "ROW_GROUP_ROWS"),
-    "wirewitness.analyser.tables.kept": ("SMALL_ROWS", "SMALL_BYTES"),
+    "wirewitness.analyser.analysis.analysis": ("BATCH_ROWS", "ROW_GROUP_ROWS"),
+    "wirewitness.analyser.analysis.kept": ("SMALL_ROWS", "SMALL_BYTES"),
 }
 # Allocators keep some slack. The larger captures are at least 25 MB larger than the smaller ones: bytes or rows that
 # stayed would show.

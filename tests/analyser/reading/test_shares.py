@@ -20,6 +20,7 @@ from tests.support.packets import udp as udp_segment
 from tests.support.shares import pairs, proves_more, turns
 from tests.support.shares_here import decode_in_shares
 from tests.support.wire import ACK, FIN, Talk
+from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source, read_batches
 from wirewitness.analyser.faults import CODE, FAULTS
 from wirewitness.analyser.flows import flow_table
@@ -31,7 +32,6 @@ from wirewitness.analyser.reading.parcels import pack, packed_bytes, unpacked
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.reading.share import CaptureClock, Own
 from wirewitness.analyser.registry.tables import TABLES
-from wirewitness.analyser.tables.needed import needed_tables
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import PROTOCOLS
 

@@ -9,10 +9,10 @@ import pytest
 
 from tests.app.captures import write_capture
 from tests.conftest import SAMPLES
+from wirewitness.analyser.analysis.evidence.bytes import message_bytes
+from wirewitness.analyser.analysis.evidence.index import open_index
+from wirewitness.analyser.analysis.evidence.rows import parse_message_id
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.evidence.bytes import message_bytes
-from wirewitness.analyser.evidence.index import open_index
-from wirewitness.analyser.evidence.rows import parse_message_id
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.app.dashboard import evidence
 from wirewitness.app.dashboard.jobs import key_of

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import SAMPLES
 from wirewitness import analyser
-from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.app.expect.checking import FAILED, NOTHING, OK, Outcome, check_all, tables_of
 from wirewitness.app.expect.rules import expectations_of
 from wirewitness.app.expect.told import evidence_text

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import SAMPLES
 from wirewitness import analyser
-from wirewitness.analyser.tables.analysis import Analysis
+from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.reports.questions.apis import operations_of
 from wirewitness.reports.questions.kafka_topics import CLIENTS
 from wirewitness.reports.questions.operations import operations

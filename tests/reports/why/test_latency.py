@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.support.packets import ACK, PSH, SYN, Captured, ethernet, ipv4, pcap, tcp
 from wirewitness import analyser
+from wirewitness.analyser.analysis.evidence.index import open_index
+from wirewitness.analyser.analysis.evidence.segments import Segment
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.evidence.index import open_index
-from wirewitness.analyser.evidence.segments import Segment
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.reports.why.ask import Asking
 from wirewitness.reports.why.latency import (

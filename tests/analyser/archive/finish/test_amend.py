@@ -15,6 +15,7 @@ from pyarrow import feather
 
 from tests.conftest import SAMPLES
 from tests.support.archived import rows_of_part
+from wirewitness.analyser.analysis.build import Lookups, duplicate_flows, finish_batch, pieces
 from wirewitness.analyser.archive.dataset.handed import put_value
 from wirewitness.analyser.archive.dataset.part import Part
 from wirewitness.analyser.archive.dataset.parts import write_parts
@@ -27,7 +28,6 @@ from wirewitness.analyser.reading.decoded import Decoded
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.rows.timeorder import FLOW
-from wirewitness.analyser.tables.build import Lookups, duplicate_flows, finish_batch, pieces
 from wirewitness.dissectors.registry import dissectors
 
 CONTEXT = {"mqtt_deliveries", "mongo_cursors", "mongo_transactions"}

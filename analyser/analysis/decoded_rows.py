@@ -1,0 +1,129 @@
+"""Rows of captures as the tables have them. In: what decoding gave. Out: the flows, and finished batches of any table.
+
+What is told twice, by two points of a capture or by a log and a capture, is told once here. Rows that cannot be
+finished are left out, and a sentence says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from wirewitness.analyser import compute as pc
+from wirewitness.analyser.analysis.build import (
+    Lookups,
+    duplicate_flows,
+    finish_batch,
+    log_files,
+    pieces,
+    with_ends,
+    with_first_packets,
+)
+from wirewitness.analyser.analysis.row_order import in_order, order_columns
+from wirewitness.analyser.faults import caught, sentence
+from wirewitness.analyser.reading.decoded import Decoded
+from wirewitness.analyser.reading.facts import capture_remarks, file_label
+from wirewitness.analyser.registry.coded import Coder
+from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.words import count
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from wirewitness.analyser.analysis.joined import Joined
+    from wirewitness.analyser.owners.named import AddressNames
+
+Batches = Iterator[pa.RecordBatch]
+
+
+class DecodedRows:
+    """The rows of decoded captures.
+
+    names: of addresses, from files. faults: gets sentences about rows that are left out. beside: takes batches from
+    another thread, or as they come. remarks: what `flows` noticed. has_owners: flows know who is at their ends.
+    """
+
+    def __init__(
+        self, decoded: Decoded, names: AddressNames | None, faults: list[str], beside: Callable[[Batches], Batches]
+    ) -> None:
+        self._decoded, self._names, self._faults, self._beside = decoded, names, faults, beside
+        self.files = [file_label(stats.file) for stats in decoded.captures]
+        self.logs = log_files(decoded.captures)
+        self.remarks: list[str] = []
+        self.has_owners = False
+        self._duplicates = pa.array([], pa.int64())
+        self._joined: Joined | None = None
+
+    def flows(self, connect: Callable[[], duckdb.DuckDBPyConnection]) -> pa.Table:
+        """The flows with FLOW, sorted by that; asked for once and first. connect: called where logs are joined."""
+        ends_ns = [stats.ts_last_ns for stats in self._decoded.captures if stats.ts_last_ns is not None]
+        flows = with_first_packets(self._decoded.take_flows(), self.files, self.logs)
+        flows = with_ends(flows, max(ends_ns, default=None))
+        flows = self._with_owners(self._joined_with_logs(connect, flows))
+        self._duplicates = duplicate_flows(flows)
+        return flows
+
+    def batches(
+        self, name: str, known: Lookups, columns: Sequence[str] | None = None, coder: Coder | None = None
+    ) -> Batches:
+        """The rows as registered. columns: None for all. coder: for rows that stay, with codes for texts."""
+        if name == "expert_infos":
+            remarks = capture_remarks(self._decoded.captures)
+            yield remarks if columns is None else remarks.select(columns)
+        if name not in self._decoded.store.tables:  # no dissector that fills it is switched on
+            return
+        try:
+            for batch in self._beside(self._decoded.store.tables[name].batches()):
+                yield from self._finished(name, batch, known, columns, coder)
+        except Exception as error:
+            self._faults.append(sentence(caught(error), f"rows of {name}", "the rest of them is left out"))
+
+    def _finished(
+        self, name: str, batch: pa.RecordBatch, known: Lookups, columns: Sequence[str] | None, coder: Coder | None
+    ) -> Batches:
+        if self._joined is not None:
+            batch = self._joined.once(name, batch)
+        # A connection that was captured at two points is told once.
+        if len(self._duplicates):
+            batch = pc.filter(batch, pc.invert(pc.is_in(batch.column(FLOW), self._duplicates)))
+        for piece in pieces(name, batch):
+            try:
+                finished = in_order(name, finish_batch(name, piece, known, order_columns(name, columns), coder))
+                yield finished if columns is None else finished.select(columns)
+            except Exception as error:
+                rest = f"left out: {count(piece.num_rows, 'row')}"
+                self._faults.append(sentence(caught(error), f"columns of {name}", rest))
+
+    def _joined_with_logs(self, connect: Callable[[], duckdb.DuckDBPyConnection], flows: pa.Table) -> pa.Table:
+        """The flows, when it is known what logs and captures tell twice."""
+        if not self.logs or len(self.logs) == len(self._decoded.captures):
+            return flows
+        from wirewitness.analyser.analysis.joined import NEEDED, joined
+
+        if not self._decoded.store.tables.keys() >= {*NEEDED}:
+            return flows
+        self._joined, requests = joined(connect(), self._decoded.store, flows, self.logs)
+        if not self._joined.requests:
+            return flows
+        self.remarks.append(self._joined.remark(requests))
+        return self._joined.with_duplicates(flows, requests)
+
+    def _with_owners(self, flows: pa.Table) -> pa.Table:
+        """The flows, with who is at their ends where somebody says."""
+        seen = [stats.owners for stats in self._decoded.captures if len(stats.owners)]
+        if not seen and self._names is None:
+            return flows
+        from wirewitness.analyser.analysis.flow_owners import with_owners
+
+        flows, remarks = with_owners(flows, seen, self._names)
+        self.remarks += remarks
+        self.has_owners = True
+        return flows
+
+
+def flows_in_order(flows: pa.Table) -> pa.Table:
+    """Flows in the order of their table; those that are, as most are by their first packets, are not copied."""
+    rows = flows.combine_chunks().to_batches()
+    return pa.Table.from_batches([in_order("flows", one) for one in rows], flows.schema)

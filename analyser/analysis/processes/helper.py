@@ -1,0 +1,132 @@
+"""The program of a process that helps: it decodes a share of the flows, then it makes shares of the stages of the
+context and runs some of the rules.
+
+In: messages on standard input. Out: rows in files, on standard output what they are and what rules found. It ends when
+its standard input does: the process that started it is gone then, or has no more to do for it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import sys
+import traceback
+from contextlib import suppress
+from tempfile import TemporaryDirectory
+from typing import IO, TYPE_CHECKING
+
+from wirewitness.analyser.reading import share_process
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from wirewitness.analyser.analysis.processes.told import Begin, LookedAt
+
+# What is imported while the other processes still decode.
+_LATER = (
+    "duckdb",
+    "wirewitness.analyser.analysis.processes.share_maker",
+    "wirewitness.analyser.analysis.processes.looking",
+    "wirewitness.analyser.detectors",
+    "wirewitness.analyser.registry.queries",
+)
+
+
+def main() -> None:
+    """Do what standard input says; the process ends."""
+    told = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints does not get into the result
+    job = share_process.serve(sys.stdin.buffer, told)
+    if job is not None and "findings" in job.wanted:
+        for area in job.areas:
+            os.close(area)
+        serve(sys.stdin.buffer, told)
+    os._exit(0)  # nothing that it left open matters to anybody
+
+
+def serve(messages: IO[bytes], told: IO[bytes]) -> None:
+    """Run rules as the messages say."""
+    from importlib import import_module
+
+    import pyarrow as pa
+
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    for name in _LATER:
+        import_module(name)
+    with suppress(EOFError, BrokenPipeError):  # nobody waits for it any more
+        pickle.dump(_looked_at(pickle.load(messages), messages), told)
+        told.flush()
+
+
+def _looked_at(begin: Begin, messages: IO[bytes]) -> LookedAt:
+    from wirewitness.analyser.analysis.processes.told import LookedAt
+
+    try:
+        return _looked(begin, messages)
+    except EOFError:
+        raise
+    except Exception as error:
+        return LookedAt({}, failure=f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+
+
+def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
+    from contextlib import closing
+    from functools import partial
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from wirewitness.analyser.analysis.processes.looking import look
+    from wirewitness.analyser.analysis.processes.queue import taken
+    from wirewitness.analyser.analysis.processes.share_maker import ShareMaker
+    from wirewitness.analyser.analysis.processes.shown import make_view
+    from wirewitness.analyser.analysis.processes.told import LookedAt, Shares
+    from wirewitness.analyser.detectors import DETECTORS
+    from wirewitness.analyser.detectors.detector import Detector
+    from wirewitness.analyser.reading.areas import Area
+    from wirewitness.analyser.registry.queries import HELPER_MEMORY, open_connection
+    from wirewitness.analyser.registry.tables import arrow_schema
+
+    area = Area(begin.tables)
+    offered: list[list[Detector]] = []
+    rows: dict[str, int] = dict.fromkeys(begin.names, 0)
+    tables: dict[str, pa.Table | Path] = {}
+    with TemporaryDirectory(prefix="rules-", dir=begin.folder) as own:
+
+        def connect(name: str) -> DuckDBPyConnection:
+            (folder := Path(own, name)).mkdir(exist_ok=True)
+            return open_connection(folder, (begin.folder,), memory=HELPER_MEMORY, threads=1)
+
+        con = connect("rules")
+        maker = ShareMaker(partial(connect, "shares"), area, begin.folder, begin.telling)
+
+        def hear_next() -> None:
+            told = pickle.load(messages)
+            if isinstance(told, Shares):
+                maker.add(told)
+                return
+            for shown in told.tables:
+                tables[shown.name] = make_view(con, area, shown)
+                rows[shown.name] = shown.rows
+            offered.extend([DETECTORS[code] for code in codes] for codes in told.codes)
+
+        def hear(number: int) -> None:
+            """Take offers until the rules with this number are among them."""
+            while number >= len(offered):
+                hear_next()
+            maker.close()
+
+        def make(number: int) -> None:
+            while not maker.knows(number):
+                hear_next()
+            maker.make(number)
+
+        with con, closing(maker):
+            for name in begin.names:
+                con.register(name, arrow_schema(name).empty_table())
+            expected = [DETECTORS[code] for code in begin.codes]
+            found = look(con, taken(begin.queue, begin.first, make), offered, expected, hear, rows, tables, Path(own))
+            # The process that started it has more memory: it runs those rules again that need it.
+            return LookedAt({code: looked for code, looked in found.items() if not looked.lacks_memory})
