@@ -17,8 +17,8 @@ from wirewitness.analyser.reading.address_names import named_addresses
 from wirewitness.analyser.reading.decode import decode_captures
 from wirewitness.analyser.reading.decoded import Decoded, UnreadInput
 from wirewitness.analyser.reading.helpers import Helpers
-from wirewitness.analyser.registry.tables import DATASET_TABLES, TABLES
 from wirewitness.analyser.storage.address import address_of
+from wirewitness.analyser.tables.tables import DATASET_TABLES, TABLES
 from wirewitness.dissectors.core.protocol import Dissector
 from wirewitness.dissectors.registry import dissectors
 

@@ -192,7 +192,7 @@ def test_the_page_adds_files_and_lines() -> None:
     assert sorted(tables) == [
         "analyser/detectors/__init__.py",
         "analyser/otel/protocols.py",
-        "analyser/registry/tables.py",
+        "analyser/tables/tables.py",
         "app/cli/main.py",
         "app/dashboard/pages.py",
         "dissectors/registry.py",

@@ -16,8 +16,8 @@ import pyarrow as pa
 from wirewitness.analyser.analysis.shown_rows import shown_rows
 from wirewitness.analyser.analysis.table_source import TableSource
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.parquet import parquet_options
-from wirewitness.analyser.registry.queries import (
+from wirewitness.analyser.tables.parquet import parquet_options
+from wirewitness.analyser.tables.queries import (
     QueryError,
     UnreadableRows,
     answer,
@@ -28,8 +28,8 @@ from wirewitness.analyser.registry.queries import (
     quoted,
     select,
 )
-from wirewitness.analyser.registry.tables import ALL_TABLES, PANDAS_TYPES, arrow_schema
-from wirewitness.analyser.registry.times_of_day import lacks_time_of_day, with_times_of_day
+from wirewitness.analyser.tables.tables import ALL_TABLES, PANDAS_TYPES, arrow_schema
+from wirewitness.analyser.tables.times_of_day import lacks_time_of_day, with_times_of_day
 
 if TYPE_CHECKING:
     import duckdb

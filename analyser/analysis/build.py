@@ -17,10 +17,10 @@ from wirewitness.analyser import compute as pc
 from wirewitness.analyser.analysis.masking import masked_column
 from wirewitness.analyser.capture import CaptureStats
 from wirewitness.analyser.flows import waits
-from wirewitness.analyser.registry.coded import Coder
-from wirewitness.analyser.registry.tables import TABLES, Column, arrow_schema
 from wirewitness.analyser.rows.text_codes import in_text
 from wirewitness.analyser.rows.timeorder import FLOW, NO_FLOW
+from wirewitness.analyser.tables.coded import Coder
+from wirewitness.analyser.tables.tables import TABLES, Column, arrow_schema
 from wirewitness.dissectors.core.model import PACKET_BITS
 from wirewitness.dissectors.core.protocol import Dissector
 

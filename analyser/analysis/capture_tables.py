@@ -26,11 +26,11 @@ from wirewitness.analyser.faults import caught, sentence
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.decoded import Decoded, UnreadInput
 from wirewitness.analyser.reading.facts import captures_table, remark_line
-from wirewitness.analyser.registry.coded import BATCH_ROWS, Coder, plain
-from wirewitness.analyser.registry.queries import distinct, name_list, quoted
-from wirewitness.analyser.registry.tables import TABLES, arrow_schema
 from wirewitness.analyser.rows.ahead import ahead
 from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder, plain
+from wirewitness.analyser.tables.queries import distinct, name_list, quoted
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.dissectors.core.protocol import Dissector
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from wirewitness.analyser.analysis.row_order import in_order, order_columns
 from wirewitness.analyser.faults import caught, sentence
 from wirewitness.analyser.reading.decoded import Decoded
 from wirewitness.analyser.reading.facts import capture_remarks, file_label
-from wirewitness.analyser.registry.coded import Coder
 from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.coded import Coder
 from wirewitness.analyser.words import count
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from wirewitness.analyser.detectors.families import families
 from wirewitness.analyser.detectors.findings import findings_table, stories_table
 from wirewitness.analyser.detectors.told import failure_of
 from wirewitness.analyser.faults import caught, sentence
-from wirewitness.analyser.registry.queries import literal, quoted
+from wirewitness.analyser.tables.queries import literal, quoted
 
 if TYPE_CHECKING:
     from wirewitness.analyser.detectors.running import Failure

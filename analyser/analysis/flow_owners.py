@@ -19,7 +19,7 @@ from wirewitness.analyser import compute as pc
 from wirewitness.analyser.owners.named import AddressNames, Found
 from wirewitness.analyser.owners.owner import Owner, agreed
 from wirewitness.analyser.owners.seen import OwnersSeen, Seen
-from wirewitness.analyser.registry.owners import FIELDS, SIDES
+from wirewitness.analyser.tables.owners import FIELDS, SIDES
 from wirewitness.analyser.words import count, names_text, printable
 
 Ints = npt.NDArray[np.int64]

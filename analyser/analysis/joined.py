@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from wirewitness.analyser import compute as pc
 from wirewitness.analyser.analysis.build import in_logs
-from wirewitness.analyser.registry.coded import plain
 from wirewitness.analyser.rows.store import RawStore
 from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.coded import plain
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
 
 if TYPE_CHECKING:

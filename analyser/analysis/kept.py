@@ -1,6 +1,6 @@
 """Finished rows of one table, for DuckDB to read: few stay in memory, many lie in a temporary Parquet file.
 
-In: batches with the registered columns, texts as codes where that saves memory (`analyser/registry/coded.py`). Out:
+In: batches with the registered columns, texts as codes where that saves memory (`analyser/tables/coded.py`). Out:
 `Kept`, which says where the rows are.
 """
 
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from wirewitness.analyser.registry.coded import BATCH_ROWS, Coder, coded_schema, one_table
-from wirewitness.analyser.registry.parquet import temporary_options
+from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder, coded_schema, one_table
+from wirewitness.analyser.tables.parquet import temporary_options
 
 # What may stay in memory, where all that is done to all other tables comes beside it.
 SMALL_ROWS, SMALL_BYTES = 1 << 17, 16 << 20

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from wirewitness.analyser import compute as pc
-from wirewitness.analyser.registry.model import Column
+from wirewitness.analyser.tables.model import Column
 from wirewitness.dissectors.core.secrets import TRIGGER, is_suspicious, masked, masked_user
 
 # Ids that are made here, addresses, words of protocols; and what applications sent, which is only there when asked for.

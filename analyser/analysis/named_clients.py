@@ -20,9 +20,9 @@ import pyarrow as pa
 from wirewitness.analyser.detectors import DETECTORS
 from wirewitness.analyser.detectors.asked import protocol_of
 from wirewitness.analyser.owners.owner import Owner, agreed, owner_words
-from wirewitness.analyser.registry.owners import process_text
-from wirewitness.analyser.registry.queries import literal, quoted
-from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.tables.owners import process_text
+from wirewitness.analyser.tables.queries import literal, quoted
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.analyser.words import count, printable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from wirewitness.analyser.analysis.analysis import UnknownTable
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.context.named_by import NAMED_BY
 from wirewitness.analyser.context.stages import STAGE_OF
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 # What a table's context columns, or the detectors, are made from.
 _CONTEXT_SOURCES = ("flows", *NAMED_BY)

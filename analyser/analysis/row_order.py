@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from wirewitness.analyser import compute as pc
-from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 
 def order_columns(table: str, columns: Sequence[str] | None) -> Sequence[str] | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.queries import literal
-from wirewitness.analyser.registry.selection import conditions
+from wirewitness.analyser.tables.queries import literal
+from wirewitness.analyser.tables.selection import conditions
 
 _OF_FINDINGS = ("findings", "findings_history")
 

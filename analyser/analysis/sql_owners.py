@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from wirewitness.analyser.owners.named import LAST_NS, AddressNames, Found
 from wirewitness.analyser.owners.owner import Owner
-from wirewitness.analyser.registry.owners import FIELDS, SIDES
-from wirewitness.analyser.registry.queries import literal, quoted
-from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.tables.owners import FIELDS, SIDES
+from wirewitness.analyser.tables.queries import literal, quoted
+from wirewitness.analyser.tables.tables import ALL_TABLES
 
 NAMES = "wirewitness_address_names"
 _NAMED = "wirewitness_named"

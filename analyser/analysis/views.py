@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from wirewitness.analyser.analysis.kept import Kept, kept
-from wirewitness.analyser.registry.coded import BATCH_ROWS, Coder
-from wirewitness.analyser.registry.queries import CAPTURE_MEMORY, open_connection, quoted
-from wirewitness.analyser.registry.tables import arrow_schema
-from wirewitness.analyser.registry.views import show_rows
+from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder
+from wirewitness.analyser.tables.queries import CAPTURE_MEMORY, open_connection, quoted
+from wirewitness.analyser.tables.tables import arrow_schema
+from wirewitness.analyser.tables.views import show_rows
 
 if TYPE_CHECKING:
     import duckdb

@@ -31,10 +31,10 @@ from wirewitness.analyser.archive.kept_state import check_state, keep_state, kee
 from wirewitness.analyser.archive.spark.workers import OnSpark
 from wirewitness.analyser.capture import CaptureError, CaptureStats
 from wirewitness.analyser.reading.facts import capture_remarks, captures_table
-from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.analyser.storage.folders import FolderPath, StorePath, folder_at
 from wirewitness.analyser.storage.handing import is_there
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import pyarrow as pa
 from wirewitness.analyser import compute as pc
 from wirewitness.analyser.context.as_of import NOWHERE
 from wirewitness.analyser.context.columns import integers, taken_rows
-from wirewitness.analyser.registry.coded import BATCH_ROWS, coded_table
-from wirewitness.analyser.registry.parquet import temporary_options, temporary_reader
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.coded import BATCH_ROWS, coded_table
+from wirewitness.analyser.tables.parquet import temporary_options, temporary_reader
+from wirewitness.analyser.tables.queries import literal
 
 
 @contextmanager

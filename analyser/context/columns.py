@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from wirewitness.analyser import compute as pc
 from wirewitness.analyser.context.as_of import NOWHERE, Integers
-from wirewitness.analyser.registry.coded import BATCH_ROWS, coded_columns
+from wirewitness.analyser.tables.coded import BATCH_ROWS, coded_columns
 
 Booleans = npt.NDArray[np.bool_]
 

@@ -13,7 +13,7 @@ from wirewitness.analyser.context.columns import integers
 from wirewitness.analyser.context.keys import Key
 from wirewitness.analyser.context.log_ends import with_life
 from wirewitness.analyser.context.topics import has_rows
-from wirewitness.analyser.registry.coded import BATCH_ROWS, coded_columns
+from wirewitness.analyser.tables.coded import BATCH_ROWS, coded_columns
 
 _PART, _LOG = ("cluster", "group_id", "topic", "partition"), ("cluster", "topic", "partition", "life")
 # Without a partition or a time nothing can be told.

@@ -13,9 +13,9 @@ import duckdb
 from wirewitness.analyser.context.stage import CONNECTIONS, NOTHING, Held
 from wirewitness.analyser.context.steps import steps_made
 from wirewitness.analyser.context.topics import views
-from wirewitness.analyser.registry.kafka_connections import OF_FLOWS
-from wirewitness.analyser.registry.queries import keep, name_list, null_columns
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.kafka_connections import OF_FLOWS
+from wirewitness.analyser.tables.queries import keep, name_list, null_columns
+from wirewitness.analyser.tables.tables import TABLES
 
 TABLE = "kafka_connections"
 # Why applications connect at all: they write, read, commit, or are members of a group.

@@ -36,8 +36,8 @@ from wirewitness.analyser.context.shares import Dealer, MakeShare, dealt, pieces
 from wirewitness.analyser.context.stage import NOTHING, PARTITION, Held
 from wirewitness.analyser.context.steps import steps_made
 from wirewitness.analyser.context.topics import has_rows, views
-from wirewitness.analyser.registry.coded import TooManyBytes
-from wirewitness.analyser.registry.queries import keep, null_columns
+from wirewitness.analyser.tables.coded import TooManyBytes
+from wirewitness.analyser.tables.queries import keep, null_columns
 
 # Arrays for so many rows of commits and fetches take some 150 MiB.
 STEP_ROWS = 1 << 20

@@ -16,8 +16,8 @@ from wirewitness.analyser.context.silent_side import SIDE_STEPS
 from wirewitness.analyser.context.stage import GROUPS, NOTHING, Held
 from wirewitness.analyser.context.steps import steps_made
 from wirewitness.analyser.context.topics import views
-from wirewitness.analyser.registry.queries import name_list
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.queries import name_list
+from wirewitness.analyser.tables.tables import TABLES
 
 _STEPS = {**MEMBER_STEPS, **SIDE_STEPS, **REBALANCE_STEPS}
 _ROWS = {"kafka_members": MEMBER_ROWS, "kafka_rebalances": REBALANCE_ROWS}

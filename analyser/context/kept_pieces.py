@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from wirewitness.analyser.registry.parquet import TEMPORARY
+from wirewitness.analyser.tables.parquet import TEMPORARY
 
 # So many rows take some 15 MiB as codes.
 FEW_ROWS = 1 << 16

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from wirewitness.analyser.context.keys import Key
-from wirewitness.analyser.registry.coded import BATCH_ROWS, Coder, coded_columns
+from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder, coded_columns
 
 
 def known_rows(

@@ -12,7 +12,7 @@ import duckdb
 
 from wirewitness.analyser.context.stage import NOTHING, Held
 from wirewitness.analyser.context.topics import views
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 # What happened to cursors: open, get, kill. An id that is opened again (a restarted server) is another cursor.
 _EVENTS = """

@@ -23,9 +23,9 @@ from wirewitness.analyser.context.mqtt_search import FOUND, search
 from wirewitness.analyser.context.stage import NOTHING, Held
 from wirewitness.analyser.context.steps import steps_made
 from wirewitness.analyser.context.topics import has_rows, views
-from wirewitness.analyser.registry.coded import BATCH_ROWS, coded_table
-from wirewitness.analyser.registry.queries import keep, keep_more, null_columns
-from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.tables.coded import BATCH_ROWS, coded_table
+from wirewitness.analyser.tables.queries import keep, keep_more, null_columns
+from wirewitness.analyser.tables.tables import arrow_schema
 
 # So many publishes get their columns at a time, and so many rows are made of deliveries: what joins take grows with
 # them.

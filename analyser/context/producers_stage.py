@@ -20,8 +20,8 @@ from wirewitness.analyser.context.stage import NOTHING, PRODUCERS, Held
 from wirewitness.analyser.context.steps import steps_made
 from wirewitness.analyser.context.topics import views
 from wirewitness.analyser.context.transaction_spans import SPAN_ROWS, SPAN_STEPS
-from wirewitness.analyser.registry.queries import null_columns, quoted
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.queries import null_columns, quoted
+from wirewitness.analyser.tables.tables import TABLES
 
 _BATCHES, _FETCHED = "FROM kafka_produce_batches WHERE", "FROM kafka_fetch_partitions WHERE"
 

@@ -22,8 +22,8 @@ from wirewitness.analyser.context.reading_table import TABLE, run_pieces, unseen
 from wirewitness.analyser.context.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
 from wirewitness.analyser.context.stage import NOTHING, OF_PARTITIONS, PARTITION, READING, Held
 from wirewitness.analyser.context.topics import views
-from wirewitness.analyser.registry.queries import keep, keep_more, name_list, null_columns
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.queries import keep, keep_more, name_list, null_columns
+from wirewitness.analyser.tables.tables import TABLES
 
 # They are put together so many at a time.
 PIECE_ROWS = 1 << 15

@@ -20,7 +20,7 @@ from wirewitness.analyser.context.keys import Columns
 from wirewitness.analyser.context.known_rows import known_rows
 from wirewitness.analyser.context.reading_rows import ANSWERED_NS, CLIENT, CLIENT_SQL, KEYS_SQL, PART, Readers
 from wirewitness.analyser.context.stored_offsets import DELETED_PARTITIONS, DELETED_TOPIC
-from wirewitness.analyser.registry.coded import coded_array
+from wirewitness.analyser.tables.coded import coded_array
 
 _COMMITTED = f"""
     {KEYS_SQL}, {CLIENT_SQL}, {ANSWERED_NS} AS at_ns, committed_offset, nullif(member_id, '') AS member_id,

@@ -26,7 +26,7 @@ from wirewitness.analyser.context.reading_members import members_of
 from wirewitness.analyser.context.reading_places import Places, unseen
 from wirewitness.analyser.context.reading_rows import Fetches
 from wirewitness.analyser.context.reading_stored import answers_of, changes_of, commits_of, stored_of
-from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.tables.tables import arrow_schema
 
 TABLE = "kafka_reading_runs"
 _BEGAN_BY = pa.array(["first", "topic id", "offset", "connection"])

@@ -14,7 +14,7 @@ import duckdb
 from wirewitness.analyser.crosscheck.message import Endpoint, Flow, Key, Ours
 from wirewitness.analyser.crosscheck.protocols import COMPARED
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 
 TABLES = (
     "captures",

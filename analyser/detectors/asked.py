@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from wirewitness.analyser.detectors.detector import Detector
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 # Rules about connections, whatever they carry. Some read tables of a protocol too, for what it says of a connection.
 _OF_ANY_PROTOCOL = ("CAP", "TCP", "TLS", "NET")

@@ -18,7 +18,7 @@ from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.frame import Frame, Span
 from wirewitness.analyser.detectors.held import held_rows
 from wirewitness.analyser.detectors.partition_sql import TABLE_TAG, column_of
-from wirewitness.analyser.registry.tables import ARROW_TYPES, TABLES
+from wirewitness.analyser.tables.tables import ARROW_TYPES, TABLES
 
 Key = tuple[Any, ...]
 

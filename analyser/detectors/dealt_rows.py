@@ -23,8 +23,8 @@ from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.held import Integers
 from wirewitness.analyser.detectors.loaded import LoadedRows, loaded_batches, numbered_files, without_others
 from wirewitness.analyser.detectors.partition_sql import BUCKET, buckets_sql
-from wirewitness.analyser.registry.coded import BATCH_ROWS
-from wirewitness.analyser.registry.parquet import TEMPORARY, temporary_reader
+from wirewitness.analyser.tables.coded import BATCH_ROWS
+from wirewitness.analyser.tables.parquet import TEMPORARY, temporary_reader
 
 # So many rows are dealt at a time: each file gets its own of them as a row group.
 _ROWS = 1 << 17

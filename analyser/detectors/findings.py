@@ -1,7 +1,7 @@
 """What a detector concludes: one value per conclusion, and the table of them.
 
 In: facts that a detector measured. Out: `Finding` values with a stable id, and `findings_table` with the columns that
-`analyser/registry/tables.py` registers. A finding is content only: the same rows give the same finding, in whatever
+`analyser/tables/tables.py` registers. A finding is content only: the same rows give the same finding, in whatever
 order.
 """
 
@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wirewitness.analyser.detectors.stories import with_stories
-from wirewitness.analyser.registry.tables import arrow_schema
 from wirewitness.analyser.severity import Confidence, Severity
+from wirewitness.analyser.tables.tables import arrow_schema
 from wirewitness.analyser.words import printable
 
 # A finding names the packets that prove it, not every packet that agrees with it.

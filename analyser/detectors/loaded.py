@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 from wirewitness.analyser.detectors.held import CodedColumn, Held, HeldColumn, Integers
 from wirewitness.analyser.detectors.partition_sql import ROW, TOPIC
-from wirewitness.analyser.registry.coded import BATCH_ROWS, TooManyBytes, coded_array, coded_columns
-from wirewitness.analyser.registry.parquet import temporary_reader
-from wirewitness.analyser.registry.queries import literal, quoted
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.coded import BATCH_ROWS, TooManyBytes, coded_array, coded_columns
+from wirewitness.analyser.tables.parquet import temporary_reader
+from wirewitness.analyser.tables.queries import literal, quoted
+from wirewitness.analyser.tables.tables import TABLES
 
 
 class LoadedRows:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection, Sequence
 
 from wirewitness.analyser.detectors.detector import Detector
-from wirewitness.analyser.registry.queries import name_list, quoted
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.queries import name_list, quoted
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.fields import Kind
 
 # The column that tells of which table a row is.

@@ -40,8 +40,8 @@ from wirewitness.analyser.detectors.partition_sql import (
 )
 from wirewitness.analyser.detectors.parts import Part, Partitions, part_of, partitions_of
 from wirewitness.analyser.detectors.portions import Asked, LoadedPortion, Portion, WantedRows
-from wirewitness.analyser.registry.coded import TooManyBytes
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.coded import TooManyBytes
+from wirewitness.analyser.tables.tables import TABLES
 
 # Up to so many rows of a table are loaded whole for whichever rule wants some of them.
 FEW_ROWS = 1 << 13

@@ -14,7 +14,7 @@ import duckdb
 from wirewitness.analyser.detectors.cut import Key
 from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.partition_sql import ROWS, sizes_sql
-from wirewitness.analyser.registry.queries import name_list, quoted
+from wirewitness.analyser.tables.queries import name_list, quoted
 
 # Rules that look at the same rows in turns have one each.
 _SIZES, _SMALL = "wirewitness_sizes", "wirewitness_small_enough"

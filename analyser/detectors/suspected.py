@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.partition_sql import key_kind, suspects_sql
-from wirewitness.analyser.registry.tables import ARROW_TYPES
+from wirewitness.analyser.tables.tables import ARROW_TYPES
 
 # Instead of a table where no partition is suspected.
 NOBODY = ""

@@ -28,8 +28,8 @@ from wirewitness.analyser.owners.seen import End
 from wirewitness.analyser.reading.address_names import named_addresses
 from wirewitness.analyser.reading.facts import file_label, flow_row
 from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.registry.tables import arrow_schema
 from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.tables import arrow_schema
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.protocol import Dissector
 

@@ -15,7 +15,7 @@ from wirewitness.analyser.flows.notes import Note
 from wirewitness.analyser.flows.streams import Half
 from wirewitness.analyser.flows.tcp import MASK
 from wirewitness.analyser.reading.tls_facts import tls_columns
-from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.tables.tables import arrow_schema
 from wirewitness.dissectors.core.model import Row
 from wirewitness.dissectors.core.rows import expert_row
 from wirewitness.dissectors.registry import USUAL_PORTS

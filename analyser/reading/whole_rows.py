@@ -13,7 +13,7 @@ from wirewitness.analyser import compute as pc
 from wirewitness.analyser.capture import EndpointTable
 from wirewitness.analyser.capture.syn_options import NOT_SEEN, NOT_SENT
 from wirewitness.analyser.flows.whole_flows import NO_PROTOCOL, Flags, Ints, WholeFlows
-from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.tables.tables import arrow_schema
 from wirewitness.dissectors.registry import USUAL_PORTS
 
 _NS_PER_MS = 1e6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wirewitness.analyser.flows import waits
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.model import CORE_ROWS
 from wirewitness.dissectors.core.protocol import Dissector
 

@@ -5,8 +5,8 @@ Few ask for such tables, so what makes them is imported for them alone.
 
 from __future__ import annotations
 
-from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.rows.raw_types import Gathered
+from wirewitness.analyser.tables.tables import TABLES
 
 
 def gathering(table: str) -> Gathered | None:

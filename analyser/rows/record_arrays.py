@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wirewitness.analyser import compute as pc
-from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.rows.claims import arrays_of
 from wirewitness.analyser.rows.raw_types import RAW_TYPES
 from wirewitness.analyser.rows.record_places import (
@@ -31,6 +30,7 @@ from wirewitness.analyser.rows.record_places import (
     known_of,
     times_of,
 )
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.blocks import Block, Column, Numbers, Same, values_of
 from wirewitness.dissectors.core.columns.made import chosen
 from wirewitness.dissectors.core.limits import Limits

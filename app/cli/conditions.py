@@ -13,7 +13,7 @@ def check_condition(where: str | None, table: str) -> None:
         return
     import duckdb
 
-    from wirewitness.analyser.registry.tables import arrow_schema
+    from wirewitness.analyser.tables.tables import arrow_schema
 
     with duckdb.connect(":memory:") as con:
         con.register(table, arrow_schema(table).empty_table())
@@ -33,7 +33,7 @@ def check_condition(where: str | None, table: str) -> None:
 
 def condition_error(message: str, table: str) -> tuple[str, str]:
     """DuckDB's message without its drawing of the query, and the columns there are."""
-    from wirewitness.analyser.registry.tables import ALL_TABLES
+    from wirewitness.analyser.tables.tables import ALL_TABLES
 
     sentence = " ".join(message.split("\n\n", maxsplit=1)[0].split())
     columns = ", ".join(ALL_TABLES[table].column_names())
@@ -42,7 +42,7 @@ def condition_error(message: str, table: str) -> tuple[str, str]:
 
 def _quoting_hint(sentence: str, table: str) -> str:
     """A column whose name is a word of SQL, such as `group`, needs double quotes."""
-    from wirewitness.analyser.registry.tables import ALL_TABLES
+    from wirewitness.analyser.tables.tables import ALL_TABLES
 
     near = re.search(r'at or near "(\w+)"', sentence)
     if near is None or near[1].lower() not in ALL_TABLES[table].column_names():

@@ -53,7 +53,7 @@ def differ(
     """
     check_output(output, captures)
     from wirewitness.analyser.reading.pandas_later import import_pandas_later
-    from wirewitness.analyser.registry.queries import QueryError
+    from wirewitness.analyser.tables.queries import QueryError
     from wirewitness.reports.questions.standing_out import TABLES, common_of
 
     import_pandas_later()

@@ -260,7 +260,7 @@ def _new_bundle(target: Path) -> Iterator[Path]:
 
 
 def _fill_bundle(folder: Path, analysis: Analysis, kind: str, wanted: str, rows: Sequence[MessageRow]) -> None:
-    from wirewitness.analyser.registry.tables import ALL_TABLES
+    from wirewitness.analyser.tables.tables import ALL_TABLES
     from wirewitness.reports.formats.rows import jsonl_pieces
     from wirewitness.reports.formats.text import render
     from wirewitness.reports.questions.causes import causes, findings

@@ -250,7 +250,7 @@ def _options(made: _Command) -> list[Callable[..., Any]]:
 
 def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: dict[str, Any]) -> Status:
     check_output(wanted.output, captures)
-    from wirewitness.analyser.registry.queries import literal
+    from wirewitness.analyser.tables.queries import literal
     from wirewitness.reports.questions.group_restart import OF_MEMBER
     from wirewitness.reports.questions.kafka_view import view_sql
     from wirewitness.reports.questions.kafka_views import VIEWS

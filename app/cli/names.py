@@ -33,7 +33,7 @@ def near_names(name: str, known: Collection[str]) -> str:
 
 def checked_columns(columns: str | None, table: str) -> list[str]:
     """Columns of a comma separated list, all columns for None. CallerError for unknown or doubled ones."""
-    from wirewitness.analyser.registry.tables import ALL_TABLES
+    from wirewitness.analyser.tables.tables import ALL_TABLES
 
     known = ALL_TABLES[table].column_names()
     if columns is None:
@@ -49,7 +49,7 @@ def checked_columns(columns: str | None, table: str) -> list[str]:
 
 def checked_table(name: str) -> str:
     """A registered table's name. CallerError otherwise."""
-    from wirewitness.analyser.registry.tables import ALL_TABLES
+    from wirewitness.analyser.tables.tables import ALL_TABLES
 
     if name not in ALL_TABLES and os.path.exists(name):
         raise CallerError(f"{name!r} is a file; the table's name comes first: wirewitness table NAME CAPTURE...")

@@ -83,7 +83,7 @@ def records(
     form = checked_form(form, output, raw=raw)
     shown = columns or (_PAYLOAD if reading["payload"] else _SIZES)
     check_condition(where, TABLE)
-    from wirewitness.analyser.registry.queries import literal
+    from wirewitness.analyser.tables.queries import literal
 
     conditions = [
         f"topic IN ({', '.join(map(literal, topic))})" if topic else None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> None:
     """Write what a SELECT answers. CallerError when it cannot be computed."""
-    from wirewitness.analyser.registry.queries import QueryError
+    from wirewitness.analyser.tables.queries import QueryError
 
     try:
         batches = _batches(analysis, sql)

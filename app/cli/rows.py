@@ -66,7 +66,7 @@ def checked_form(form: str, output: str | None, *, raw: bool) -> str:
 
 def write_rows(analysis: Analysis, selection: Selection, form: str, output: str | None) -> None:
     """Write the selected rows. CallerError when the condition cannot be computed."""
-    from wirewitness.analyser.registry.queries import QueryError
+    from wirewitness.analyser.tables.queries import QueryError
 
     try:
         if form == "parquet" and output is not None:

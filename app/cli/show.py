@@ -119,7 +119,7 @@ def _pieces(
     from wirewitness.reports.formats.message_view import json_value, text_lines
 
     if form == "json":
-        from wirewitness.analyser.registry.tables import SCHEMA_VERSION
+        from wirewitness.analyser.tables.tables import SCHEMA_VERSION
         from wirewitness.analyser.words import json_text
 
         values = [json_value(_view(index, row, names, payload=payload), hex_bytes) for row in rows]

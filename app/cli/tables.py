@@ -12,7 +12,7 @@ from wirewitness.app.cli.names import checked_table
 from wirewitness.app.cli.output import terminal_width, write_text
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.registry.tables import Column, Table
+    from wirewitness.analyser.tables.tables import Column, Table
 
 
 @click.command()
@@ -28,7 +28,7 @@ def tables(name: str | None, form: str, debug: bool) -> Status:
       wirewitness tables kafka_offset_commits
       wirewitness tables --format json
     """
-    from wirewitness.analyser.registry.tables import ALL_TABLES, SCHEMA_VERSION
+    from wirewitness.analyser.tables.tables import ALL_TABLES, SCHEMA_VERSION
 
     selected = [ALL_TABLES[checked_table(name)]] if name else list(ALL_TABLES.values())
     if form == "json":
@@ -50,7 +50,7 @@ def _tables_text(tables: list[Table]) -> str:
 
 
 def _rows_are(table: Table) -> str:
-    from wirewitness.analyser.registry.tables import DATASET_TABLES
+    from wirewitness.analyser.tables.tables import DATASET_TABLES
 
     return f"{table.meaning} (only in datasets)" if table.name in DATASET_TABLES else table.meaning
 
@@ -73,7 +73,7 @@ def _meaning(column: Column) -> str:
 
 
 def _table_json(table: Table) -> dict[str, Any]:
-    from wirewitness.analyser.registry.tables import DATASET_TABLES
+    from wirewitness.analyser.tables.tables import DATASET_TABLES
 
     return {
         "name": table.name,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from wirewitness.analyser.registry.queries import literal, quoted
+from wirewitness.analyser.tables.queries import literal, quoted
 from wirewitness.app.dashboard import state
 from wirewitness.app.dashboard.grid import UNORDERED
 from wirewitness.app.dashboard.opened import Selected

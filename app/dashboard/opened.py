@@ -24,12 +24,12 @@ from wirewitness.analyser.analysis.evidence.cache import cache_folder
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.place import MANIFEST
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
-from wirewitness.analyser.registry.required import lacking
-from wirewitness.analyser.registry.tables import TABLES, arrow_schema
 from wirewitness.analyser.storage.address import address_of
 from wirewitness.analyser.storage.folders import FolderPath, StorePath
 from wirewitness.analyser.strange_files import is_no_file, text_of
+from wirewitness.analyser.tables.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
+from wirewitness.analyser.tables.required import lacking
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.app.dashboard.answers import kept_answer
 from wirewitness.reports.questions.source import narrowed, rows
 

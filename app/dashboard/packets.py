@@ -22,8 +22,8 @@ from wirewitness.analyser.capture import CaptureError, Source, in_time_order
 from wirewitness.analyser.capture.places import Places, find_places
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.facts import file_label
-from wirewitness.analyser.registry.selection import conditions
 from wirewitness.analyser.storage.files import file_at
+from wirewitness.analyser.tables.selection import conditions
 from wirewitness.app.dashboard.opened import Opened
 from wirewitness.reports.formats.message_view import MessageView, view_message
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.capture.privileges import invoking_user
-from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.strange_files import text_of
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.app.dashboard.opened import META
 
 # Contents of records are not shown in dashboards.

@@ -9,8 +9,8 @@ from pathlib import Path, PurePath
 import streamlit as st
 
 from wirewitness.analyser.capture import CaptureError
-from wirewitness.analyser.registry.queries import QueryError
 from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.tables.queries import QueryError
 from wirewitness.app.dashboard import held, state
 from wirewitness.app.dashboard.jobs import discard
 from wirewitness.app.dashboard.landing import show_failed, show_landing, show_reading, tables_of

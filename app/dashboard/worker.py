@@ -41,7 +41,7 @@ def main() -> None:
 
 def keep_tables(paths: list[str], given: dict[str, Any], key: str) -> Path:
     """The folder with the tables of these captures. Raises CaptureError."""
-    from wirewitness.analyser.registry.tables import TABLES
+    from wirewitness.analyser.tables.tables import TABLES
 
     options = reading_options(given)
     wanted = [name for name, table in TABLES.items() if not table.on_request]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from wirewitness.analyser.registry.queries import QueryError, columns_in, missing_table, tables_in
-from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.tables.queries import QueryError, columns_in, missing_table, tables_in
+from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.app.cli.names import near_names
 from wirewitness.app.expect.errors import RulesError
 from wirewitness.app.expect.kinds import Expectation, Measured, OfQuery, Order, column_of, subject_names

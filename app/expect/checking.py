@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from wirewitness.analyser.registry.queries import QueryError, name_list, quoted
-from wirewitness.analyser.registry.tables import ALL_TABLES
 from wirewitness.analyser.severity import severity_rank
+from wirewitness.analyser.tables.queries import QueryError, name_list, quoted
+from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.analyser.words import count, names_text
 from wirewitness.app.expect.errors import RulesError
 from wirewitness.app.expect.evidence import Found, evidence_of, rows_of
@@ -186,7 +186,7 @@ def _over(
 
 
 def _equal(name: str, value: Any) -> str:
-    from wirewitness.analyser.registry.queries import literal
+    from wirewitness.analyser.tables.queries import literal
 
     return f"{quoted(name)} IS NULL" if value is None else f"{quoted(name)}::VARCHAR = {literal(str(value))}"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from wirewitness.analyser.registry.queries import literal, quoted
-from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.tables.queries import literal, quoted
+from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.reports.formats.plain import plain_batch
 from wirewitness.reports.formats.values import time_text
 

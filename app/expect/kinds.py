@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from wirewitness.analyser.registry.queries import literal, quoted
-from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.tables.queries import literal, quoted
+from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.app.expect.comparison import Comparison
 
 # A subject's name -> the columns that hold it, the first that a table has.

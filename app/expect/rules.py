@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from wirewitness.analyser.detectors import DETECTORS
-from wirewitness.analyser.registry.queries import quoted
-from wirewitness.analyser.registry.tables import ALL_TABLES
 from wirewitness.analyser.severity import SEVERITIES
+from wirewitness.analyser.tables.queries import quoted
+from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.app.cli.names import near_names
 from wirewitness.app.cli.small_files import NoSuchText, small_text, toml_of
 from wirewitness.app.expect.bound import check_about, check_condition, check_query

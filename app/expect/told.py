@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from wirewitness.analyser.registry.tables import SCHEMA_VERSION
+from wirewitness.analyser.tables.tables import SCHEMA_VERSION
 from wirewitness.analyser.words import count, json_text
 from wirewitness.app.expect.checking import FAILED, NOTHING, OK, Outcome
 from wirewitness.app.expect.evidence import Found

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
-from wirewitness.analyser.registry.queries import QueryError, literal
+from wirewitness.analyser.tables.queries import QueryError, literal
 from wirewitness.analyser.words import json_text
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Answers:
 
     def tables(self) -> str:
         """All tables, a JSON line each."""
-        from wirewitness.analyser.registry.tables import ALL_TABLES
+        from wirewitness.analyser.tables.tables import ALL_TABLES
 
         held = set(self.analysis.tables())
         told = (
@@ -67,7 +67,7 @@ class Answers:
 
     def columns(self, table: str) -> str:
         """The columns of a table, a JSON line each. Raises NoAnswer."""
-        from wirewitness.analyser.registry.tables import ALL_TABLES
+        from wirewitness.analyser.tables.tables import ALL_TABLES
 
         if table not in self.analysis.tables():
             raise NoAnswer(f"there is no table {table}; `tables` lists them")

@@ -2,7 +2,7 @@
 
 A field with a meaning becomes a column of the same name, unless rows say otherwise; one without is only there so that
 other columns can be made of it. What no dissector can know (flows, files, clusters) the registry adds
-(`analyser/registry`).
+(`analyser/tables`).
 """
 
 from __future__ import annotations

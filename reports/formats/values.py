@@ -13,7 +13,7 @@ import json
 import pyarrow as pa
 
 from wirewitness.analyser import compute, times
-from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.reports.formats.arrow import ArrowColumn
 
 # Columns that hold JSON text: (table, column).

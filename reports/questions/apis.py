@@ -5,7 +5,7 @@ Who is named beside a number is the client with most of it, with how many of all
 
 from __future__ import annotations
 
-from wirewitness.analyser.registry.queries import UNAWAITED_MS, literal
+from wirewitness.analyser.tables.queries import UNAWAITED_MS, literal
 from wirewitness.reports.questions.failures import IS_UNANSWERED
 
 # What stands for an operation or an error without a name.

@@ -13,7 +13,7 @@ from typing import Any
 
 from wirewitness.analyser.context.log_ends import log_end_query
 from wirewitness.analyser.context.stored_offsets import BROKER_ORDER
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.questions.source import Source, all_rows, rows, selected
 
 POINTS = 4000

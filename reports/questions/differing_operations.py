@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
-from wirewitness.analyser.registry.queries import UNAWAITED_MS
+from wirewitness.analyser.tables.queries import UNAWAITED_MS
 from wirewitness.reports.questions.chance import SIGMAS, Range, count_range, least_factor
 from wirewitness.reports.questions.source import Source, rows
 from wirewitness.reports.questions.timelines import selected_span_ns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.questions.causes import Finding
 from wirewitness.reports.questions.source import Source, all_rows
 from wirewitness.reports.questions.wanted_exchanges import EXCHANGES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.questions.source import Source, all_rows, rows
 
 STATUSES = ("ok", "error", "unanswered", "orphan", "one_way")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.questions.source import Source, all_rows, narrowed
 
 _PARTS_SHOWN = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.questions.source import Source, all_rows
 from wirewitness.reports.questions.wanted_exchanges import EXCHANGES, NAMING
 

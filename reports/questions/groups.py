@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.reports.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS, at_time
 from wirewitness.reports.questions.source import Source, any_rows, rows
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.questions.columns import PAGE, TEXT, Column, shown_as
 from wirewitness.reports.questions.group_owners import at_time
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirewitness.analyser.context.log_ends import END_TABLES
-from wirewitness.analyser.registry.queries import UNAWAITED_MS
+from wirewitness.analyser.tables.queries import UNAWAITED_MS
 from wirewitness.reports.questions.columns import PAGE, TEXT, Column
 from wirewitness.reports.questions.failures import IS_UNANSWERED
 from wirewitness.reports.questions.kafka_flow_of_data import READ_LATENCIES, TRANSACTIONS

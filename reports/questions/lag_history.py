@@ -16,7 +16,7 @@ from typing import Any
 from wirewitness.analyser.context.kafka_lag import DELETED, LAG_ROWS, LAG_STEPS, MOST_CARRIED, lag_steps
 from wirewitness.analyser.context.lag_times import PASSED_STEPS
 from wirewitness.analyser.context.stored_offsets import GROUP
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.questions.commits import same
 from wirewitness.reports.questions.source import Source, all_rows
 

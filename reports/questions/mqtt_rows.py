@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.questions.source import Source, rows
 from wirewitness.reports.questions.timelines import LATENCY_STEP, heat_cells
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wirewitness.analyser.registry.queries import UNAWAITED_MS
+from wirewitness.analyser.tables.queries import UNAWAITED_MS
 from wirewitness.reports.questions.failures import IS_UNANSWERED
 from wirewitness.reports.questions.owners import OWNERS, is_anybody_named
 from wirewitness.reports.questions.source import Source, rows

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.tables.tables import arrow_schema
 from wirewitness.reports.questions.causes import findings
 from wirewitness.reports.questions.reviews import Judged, Review, Seen
 from wirewitness.reports.questions.source import Source

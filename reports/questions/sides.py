@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.queries import quoted
-from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.tables.queries import quoted
+from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.reports.questions.causes import Finding
 from wirewitness.reports.questions.differences import Between, between
 from wirewitness.reports.questions.differing_settings import SETTINGS_TABLES

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from wirewitness.analyser.analysis.shown_rows import shown_rows
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.tables.tables import ALL_TABLES
 
 
 class Source(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirewitness.analyser.registry.queries import UNAWAITED_MS
+from wirewitness.analyser.tables.queries import UNAWAITED_MS
 from wirewitness.reports.questions.source import Source, rows
 
 BINS = 160

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from wirewitness.analyser.detectors.everyday import EVERYDAY, Everyday
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.questions.causes import Finding
 from wirewitness.reports.questions.failures import UNANSWERED
 from wirewitness.reports.questions.source import Source, rows

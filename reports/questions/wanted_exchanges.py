@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 
 
 class Wanted(NamedTuple):

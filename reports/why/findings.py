@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.formats.words import first_sentence
 from wirewitness.reports.questions.causes import Finding
 from wirewitness.reports.why import mqtt

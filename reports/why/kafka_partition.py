@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wirewitness.analyser.context.stored_offsets import BROKER_ORDER
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.analyser.times import seconds_text
 from wirewitness.analyser.words import count
 from wirewitness.reports.formats.words import rate

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.analyser.times import ms_text
 from wirewitness.analyser.words import count, printable
 from wirewitness.reports.why.ask import Asking, name

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.analyser.times import moment_text, ms_text, seconds_text
 from wirewitness.analyser.words import count
 from wirewitness.reports.why.ask import Asking, by_id, name, row, where, who

@@ -16,7 +16,7 @@ from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.shares import every, share
 from wirewitness.analyser.detectors import DETECTORS
-from wirewitness.analyser.registry.tables import DATASET_TABLES, TABLES, arrow_schema
+from wirewitness.analyser.tables.tables import DATASET_TABLES, TABLES, arrow_schema
 from wirewitness.app.cli.commands import COMMANDS
 from wirewitness.app.cli.main import cli
 from wirewitness.dissectors.registry import PROTOCOLS, titles_of

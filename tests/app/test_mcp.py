@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 from tests.app.program import COMMAND, environment, run
 from tests.conftest import SAMPLES
 from wirewitness import analyser
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.app.cli.times import unix_ns
 from wirewitness.app.mcp import answers
 from wirewitness.app.mcp.answers import Answers, NoAnswer

@@ -27,7 +27,7 @@ from tests.support.planted import (
 )
 from tests.support.secret_corpus import CORPUS
 from wirewitness import analyser
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.app.dashboard.offers import given_offer
 
 if TYPE_CHECKING:

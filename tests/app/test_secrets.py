@@ -14,7 +14,7 @@ from tests.app.program import ROOT, run
 from tests.support.shares import pairs, share, smallest, turns
 from wirewitness import analyser
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 SAMPLES = ROOT / "sample_pcaps"
 # User names, and patterns of secrets as they are on the wire: passwords, tokens and SCRAM's proofs and signatures.

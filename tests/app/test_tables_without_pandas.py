@@ -11,7 +11,7 @@ import pytest
 from tests.app.program import environment
 from tests.conftest import SAMPLES
 from wirewitness import analyser
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.reports.formats.rows import csv_pieces
 
 NAMES = [name for name in TABLES if name != "findings"]

@@ -37,7 +37,7 @@ def cost(name: str, size: int) -> Cost:
     from tests.support.wire import decode
     from wirewitness.analyser.inputs import analysis_of
     from wirewitness.analyser.options import ReadOptions
-    from wirewitness.analyser.registry.tables import TABLES
+    from wirewitness.analyser.tables.tables import TABLES
     from wirewitness.dissectors.registry import PROTOCOLS
 
     capture = ATTACKS[name](size)

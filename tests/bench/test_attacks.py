@@ -12,7 +12,7 @@ from tests.support.shares import share
 from tests.support.wire import decode
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import PROTOCOLS
 
 SMALL, LARGE = 1, 4

@@ -19,9 +19,9 @@ from tests.support.wire import decode
 from wirewitness import analyser
 from wirewitness.analyser.faults import FAULTS, RAISE
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.rows.fields import row_fields, row_kinds
 from wirewitness.analyser.rows.raw_table import RawTable
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.core.options import DecodeOptions

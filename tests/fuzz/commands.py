@@ -17,7 +17,7 @@ from tests.fuzz.checks import folder
 from tests.fuzz.mutate import broken
 from tests.fuzz.pieces import SAMPLES, Spoken, packets
 from tests.support.packets import pcap
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 _OURS = re.compile(r'File "[^"]*/(?:analyser|app|dissectors|reports)/[^"]*?(\w+)\.py", line \d+, in (\S+)')
 _RAISED = re.compile(r"internal error, please report it: (\w+)|^(\w+(?:Error|Exception|Interrupt))\b", re.M)

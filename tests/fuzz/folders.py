@@ -22,7 +22,7 @@ from tests.fuzz.file_changes import changed_file
 from tests.fuzz.pieces import SAMPLES
 from wirewitness.analyser.archive.dataset.delta import LOG
 from wirewitness.analyser.archive.dataset.place import MANIFEST
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 SAMPLE = SAMPLES / "kafka_admin.pcapng"
 HEAD_BYTES = 2
@@ -159,7 +159,7 @@ def _extract(place: Path) -> None:
 def _followed(place: Path) -> None:
     """As the dashboard reads it: what is captured, whether it still is, the newest tables, and questions about them."""
     from wirewitness.analyser.options import ReadOptions
-    from wirewitness.analyser.registry.queries import QueryError, UnreadableRows
+    from wirewitness.analyser.tables.queries import QueryError, UnreadableRows
     from wirewitness.app.dashboard.opened import Opened, Selected, TablesGone, version_of
     from wirewitness.app.dashboard.snapshots import is_live, is_running, newest, title_of
     from wirewitness.reports.sections.contents import report

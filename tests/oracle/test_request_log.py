@@ -18,7 +18,7 @@ from tests.conftest import SAMPLES
 from tests.support.request_log import write_sample_log
 from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 Row = tuple[str, ...]
 

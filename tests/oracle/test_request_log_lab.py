@@ -15,7 +15,7 @@ from tests.lab.shared_runs import outcome_of, require_lab
 from tests.oracle.test_request_log import COMPARED, OF_ORDER, OF_PACKETS, Row
 from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 # The rules that say what became of a group's offsets: of those the log knows all that the wire says.

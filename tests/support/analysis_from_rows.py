@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from tests.support.rows import Rows, connection_from_rows
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.selection import conditions
-from wirewitness.analyser.registry.tables import ALL_TABLES, arrow_schema
+from wirewitness.analyser.tables.selection import conditions
+from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
 
 class RowsAnalysis:

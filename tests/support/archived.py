@@ -17,8 +17,8 @@ from wirewitness import analyser
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.stored import from_stored, part_schema
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import ALL_TABLES, arrow_schema
 from wirewitness.analyser.storage.files import file_at, for_parquet
+from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
 
 def parts_of(root: str | Path, table: str) -> pa.Table:

@@ -23,9 +23,9 @@ from wirewitness.analyser.capture import CaptureLimits, Source, open_captures
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.decoded import Decoded
 from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.rows.store import RawStore
 from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
 
 

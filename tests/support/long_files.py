@@ -46,7 +46,7 @@ FIRST_ONLY = frozenset(
         "analyser/reading/test_same_bytes.py",
         "analyser/reading/test_shares.py",
         "analyser/reading/test_tls.py",
-        "analyser/registry/test_rows_and_columns.py",
+        "analyser/tables/test_rows_and_columns.py",
         "analyser/analysis/test_analysis.py",
         "analyser/analysis/test_order.py",
         "analyser/test_faults.py",

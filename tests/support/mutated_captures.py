@@ -20,9 +20,9 @@ from tests.support.packets import ACK, FIN, Captured
 from tests.support.raw_rows import raw_tables
 from tests.support.wire import Talk, decode, duplicated, lossy, reordered
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.analyser.rows.timeorder import FLOW, NO_FLOW
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
 from wirewitness.dissectors.registry import dissectors

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from wirewitness.analyser.registry.coded import plain
 from wirewitness.analyser.rows.store import RawStore
+from wirewitness.analyser.tables.coded import plain
 
 
 def raw_tables(store: RawStore) -> dict[str, pa.Table]:

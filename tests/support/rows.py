@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from wirewitness.analyser.context.stages import STAGES
-from wirewitness.analyser.registry.tables import ALL_TABLES, arrow_schema
+from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
 # Stages of the context put their own views in the place of these.
 _MADE_OF_OTHERS = {name for stage in STAGES for name in stage.makes}

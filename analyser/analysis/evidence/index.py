@@ -27,8 +27,8 @@ from wirewitness.analyser.capture.places import Places, find_places
 from wirewitness.analyser.options import ProgressCallback, ReadOptions
 from wirewitness.analyser.own_files import TemporaryFolder
 from wirewitness.analyser.reading.helpers import Helpers
-from wirewitness.analyser.registry.coded import plain
 from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.coded import plain
 from wirewitness.dissectors.core.model import packet_of
 
 _MESSAGES, _EXCHANGES, _FLOWS, _PLACES = "messages.parquet", "exchanges.parquet", "flows.parquet", "places.json"

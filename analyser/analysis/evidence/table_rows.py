@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from wirewitness.analyser.analysis.evidence.index import flow_row
 from wirewitness.analyser.analysis.evidence.rows import FlowRow, MessageId, MessageRow, parse_message_id
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.dissectors.core.model import packet_of, split_packet
 
 _DIRECTIONS = ("client_to_server", "server_to_client")

@@ -29,7 +29,7 @@ _LATER = (
     "wirewitness.analyser.analysis.processes.share_maker",
     "wirewitness.analyser.analysis.processes.looking",
     "wirewitness.analyser.detectors",
-    "wirewitness.analyser.registry.queries",
+    "wirewitness.analyser.tables.queries",
 )
 
 
@@ -86,8 +86,8 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
     from wirewitness.analyser.detectors import DETECTORS
     from wirewitness.analyser.detectors.detector import Detector
     from wirewitness.analyser.reading.areas import Area
-    from wirewitness.analyser.registry.queries import HELPER_MEMORY, open_connection
-    from wirewitness.analyser.registry.tables import arrow_schema
+    from wirewitness.analyser.tables.queries import HELPER_MEMORY, open_connection
+    from wirewitness.analyser.tables.tables import arrow_schema
 
     area = Area(begin.tables)
     offered: list[list[Detector]] = []

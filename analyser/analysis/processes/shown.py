@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from wirewitness.analyser.reading.areas import Area
-from wirewitness.analyser.registry.views import show_rows
+from wirewitness.analyser.tables.views import show_rows
 
 if TYPE_CHECKING:
     import duckdb

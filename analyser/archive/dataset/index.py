@@ -18,12 +18,12 @@ from wirewitness.analyser.capture import Source
 from wirewitness.analyser.capture.places import Places
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.facts import file_label
-from wirewitness.analyser.registry.queries import select
 from wirewitness.analyser.storage.address import address_of
 from wirewitness.analyser.storage.files import FilePath
 from wirewitness.analyser.storage.folders import FolderPath
 from wirewitness.analyser.storage.objects import ObjectPath
 from wirewitness.analyser.storage.state import ObjectState
+from wirewitness.analyser.tables.queries import select
 
 
 def open_dataset_index(path: str | FolderPath, keylogs: Sequence[str] = ()) -> Index:

@@ -14,7 +14,7 @@ from wirewitness.analyser.archive.dataset.delta import LOG, delta_folders
 from wirewitness.analyser.archive.dataset.manifest import Manifest
 from wirewitness.analyser.archive.dataset.part import HIDDEN
 from wirewitness.analyser.archive.dataset.place import STAGING, DatasetError
-from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.tables.tables import ALL_TABLES
 
 STATE = "_state"
 _RUNS = re.compile(r"(?:^part-|-a|merged)(\d{6,12})\b")

@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 
 from wirewitness.analyser.archive.dataset.part import HIDDEN, Part, Place
 from wirewitness.analyser.archive.dataset.stored import part_schema, stored_schema, to_stored
-from wirewitness.analyser.registry.parquet import parquet_options
-from wirewitness.analyser.registry.tables import ALL_TABLES
 from wirewitness.analyser.rows.timeorder import FLOW
 from wirewitness.analyser.storage.folders import FolderPath
 from wirewitness.analyser.storage.handing import NewFile
+from wirewitness.analyser.tables.parquet import parquet_options
+from wirewitness.analyser.tables.tables import ALL_TABLES
 
 ROW_GROUP_ROWS = 1 << 16
 ROW_GROUP_BYTES = 16 << 20

@@ -27,8 +27,11 @@ from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.own_files import TemporaryFolder
 from wirewitness.analyser.reading.decoded import UnreadInput
 from wirewitness.analyser.reading.facts import file_label
-from wirewitness.analyser.registry.owners import SIDES
-from wirewitness.analyser.registry.queries import (
+from wirewitness.analyser.rows.timeorder import FLOW, TIED
+from wirewitness.analyser.storage.files import absolute_name, file_at, let_reach
+from wirewitness.analyser.strange_files import is_no_file
+from wirewitness.analyser.tables.owners import SIDES
+from wirewitness.analyser.tables.queries import (
     UnreadableRows,
     failed,
     literal,
@@ -38,12 +41,9 @@ from wirewitness.analyser.registry.queries import (
     quoted,
     select,
 )
-from wirewitness.analyser.registry.required import lacking
-from wirewitness.analyser.registry.selection import time_columns
-from wirewitness.analyser.registry.tables import ALL_TABLES, arrow_schema
-from wirewitness.analyser.rows.timeorder import FLOW, TIED
-from wirewitness.analyser.storage.files import absolute_name, file_at, let_reach
-from wirewitness.analyser.strange_files import is_no_file
+from wirewitness.analyser.tables.required import lacking
+from wirewitness.analyser.tables.selection import time_columns
+from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
 if TYPE_CHECKING:
     from wirewitness.analyser.detectors.running import Failure

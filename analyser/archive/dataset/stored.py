@@ -13,9 +13,9 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wirewitness.analyser.registry.queries import literal, quoted
-from wirewitness.analyser.registry.tables import arrow_schema
 from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.queries import literal, quoted
+from wirewitness.analyser.tables.tables import arrow_schema
 
 MICROSECONDS = pa.timestamp("us", tz="UTC")
 NANOSECONDS = pa.timestamp("ns", tz="UTC")

@@ -37,7 +37,6 @@ from wirewitness.analyser.collector import collector_paused
 from wirewitness.analyser.context.named_by import NAMED_BY
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.registry.coded import plain
 from wirewitness.analyser.rows.handed_over import HandedOver, batches_of
 from wirewitness.analyser.rows.store import RawStore
 from wirewitness.analyser.rows.timeorder import FLOW
@@ -45,6 +44,7 @@ from wirewitness.analyser.storage.files import FilePath
 from wirewitness.analyser.storage.folders import FolderPath
 from wirewitness.analyser.storage.handing import is_there, new_folder, seal_of
 from wirewitness.analyser.storage.objects import ObjectPath
+from wirewitness.analyser.tables.coded import plain
 from wirewitness.dissectors.registry import dissectors
 
 SETTLED_ROWS, OPEN_ROWS = "settled", "open"

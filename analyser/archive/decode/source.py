@@ -39,7 +39,7 @@ from wirewitness.analyser.archive.decode.stream import stream_of
 from wirewitness.analyser.archive.decode.table_reader import PACKETS, SourceOptions, TableReader, paths_in, sources_of
 from wirewitness.analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
 from wirewitness.analyser.capture import CaptureError
-from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.tables.tables import arrow_schema
 
 FORMAT = "wirewitness"
 

@@ -28,8 +28,8 @@ from wirewitness.analyser.context.stages import STAGE_OF
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.reading.share import Share, ShareFilter
-from wirewitness.analyser.registry.tables import ALL_TABLES
 from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.dissectors.registry import PROTOCOLS, dissectors
 
 PACKETS = "packets"

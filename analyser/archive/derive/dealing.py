@@ -17,9 +17,9 @@ from wirewitness.analyser.archive.derive.derived import ARRIVAL, PROVISIONAL, ch
 from wirewitness.analyser.archive.derive.share_files import Stretch, share_file, stretches
 from wirewitness.analyser.archive.derive.tasks import each_of
 from wirewitness.analyser.archive.spark.workers import Workers
-from wirewitness.analyser.registry.queries import literal, name_list
-from wirewitness.analyser.registry.tables import arrow_schema
 from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.tables.queries import literal, name_list
+from wirewitness.analyser.tables.tables import arrow_schema
 
 # A task deals about so many rows: to sort more wide ones takes more memory than it has.
 DEALT_ROWS = 500_000

@@ -12,7 +12,7 @@ from wirewitness.analyser.archive.dataset.sight import Sight
 from wirewitness.analyser.archive.derive.derived import Hour, change_connection, replace_changed_hours, view_of
 from wirewitness.analyser.archive.derive.tasks import each_of
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 
 TABLE = "findings_history"
 # As it is seen in Spark.

@@ -64,7 +64,7 @@ from wirewitness.analyser.context.commit_views import CLIENTS_SQL, FETCHES_SQL, 
 from wirewitness.analyser.context.enrich import enrich
 from wirewitness.analyser.context.ownership import OWNERSHIP_SQL
 from wirewitness.analyser.context.stage import OF_PARTITIONS, OFFSETS, PARTITION, TITLES
-from wirewitness.analyser.registry.queries import literal, quoted
+from wirewitness.analyser.tables.queries import literal, quoted
 
 # As it is seen in Spark.
 STAGE = f"context: {TITLES[OFFSETS.makes]}"

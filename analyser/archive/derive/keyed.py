@@ -29,7 +29,7 @@ from wirewitness.analyser.archive.spark.workers import Workers
 from wirewitness.analyser.context.reading_stage import OfAllShares, add_share, told_by_share
 from wirewitness.analyser.context.stage import KEYED, READING, Keyed
 from wirewitness.analyser.context.stages import Stage
-from wirewitness.analyser.registry.queries import quoted
+from wirewitness.analyser.tables.queries import quoted
 
 
 def run_stage(change: Change, workers: Workers, name: str, stage: Stage) -> dict[str, set[Hour]]:

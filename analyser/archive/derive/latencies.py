@@ -30,8 +30,8 @@ from wirewitness.analyser.archive.derive.derived import (
 from wirewitness.analyser.archive.derive.sketches import PERCENTILES, merged, percentiles, sketch_of
 from wirewitness.analyser.archive.derive.tasks import each_of
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
-from wirewitness.analyser.registry.queries import UNAWAITED_MS, select
-from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.tables.queries import UNAWAITED_MS, select
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 TABLE = "latency_minutes"
 # As it is seen in Spark.

@@ -30,9 +30,9 @@ from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.families import families
 from wirewitness.analyser.detectors.partition_sql import TOPIC, key_sql, loaded_columns
 from wirewitness.analyser.detectors.running import Failure, run
-from wirewitness.analyser.registry.queries import quoted
-from wirewitness.analyser.registry.tables import TABLES, arrow_schema
-from wirewitness.analyser.registry.views import show_rows
+from wirewitness.analyser.tables.queries import quoted
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
+from wirewitness.analyser.tables.views import show_rows
 
 # One task looks at about so many rows, its share of all tables that its rules read.
 SHARE_ROWS = 1_000_000

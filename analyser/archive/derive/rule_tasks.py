@@ -23,8 +23,8 @@ from wirewitness.analyser.detectors.places import MESSAGES, located
 from wirewitness.analyser.detectors.running import Failure, found_in
 from wirewitness.analyser.detectors.suspected import NOBODY, suspected
 from wirewitness.analyser.detectors.told import failure_data
-from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.storage.handing import scratch_in
+from wirewitness.analyser.tables.tables import TABLES
 
 # Of DuckDB; beside it is what rules load.
 TASK_MEMORY = "400MB"

@@ -34,10 +34,10 @@ from wirewitness.analyser.archive.derive.derived import (
 )
 from wirewitness.analyser.archive.derive.tasks import each_of
 from wirewitness.analyser.archive.spark.workers import Workers
-from wirewitness.analyser.registry.queries import literal, name_list, quoted
-from wirewitness.analyser.registry.tables import arrow_schema
 from wirewitness.analyser.storage.folders import FolderPath
 from wirewitness.analyser.storage.handing import remove_below
+from wirewitness.analyser.tables.queries import literal, name_list, quoted
+from wirewitness.analyser.tables.tables import arrow_schema
 
 # A share has about so many rows: what one task looks at.
 SHARE_ROWS = 2_000_000

@@ -22,11 +22,11 @@ from wirewitness.analyser.context.clusters import OF_FLOWS, cluster_of_flows
 from wirewitness.analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
 from wirewitness.analyser.context.topics import topic_names
 from wirewitness.analyser.reading.facts import file_label
-from wirewitness.analyser.registry.queries import distinct, literal, name_list, open_connection, quoted
-from wirewitness.analyser.registry.tables import arrow_schema
 from wirewitness.analyser.storage.files import let_reach
 from wirewitness.analyser.storage.folders import FolderPath
 from wirewitness.analyser.storage.handing import scratch_in, those_there
+from wirewitness.analyser.tables.queries import distinct, literal, name_list, open_connection, quoted
+from wirewitness.analyser.tables.tables import arrow_schema
 
 if TYPE_CHECKING:
     import duckdb

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.app.dashboard.components.mounting import component
 from wirewitness.reports.formats.printable import visible
 from wirewitness.reports.formats.values import ms_text

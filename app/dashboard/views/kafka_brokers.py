@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.app.dashboard import state
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.tables import paged_table

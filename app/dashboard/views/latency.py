@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from wirewitness.analyser.registry.queries import literal
+from wirewitness.analyser.tables.queries import literal
 from wirewitness.app.dashboard import boxes
 from wirewitness.app.dashboard.charts.theme import pressed_in_chart
 from wirewitness.app.dashboard.charts.traffic import latency_lines

@@ -15,8 +15,8 @@ from wirewitness import analyser
 from wirewitness.analyser import detectors
 from wirewitness.analyser.analysis.analysis import Analysis, UnknownTable
 from wirewitness.analyser.context.stages import Stage
-from wirewitness.analyser.registry.queries import QueryError
-from wirewitness.analyser.registry.tables import PANDAS_TYPES, TABLES, arrow_schema
+from wirewitness.analyser.tables.queries import QueryError
+from wirewitness.analyser.tables.tables import PANDAS_TYPES, TABLES, arrow_schema
 
 FENCED = SAMPLES / "kafka_fenced_commit.pcapng"
 

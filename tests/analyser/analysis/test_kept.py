@@ -10,7 +10,7 @@ import pytest
 
 from wirewitness.analyser.analysis import kept as module
 from wirewitness.analyser.analysis.kept import kept, kept_table
-from wirewitness.analyser.registry.coded import Coder, plain
+from wirewitness.analyser.tables.coded import Coder, plain
 
 SCHEMA = pa.schema([pa.field("id", pa.string()), pa.field("name", pa.string()), pa.field("number", pa.int64())])
 BATCH = 2000

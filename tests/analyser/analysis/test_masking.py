@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from wirewitness.analyser.analysis.masking import masked_column
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 TEXTS = ["refused: password=hunter2 is wrong", None, "not authorised"] * 3
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.conftest import SAMPLES
 from wirewitness import analyser
 from wirewitness.analyser.analysis.row_order import in_order, order_columns
-from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 TABLE = "kafka_produce_batches"
 Row = tuple[int, str, str | None, int | None]

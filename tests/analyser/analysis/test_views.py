@@ -10,7 +10,7 @@ import pytest
 
 from wirewitness.analyser.analysis.kept import Kept
 from wirewitness.analyser.analysis.views import Views
-from wirewitness.analyser.registry.queries import null_columns
+from wirewitness.analyser.tables.queries import null_columns
 
 NAME = "mongo_cursors"
 

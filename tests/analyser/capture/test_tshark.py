@@ -23,7 +23,7 @@ from tests.support.shares import every, share, smallest
 from tests.support.whole import whole_of
 from wirewitness.analyser import read
 from wirewitness.analyser.capture import CaptureError, open_captures
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 ROOT = Path(__file__).resolve().parents[3]
 FOREIGN = ROOT.parent / "shared" / "captures"

@@ -22,7 +22,7 @@ from wirewitness.analyser.context.commit_views import COMMITS, FETCHES, GAPS_SQL
 from wirewitness.analyser.context.enrich import enrich
 from wirewitness.analyser.context.log_ends import TOPIC_LIVES
 from wirewitness.analyser.context.ownership import OWNERSHIP_SQL
-from wirewitness.analyser.registry.coded import TooManyBytes
+from wirewitness.analyser.tables.coded import TooManyBytes
 
 Row = dict[str, Any]
 START, SECOND = 1_790_000_000_000_000_000, 1_000_000_000

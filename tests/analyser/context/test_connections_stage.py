@@ -7,7 +7,7 @@ from typing import Any
 from tests.analyser.detectors.scenarios.build import Row, exchange, tcp_flow
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.context.connections_stage import add_connections
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 
 def connections(columns: str, **rows: list[Row]) -> list[tuple[Any, ...]]:

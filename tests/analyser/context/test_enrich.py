@@ -29,7 +29,7 @@ from wirewitness.analyser.context import enrich as stage
 from wirewitness.analyser.context.commit_views import COMMITS, FETCHES
 from wirewitness.analyser.context.enrich import enrich
 from wirewitness.analyser.context.stage import Held
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 # What the context leaves alone.
 KEYS = ["ts", "exchange_id", "topic", "partition", "client_id"]

@@ -12,7 +12,7 @@ from tests.analyser.detectors.scenarios.build import Row, assigned, at, commit, 
 from tests.analyser.detectors.scenarios.build_groups import beat, beats, flows, join, joined, sync
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.context.group_stage import add_members_and_rebalances
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 
 def made(events: list[Row], **rows: list[Row]) -> duckdb.DuckDBPyConnection:

@@ -15,9 +15,9 @@ from wirewitness.analyser.context.mqtt_deliveries import Server
 from wirewitness.analyser.context.mqtt_memory import Memory
 from wirewitness.analyser.context.mqtt_stage import add_deliveries
 from wirewitness.analyser.context.stages import STAGE_OF
-from wirewitness.analyser.registry.coded import coded_table
-from wirewitness.analyser.registry.tables import TABLES, arrow_schema
 from wirewitness.analyser.rows.names import with_cut_names
+from wirewitness.analyser.tables.coded import coded_table
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.dissectors.core.secrets import masked
 
 START = 1_795_000_000_000_000_000

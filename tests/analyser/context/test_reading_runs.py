@@ -13,7 +13,7 @@ from tests.support.reading_runs import expected_runs
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.context import reading_stage
 from wirewitness.analyser.context.reading_stage import TABLE, add_reading_runs
-from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 Row = dict[str, Any]
 

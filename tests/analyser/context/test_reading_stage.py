@@ -14,7 +14,7 @@ from tests.support.rows import connection_from_rows
 from wirewitness.analyser.context import kept_pieces, reading_stage
 from wirewitness.analyser.context.enrich import enrich
 from wirewitness.analyser.context.reading_stage import TABLE, add_reading_runs
-from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 Values = tuple[Any, ...]
 

@@ -15,7 +15,7 @@ from tests.support.packets import Captured
 from tests.support.wire import decode, packets_of
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import PROTOCOLS
 
 LATER_NS = 50_000_000

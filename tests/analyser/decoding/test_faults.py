@@ -22,7 +22,7 @@ from wirewitness.analyser.decoding.faults import inspecting
 from wirewitness.analyser.faults import FAULTS, RAISE, TRACE
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.inspect import Asked, Hidden
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.registry import CARRIERS, PROTOCOLS, dissectors

@@ -20,7 +20,7 @@ from wirewitness.analyser.detectors.cut import Key, cut
 from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.frame import Frame
 from wirewitness.analyser.detectors.partition_sql import partitions_sql
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 
 def concerned(scenario: Scenario) -> list[Detector]:

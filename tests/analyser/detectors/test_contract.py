@@ -30,8 +30,8 @@ from wirewitness.analyser.detectors.frame_rows import rows_of
 from wirewitness.analyser.detectors.held import UNKNOWN
 from wirewitness.analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
 from wirewitness.analyser.detectors.running import Failure, PartitionTooLarge, TooManyFindings, run
-from wirewitness.analyser.registry.tables import ARROW_TYPES, TABLES, arrow_schema
 from wirewitness.analyser.severity import SEVERITIES, confidence_rank, severity_rank
+from wirewitness.analyser.tables.tables import ARROW_TYPES, TABLES, arrow_schema
 
 Partition = tuple[tuple[Any, ...], dict[str, Frame]]
 EACH = pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda d: d.code)

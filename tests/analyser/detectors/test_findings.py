@@ -15,7 +15,7 @@ from wirewitness.analyser.detectors.findings import (
     some_evidence,
     subject_text,
 )
-from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.tables.tables import arrow_schema
 
 FINDING = Finding(
     code="KAF101",

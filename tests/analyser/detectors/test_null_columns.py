@@ -24,7 +24,7 @@ from wirewitness.analyser.detectors import DETECTORS
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.story_facts import facts_of
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 # Columns whose null is an answer, or never comes without another one: rule, column, why.
 NULL_SAYS = {

@@ -20,7 +20,7 @@ from wirewitness.analyser.capture import CaptureLimits, CaptureStats, Source, re
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import PROTOCOLS, dissectors
 

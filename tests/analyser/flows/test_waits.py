@@ -18,7 +18,7 @@ from tests.support.wire import ACK, FIN, SYN, Talk, decode, reordered
 from wirewitness import analyser
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import PROTOCOLS
 

@@ -22,7 +22,7 @@ from wirewitness.analyser.live.known import News
 from wirewitness.analyser.live.rolling import Kept
 from wirewitness.analyser.live.session import ENDED, Session, finding_rows
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES as TABLES_OF_ALL
+from wirewitness.analyser.tables.tables import TABLES as TABLES_OF_ALL
 from wirewitness.app.cli.live_screen import committed, screen, share_rows
 from wirewitness.reports.questions.groups import groups
 

@@ -12,7 +12,7 @@ from wirewitness import analyser
 from wirewitness.analyser.otel.attributes import span
 from wirewitness.analyser.otel.export import endpoint_url
 from wirewitness.analyser.otel.spans import resource, spans
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 ROW: dict[str, Any] = {
     **dict.fromkeys(TABLES["exchanges"].column_names()),

@@ -26,7 +26,7 @@ from wirewitness.analyser.reading.helpers import Helpers
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.reading.processes import SharedReading
 from wirewitness.analyser.reading.share import Share, ShareFailed, ShareFilter
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import PROTOCOLS
 

@@ -31,7 +31,7 @@ from wirewitness.analyser.reading.balance import Balance
 from wirewitness.analyser.reading.parcels import pack, packed_bytes, unpacked
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.reading.share import CaptureClock, Own
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import PROTOCOLS
 

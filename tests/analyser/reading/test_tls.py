@@ -21,7 +21,7 @@ from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Sides, twin
 from tests.support.wire import packets_of
 from wirewitness import analyser
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))
 SMALL = ["kafka_fenced_commit.pcapng", "mongo_healthy.pcapng", "mqtt_faults.pcapng", "mqtt_websocket.pcapng"]

@@ -6,8 +6,8 @@ from tests.support.attacks import ATTACKS
 from tests.support.wire import decode
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.rows.names import with_cut_names
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import PROTOCOLS
 
 

@@ -17,8 +17,8 @@ from tests.dissectors.kafka.records.test_batches import COMMIT_MARKER, GZIP_V1, 
 from tests.dissectors.kafka.records.test_record_sets import SEEDS, _batch_of
 from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set
 from tests.support.shares import examples
-from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.rows.record_arrays import FIELDS, LIST_ROWS, gathered, gathered_of_block, text_of
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.blocks import Block, Column, Same
 from wirewitness.dissectors.core.columns.made import coded, optional
 from wirewitness.dissectors.core.decompression import Allowance

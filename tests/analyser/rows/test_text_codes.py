@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.shares import examples
-from wirewitness.analyser.registry.coded import plain
 from wirewitness.analyser.rows.chunk_file import ChunkWriter, read_chunk
 from wirewitness.analyser.rows.text_codes import coded, in_text, together
+from wirewitness.analyser.tables.coded import plain
 
 VALUES = st.lists(st.one_of(st.none(), st.sampled_from(["", "a", "b", "küche"])), min_size=1, max_size=6)
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])

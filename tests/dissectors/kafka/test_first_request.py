@@ -16,7 +16,7 @@ from tests.support.shares import examples
 from tests.support.wire import Talk, decode
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
 
 # no error; no brokers, controller 1, no topics

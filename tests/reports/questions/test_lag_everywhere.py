@@ -29,7 +29,7 @@ from wirewitness.analyser.detectors.frame import Frame, Span
 from wirewitness.analyser.detectors.held import held_rows
 from wirewitness.analyser.detectors.kafka.commits import commits_of
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES as TABLES_BY_NAME
+from wirewitness.analyser.tables.tables import TABLES as TABLES_BY_NAME
 from wirewitness.app.cli.main import cli
 from wirewitness.reports.questions.commits import log_ends
 from wirewitness.reports.questions.group_owners import PARTITION_TABLES

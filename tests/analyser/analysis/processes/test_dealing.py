@@ -36,7 +36,7 @@ from wirewitness.analyser.faults import FAULTS
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import PROTOCOLS
 
 NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))

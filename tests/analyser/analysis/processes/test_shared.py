@@ -14,7 +14,7 @@ from wirewitness.analyser.analysis.processes.queue import give, take, taken
 from wirewitness.analyser.analysis.processes.shown import SharedTables, Shown, make_view, seen
 from wirewitness.analyser.reading.areas import Area, new_area
 from wirewitness.analyser.reading.helpers import closed, numbers
-from wirewitness.analyser.registry.queries import open_connection
+from wirewitness.analyser.tables.queries import open_connection
 
 
 def test_each_number_is_taken_once() -> None:

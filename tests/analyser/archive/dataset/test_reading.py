@@ -18,8 +18,8 @@ from wirewitness.analyser.archive.dataset.parts import time_column
 from wirewitness.analyser.archive.dataset.reading import chosen_parts
 from wirewitness.analyser.capture import CaptureError
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.selection import time_columns
-from wirewitness.analyser.registry.tables import DATASET_TABLES, TABLES
+from wirewitness.analyser.tables.selection import time_columns
+from wirewitness.analyser.tables.tables import DATASET_TABLES, TABLES
 
 CAPTURES = [
     SAMPLES / "kafka_fenced_commit.pcapng",

@@ -27,7 +27,7 @@ from wirewitness.analyser.archive.decode.packets import RangeJob, range_chunks
 from wirewitness.analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.analyser.storage.handing import seal_of
 
 folder, path = Path(sys.argv[1]), Path(sys.argv[2])

@@ -20,8 +20,8 @@ from wirewitness.analyser.archive.decode.source import FORMAT, PacketReader, _jo
 from wirewitness.analyser.archive.decode.table_reader import SourceOptions, local_tables
 from wirewitness.analyser.capture import CaptureError, EndpointTable
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES, arrow_schema
 from wirewitness.analyser.storage.handing import put_sealed
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

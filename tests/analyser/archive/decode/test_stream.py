@@ -26,7 +26,7 @@ from wirewitness.analyser.archive.decode.source import FORMAT, register
 from wirewitness.analyser.archive.decode.stream import CaptureStream, stream_of
 from wirewitness.analyser.archive.decode.table_reader import SourceOptions
 from wirewitness.analyser.capture import CaptureError
-from wirewitness.analyser.registry.tables import arrow_schema
+from wirewitness.analyser.tables.tables import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, write_parts
 from wirewitness.analyser.archive.derive.context import run_context
 from wirewitness.analyser.context.stages import STAGE_OF, STAGES
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 MADE = {table for stage in STAGES for table in stage.new}
 # Context columns that are there before the stages run.

@@ -18,7 +18,7 @@ from wirewitness.analyser.archive.derive.share_files import SHARE_ROWS, shares_f
 from wirewitness.analyser.archive.spark.workers import HERE
 from wirewitness.analyser.context.stage import KEYED
 from wirewitness.analyser.context.stages import STAGES
-from wirewitness.analyser.registry.tables import TABLES, arrow_schema
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 
 class _Counting:

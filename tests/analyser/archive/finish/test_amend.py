@@ -26,8 +26,8 @@ from wirewitness.analyser.capture import open_captures
 from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.decoded import Decoded
 from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.registry.tables import TABLES
 from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
 
 CONTEXT = {"mqtt_deliveries", "mongo_cursors", "mongo_transactions"}

@@ -10,7 +10,7 @@ from tests.support.burrow import Commit, verdict, verdict_of, verdicts_over_time
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.context.stages import STAGES
 from wirewitness.analyser.detectors import run_detectors
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 STUCK = 500
 

@@ -12,7 +12,7 @@ from wirewitness.analyser.context.stages import STAGES
 from wirewitness.analyser.detectors import DETECTORS
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.running import run
-from wirewitness.analyser.registry.tables import TABLES
+from wirewitness.analyser.tables.tables import TABLES
 
 
 def found(**rows: list[Row]) -> list[Finding]:

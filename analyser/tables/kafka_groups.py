@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.registry.model import Column, Table
-from wirewitness.analyser.registry.shared import CLIENT_ADDRESS, CLIENT_ID, CLUSTER, FLOW_ID
+from wirewitness.analyser.tables.model import Column, Table
+from wirewitness.analyser.tables.shared import CLIENT_ADDRESS, CLIENT_ID, CLUSTER, FLOW_ID
 
 _GROUP_ID = Column("group_id", "string", "consumer group", "context")
 

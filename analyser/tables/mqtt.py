@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.registry.model import Column, Table, columns_of
-from wirewitness.analyser.registry.owners import CLIENT_BESIDE
-from wirewitness.analyser.registry.shared import (
+from wirewitness.analyser.tables.model import Column, Table, columns_of
+from wirewitness.analyser.tables.owners import CLIENT_BESIDE
+from wirewitness.analyser.tables.shared import (
     CLIENT_ADDRESS,
     CLIENT_PORT,
     EXCHANGE_ID,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from wirewitness.analyser.capture.errors import CaptureError
-from wirewitness.analyser.registry.model import SQL_TYPES
-from wirewitness.analyser.registry.tables import ALL_TABLES, arrow_schema
+from wirewitness.analyser.tables.model import SQL_TYPES
+from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
 if TYPE_CHECKING:
     import duckdb

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.registry.model import Column, ColumnSource
+from wirewitness.analyser.tables.model import Column, ColumnSource
 from wirewitness.dissectors.registry import PROTOCOLS
 
 PROTOCOL_NAMES = ", ".join(PROTOCOLS)

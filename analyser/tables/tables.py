@@ -1,7 +1,7 @@
 """The registry of every table: column, type, unit, meaning, where the value comes from.
 
 pandas, Arrow, Parquet, `wirewitness tables` and the documentation are made from this one place; the definitions stand
-in `analyser/registry`, one file for each protocol. Names of `docs/contract` may be added freely; changing or removing
+in `analyser/tables`, one file for each protocol. Names of `docs/contract` may be added freely; changing or removing
 one needs a new SCHEMA_VERSION and a line in CHANGELOG.md.
 """
 
@@ -11,12 +11,12 @@ from functools import cache
 
 import pyarrow as pa
 
-from wirewitness.analyser.registry.core import CORE_TABLES
-from wirewitness.analyser.registry.datasets import DATASET_TABLES as OF_DATASETS
-from wirewitness.analyser.registry.kafka import KAFKA_DATASET_TABLES, KAFKA_TABLES
-from wirewitness.analyser.registry.model import ARROW_TYPES, PANDAS_TYPES, Column, ColumnSource, Table
-from wirewitness.analyser.registry.mongo import MONGO_TABLES
-from wirewitness.analyser.registry.mqtt import MQTT_TABLES
+from wirewitness.analyser.tables.core import CORE_TABLES
+from wirewitness.analyser.tables.datasets import DATASET_TABLES as OF_DATASETS
+from wirewitness.analyser.tables.kafka import KAFKA_DATASET_TABLES, KAFKA_TABLES
+from wirewitness.analyser.tables.model import ARROW_TYPES, PANDAS_TYPES, Column, ColumnSource, Table
+from wirewitness.analyser.tables.mongo import MONGO_TABLES
+from wirewitness.analyser.tables.mqtt import MQTT_TABLES
 from wirewitness.dissectors.core.fields import Kind
 
 __all__ = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.registry.model import Column, Table
-from wirewitness.analyser.registry.shared import CLUSTER, FLOW_ID, ts_column
+from wirewitness.analyser.tables.model import Column, Table
+from wirewitness.analyser.tables.shared import CLUSTER, FLOW_ID, ts_column
 
 
 def _context(name: str, meaning: str) -> Column:

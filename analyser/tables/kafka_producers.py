@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.registry.model import Column, ColumnSource, Table
-from wirewitness.analyser.registry.shared import ts_column
+from wirewitness.analyser.tables.model import Column, ColumnSource, Table
+from wirewitness.analyser.tables.shared import ts_column
 
 _SOURCE: ColumnSource = "context"
 

@@ -26,9 +26,9 @@ from wirewitness.analyser.analysis.build import computed
 from wirewitness.analyser.flows.waits import TABLE as WAITS
 from wirewitness.analyser.flows.waits import WAIT_FIELDS
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.tables import TABLES, Column
 from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.analyser.rows.gathering import gathering
+from wirewitness.analyser.tables.tables import TABLES, Column
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink

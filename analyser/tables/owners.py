@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from wirewitness.analyser.owners.owner import Owner
-from wirewitness.analyser.registry.model import Column
+from wirewitness.analyser.tables.model import Column
 
 SIDES = ("client", "server")
 _MEANINGS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirewitness.analyser.registry.model import Column, columns_of
+from wirewitness.analyser.tables.model import Column, columns_of
 from wirewitness.dissectors.core.fields import Field, Fields
 
 FIELDS = Fields(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.registry.queries import literal
-from wirewitness.analyser.registry.tables import ALL_TABLES
+from wirewitness.analyser.tables.queries import literal
+from wirewitness.analyser.tables.tables import ALL_TABLES
 
 # First and last time of a row where it is not `ts`: these are shown when they touch the time.
 _TIME_COLUMNS = {

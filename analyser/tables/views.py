@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from wirewitness.analyser.registry.queries import literal, quoted
+from wirewitness.analyser.tables.queries import literal, quoted
 
 if TYPE_CHECKING:
     import duckdb

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.registry.model import Column, Table, columns_of
-from wirewitness.analyser.registry.shared import CLIENT_ADDRESS, CLIENT_PORT, CLUSTER, ERROR_NAME, EXCHANGE_ID, PLACE
+from wirewitness.analyser.tables.model import Column, Table, columns_of
+from wirewitness.analyser.tables.shared import CLIENT_ADDRESS, CLIENT_PORT, CLUSTER, ERROR_NAME, EXCHANGE_ID, PLACE
 from wirewitness.dissectors.core.fields import Fields
 from wirewitness.dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES, SHARE_OFFSETS
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.rows import arrow_from_rows
-from wirewitness.analyser.registry.parquet import parquet_options, temporary_options, temporary_reader
-from wirewitness.analyser.registry.tables import ALL_TABLES, arrow_schema
+from wirewitness.analyser.tables.parquet import parquet_options, temporary_options, temporary_reader
+from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
 EXCHANGES = [
     {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wirewitness.analyser.registry.core import CORE_TABLES
-from wirewitness.analyser.registry.model import Column, Table
-from wirewitness.analyser.registry.shared import (
+from wirewitness.analyser.tables.core import CORE_TABLES
+from wirewitness.analyser.tables.model import Column, Table
+from wirewitness.analyser.tables.shared import (
     CLIENT_ADDRESS,
     CLIENT_PORT,
     CLUSTER,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.registry.model import Column, Table
-from wirewitness.analyser.registry.shared import CLIENT_ADDRESS, CLIENT_ID, CLUSTER, PROTOCOL_NAMES, ts_column
+from wirewitness.analyser.tables.model import Column, Table
+from wirewitness.analyser.tables.shared import CLIENT_ADDRESS, CLIENT_ID, CLUSTER, PROTOCOL_NAMES, ts_column
 
 _LATENCY_MINUTES = Table(
     "latency_minutes",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.registry.model import Column, Table, columns_of
+from wirewitness.analyser.tables.model import Column, Table, columns_of
 from wirewitness.dissectors.kafka.rows.stored_fields import STORED_OFFSETS
 
 STORED_OFFSETS_TABLE = Table(
