@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wirewitness.analyser.base.options import Progress, ProgressCallback, ReadOptions
 from wirewitness.analyser.capture.errors import CaptureError
-from wirewitness.analyser.options import Progress, ProgressCallback, ReadOptions
 from wirewitness.analyser.reading.helpers import Helpers
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from hypothesis import settings
 from tests.support.long_files import mark_long
 from tests.support.printed import pytest_terminal_summary  # noqa: F401 - a hook, which pytest finds here
 from tests.support.share import keep_share
-from wirewitness.analyser.faults import FAULTS, RAISE
+from wirewitness.analyser.base.faults import FAULTS, RAISE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

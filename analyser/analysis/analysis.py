@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from wirewitness.analyser.analysis.shown_rows import shown_rows
 from wirewitness.analyser.analysis.table_source import TableSource
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.parquet import parquet_options
 from wirewitness.analyser.tables.queries import (
     QueryError,

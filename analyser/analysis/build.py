@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
 from wirewitness.analyser.analysis.masking import masked_column
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.capture import CaptureStats
 from wirewitness.analyser.flows import waits
 from wirewitness.analyser.rows.text_codes import in_text

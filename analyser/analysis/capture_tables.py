@@ -19,11 +19,11 @@ from wirewitness.analyser.analysis.decoded_rows import Batches, DecodedRows, flo
 from wirewitness.analyser.analysis.kept import Kept, kept, kept_already, kept_table
 from wirewitness.analyser.analysis.table_source import OrderedRows
 from wirewitness.analyser.analysis.views import Views
+from wirewitness.analyser.base.faults import caught, sentence
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.context.inferred_names import INFERRED_FROM, inferred_names, naming_remarks
 from wirewitness.analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
 from wirewitness.analyser.context.stages import STAGE_OF, Stage
-from wirewitness.analyser.faults import caught, sentence
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.decoded import Decoded, UnreadInput
 from wirewitness.analyser.reading.facts import captures_table, remark_line
 from wirewitness.analyser.rows.ahead import ahead

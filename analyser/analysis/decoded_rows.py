@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
 from wirewitness.analyser.analysis.build import (
     Lookups,
     duplicate_flows,
@@ -22,12 +21,13 @@ from wirewitness.analyser.analysis.build import (
     with_first_packets,
 )
 from wirewitness.analyser.analysis.row_order import in_order, order_columns
-from wirewitness.analyser.faults import caught, sentence
+from wirewitness.analyser.base import compute as pc
+from wirewitness.analyser.base.faults import caught, sentence
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.reading.decoded import Decoded
 from wirewitness.analyser.reading.facts import capture_remarks, file_label
 from wirewitness.analyser.rows.timeorder import FLOW
 from wirewitness.analyser.tables.coded import Coder
-from wirewitness.analyser.words import count
 
 if TYPE_CHECKING:
     import duckdb

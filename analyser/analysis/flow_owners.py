@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
+from wirewitness.analyser.base.words import count, names_text, printable
 from wirewitness.analyser.owners.named import AddressNames, Found
 from wirewitness.analyser.owners.owner import Owner, agreed
 from wirewitness.analyser.owners.seen import OwnersSeen, Seen
 from wirewitness.analyser.tables.owners import FIELDS, SIDES
-from wirewitness.analyser.words import count, names_text, printable
 
 Ints = npt.NDArray[np.int64]
 _ENDS = ("address", "port")

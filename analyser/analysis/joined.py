@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
 from wirewitness.analyser.analysis.build import in_logs
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.rows.store import RawStore
 from wirewitness.analyser.rows.timeorder import FLOW
 from wirewitness.analyser.tables.coded import plain

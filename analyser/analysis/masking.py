@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.tables.model import Column
 from wirewitness.dissectors.core.secrets import TRIGGER, is_suspicious, masked, masked_user
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.analyser.tables.selection import conditions
 

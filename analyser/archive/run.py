@@ -29,11 +29,11 @@ from wirewitness.analyser.archive.intake.options import SHARES, ArchiveOptions, 
 from wirewitness.analyser.archive.intake.plan import Plan, plan_files
 from wirewitness.analyser.archive.kept_state import check_state, keep_state, keep_state_as_it_is
 from wirewitness.analyser.archive.spark.workers import OnSpark
+from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, folder_at
+from wirewitness.analyser.base.storage.handing import is_there
 from wirewitness.analyser.capture import CaptureError, CaptureStats
 from wirewitness.analyser.reading.facts import capture_remarks, captures_table
 from wirewitness.analyser.rows.fields import row_fields
-from wirewitness.analyser.storage.folders import FolderPath, StorePath, folder_at
-from wirewitness.analyser.storage.handing import is_there
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
 

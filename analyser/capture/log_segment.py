@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wirewitness.analyser.base.storage.files import FilePath
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.capture.blocks import BlockBuffer
 from wirewitness.analyser.capture.limits import CaptureLimits
 from wirewitness.analyser.capture.model import CaptureStats, Remark, Severity, add_remark
-from wirewitness.analyser.storage.files import FilePath
-from wirewitness.analyser.words import count
 
 FORMAT = "Kafka log segment"
 _PREFIX = 12  # offset, and the size of what follows

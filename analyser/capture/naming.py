@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.capture.endpoints import EndpointTable
 from wirewitness.analyser.capture.fragments import Fragments
 from wirewitness.analyser.capture.limits import CaptureLimits
@@ -25,7 +26,6 @@ from wirewitness.analyser.capture.pcapng_write import packet_blocks, with_option
 from wirewitness.analyser.capture.ring import LinkPackets
 from wirewitness.analyser.capture.segments import decode_records
 from wirewitness.analyser.capture.syn_watch import Begun
-from wirewitness.analyser.faults import caught, sentence
 from wirewitness.analyser.owners.kernel.lookup import Answer, LocalOwner
 from wirewitness.analyser.owners.kernel.sock_diag import End
 

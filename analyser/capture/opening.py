@@ -8,6 +8,10 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
+from wirewitness.analyser.base.faults import caught
+from wirewitness.analyser.base.storage.address import Address, address_of, local_path
+from wirewitness.analyser.base.storage.files import FilePath
+from wirewitness.analyser.base.storage.objects import object_at
 from wirewitness.analyser.capture.blocks import BlockBuffer
 from wirewitness.analyser.capture.errors import CaptureError
 from wirewitness.analyser.capture.limits import CaptureLimits
@@ -17,10 +21,6 @@ from wirewitness.analyser.capture.reader import is_text, open_blocks, read_recor
 from wirewitness.analyser.capture.request_log import RequestLog, is_request_log
 from wirewitness.analyser.capture.sources import STANDARD_INPUT, Source, explain, standard_input
 from wirewitness.analyser.capture.trees import Tree, files_below, objects_in
-from wirewitness.analyser.faults import caught
-from wirewitness.analyser.storage.address import Address, address_of, local_path
-from wirewitness.analyser.storage.files import FilePath
-from wirewitness.analyser.storage.objects import object_at
 
 PROBE_LIMITS = CaptureLimits(block_bytes=1 << 16)
 _AT_A_TIME = 16

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import struct
 
+from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.owners.kernel.lookup import LocalOwner
 from wirewitness.analyser.owners.owner import Owner
-from wirewitness.analyser.words import printable
 
 _COMMENT, _FLAGS, _PROCESS = 1, 2, 8
 _INBOUND, _OUTBOUND = 1, 2

@@ -19,6 +19,7 @@ import time
 from contextlib import suppress
 from typing import NoReturn
 
+from wirewitness.analyser.base.faults import caught
 from wirewitness.analyser.capture.owner_messages import (
     QUESTION_BYTES,
     Question,
@@ -30,7 +31,6 @@ from wirewitness.analyser.capture.owner_messages import (
 )
 from wirewitness.analyser.capture.privileges import CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, Fence, confine, invoking_user
 from wirewitness.analyser.capture.syscalls import only_look
-from wirewitness.analyser.faults import caught
 from wirewitness.analyser.owners.kernel.lookup import Answer, Lookup
 
 _PIECE_BYTES, _PATIENCE_S = 1 << 16, 1.0

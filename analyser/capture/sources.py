@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, cast
 
+from wirewitness.analyser.base.storage.address import address_of
+from wirewitness.analyser.base.storage.files import FilePath
 from wirewitness.analyser.capture.errors import CaptureError
 from wirewitness.analyser.capture.growing import Growing
 from wirewitness.analyser.capture.model import Remark
-from wirewitness.analyser.storage.address import address_of
-from wirewitness.analyser.storage.files import FilePath
 
 STANDARD_INPUT = "-"
 # Packets, lines of a broker's request log, or batches of a log segment.

@@ -4,10 +4,10 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wirewitness.analyser.storage.address import Address
-from wirewitness.analyser.storage.files import FilePath
-from wirewitness.analyser.storage.objects import ObjectPath, objects_below
-from wirewitness.analyser.storage.state import ObjectState
+from wirewitness.analyser.base.storage.address import Address
+from wirewitness.analyser.base.storage.files import FilePath
+from wirewitness.analyser.base.storage.objects import ObjectPath, objects_below
+from wirewitness.analyser.base.storage.state import ObjectState
 
 
 @dataclass(slots=True)

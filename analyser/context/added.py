@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.context.as_of import NOWHERE
 from wirewitness.analyser.context.columns import integers, taken_rows
 from wirewitness.analyser.tables.coded import BATCH_ROWS, coded_table

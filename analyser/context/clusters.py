@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 
 Endpoint = tuple[str, int]
 OF_FLOWS = ("protocol", "flow_id", "client_address", "server_address", "server_port")

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.context.as_of import NOWHERE, Integers
 from wirewitness.analyser.tables.coded import BATCH_ROWS, coded_columns
 

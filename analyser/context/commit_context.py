@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.context.as_of import Integers, Timeline, taken
 from wirewitness.analyser.context.columns import UNKNOWN, columns_of, integers, number_column, time_column
 from wirewitness.analyser.context.commit_owners import Owners

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.context.as_of import NOWHERE, Integers, Timeline, taken
 from wirewitness.analyser.context.columns import UNKNOWN, Booleans, integers
 from wirewitness.analyser.context.commit_rows import Commits

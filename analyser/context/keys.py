@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.context.as_of import NOWHERE, Integers, taken
 from wirewitness.analyser.context.columns import codes
 

@@ -15,9 +15,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
+from wirewitness.analyser.base.words import CUT_NAME
 from wirewitness.analyser.context.mqtt_unheard import MESSAGE_COLUMNS, Unheard
-from wirewitness.analyser.words import CUT_NAME
 
 BATCH_ROWS = 16_384
 # Of fewer publishes in a row that are not sent on columns are not worth it.

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser.collector import collector_paused
+from wirewitness.analyser.base.collector import collector_paused
 from wirewitness.analyser.context.mqtt_deliveries import Server
 from wirewitness.analyser.context.mqtt_events import (
     BATCH_ROWS,

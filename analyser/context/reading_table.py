@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.context.as_of import NOWHERE, Integers, taken
 from wirewitness.analyser.context.columns import UNKNOWN, integers, number_column, taken_rows, text_column, time_column
 from wirewitness.analyser.context.reading_begun import Begun, Runs, refused

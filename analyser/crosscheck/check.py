@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.crosscheck import ours as our_side
 from wirewitness.analyser.crosscheck.case import Case
 from wirewitness.analyser.crosscheck.fields import PACKETS, packet_fields
@@ -23,7 +24,6 @@ from wirewitness.analyser.crosscheck.protocols import COMPARED
 from wirewitness.analyser.crosscheck.result import CrossCheck, Example
 from wirewitness.analyser.crosscheck.theirs import messages
 from wirewitness.analyser.crosscheck.tshark import Tshark, TsharkError
-from wirewitness.analyser.options import ReadOptions
 
 __all__ = ["TABLES", "cross_check"]
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from wirewitness.analyser.base.own_files import TemporaryFolder
 from wirewitness.analyser.crosscheck.protocols import COMPARED
 from wirewitness.analyser.crosscheck.tshark import LAYERS, Tshark, TsharkError
-from wirewitness.analyser.own_files import TemporaryFolder
 
 PACKETS = 20
 _LINES, _CHARACTERS = 200, 200

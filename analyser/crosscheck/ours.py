@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol
 
 import duckdb
 
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.crosscheck.message import Endpoint, Flow, Key, Ours
 from wirewitness.analyser.crosscheck.protocols import COMPARED
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.tables.queries import literal
 
 TABLES = (

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO
 
+from wirewitness.analyser.base.own_files import TemporaryFolder
 from wirewitness.analyser.crosscheck.protocols import COMPARED
 from wirewitness.analyser.crosscheck.trees import MALFORMED, Packet, Pairs
-from wirewitness.analyser.own_files import TemporaryFolder
 
 LAYERS = tuple(compared.layer for compared in COMPARED.values())
 # A packet with more text than that is passed over; its number stands in the first HEAD_BYTES.

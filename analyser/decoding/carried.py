@@ -12,11 +12,11 @@ from itertools import accumulate, pairwise
 from operator import itemgetter, sub
 from typing import NamedTuple
 
+from wirewitness.analyser.base.faults import caught
 from wirewitness.analyser.decoding.faults import Fault, Place
 from wirewitness.analyser.decoding.missing import gap_row
 from wirewitness.analyser.decoding.outer_map import OuterMap, Watcher
 from wirewitness.analyser.decoding.pieces import parts_of
-from wirewitness.analyser.faults import caught
 from wirewitness.analyser.flows.runs import Gap, Run, nothing
 from wirewitness.dissectors.core.carrier import Carried, Carrier, Interrupted, Item, Told, Unwrapper
 from wirewitness.dissectors.core.protocol import Sink

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
+from wirewitness.analyser.base.faults import caught
 from wirewitness.analyser.decoding.carried import CarriedStream
 from wirewitness.analyser.decoding.faults import Failed, Fault
-from wirewitness.analyser.faults import caught
 from wirewitness.analyser.flows.flow import Flow
 from wirewitness.analyser.flows.runs import Gap, Run
 from wirewitness.dissectors.core.budget import CARRIER_BYTES, INFLATE_BYTES

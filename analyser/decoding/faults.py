@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wirewitness.analyser.faults import CODE, caught, sentence
+from wirewitness.analyser.base.faults import CODE, caught, sentence
 from wirewitness.dissectors.core.hiding import without_secrets
 from wirewitness.dissectors.core.inspect import Asked, Hidden, Inspect, Inspected, Node
 from wirewitness.dissectors.core.options import DecodeOptions

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
 
+from wirewitness.analyser.base.faults import caught
 from wirewitness.analyser.decoding.carriers import (
     Inside,
     Items,
@@ -29,7 +30,6 @@ from wirewitness.analyser.decoding.listening import Listener
 from wirewitness.analyser.decoding.outer_map import Watcher
 from wirewitness.analyser.decoding.parts import in_parts
 from wirewitness.analyser.decoding.tls import encryption
-from wirewitness.analyser.faults import caught
 from wirewitness.analyser.flows.flow import Flow
 from wirewitness.analyser.flows.notes import Note
 from wirewitness.analyser.flows.runs import Gap, Run

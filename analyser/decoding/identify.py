@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import merge
 from typing import NamedTuple
 
+from wirewitness.analyser.base.faults import caught
 from wirewitness.analyser.decoding.carriers import Inside
 from wirewitness.analyser.decoding.faults import Failed
-from wirewitness.analyser.faults import caught
 from wirewitness.analyser.flows.flow import Flow
 from wirewitness.analyser.flows.runs import Gap, Run
 from wirewitness.dissectors.core.protocol import DECIDES, Dissector

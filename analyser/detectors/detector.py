@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.detectors.findings import Finding, some_evidence, subject_text
 from wirewitness.analyser.detectors.frame import Frame
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Confidence, Severity
 from wirewitness.analyser.tables.tables import TABLES
 
 Frames = Mapping[str, Frame]

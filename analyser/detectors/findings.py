@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from wirewitness.analyser.base.severity import Confidence, Severity
+from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.detectors.stories import with_stories
-from wirewitness.analyser.severity import Confidence, Severity
 from wirewitness.analyser.tables.tables import arrow_schema
-from wirewitness.analyser.words import printable
 
 # A finding names the packets that prove it, not every packet that agrees with it.
 MAX_EVIDENCE = 24

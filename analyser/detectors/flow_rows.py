@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from wirewitness.analyser.addresses import client_endpoint_text, server_of, server_text
+from wirewitness.analyser.base.addresses import client_endpoint_text, server_of, server_text
+from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row
 from wirewitness.analyser.detectors.proof import Proof, proof_of
-from wirewitness.analyser.words import printable
 
 # Columns of flows by which one is named.
 FLOW_COLUMNS = ("flow_id", "protocol", "client_address", "client_port", "server_address", "server_port")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.detectors.frame_rows import Row
-from wirewitness.analyser.times import NS_PER_S
 
 _MINUTE_NS = 60 * NS_PER_S
 

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from wirewitness.analyser.base.severity import confidence_rank, severity_rank
+from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.detectors.numbers import cost
 from wirewitness.analyser.detectors.story_facts import Facts, Shared, facts_of, numbers_of
 from wirewitness.analyser.detectors.story_links import LINKS, Link
-from wirewitness.analyser.severity import confidence_rank, severity_rank
-from wirewitness.analyser.times import NS_PER_S
 
 Row = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from wirewitness.analyser.times import NS_PER_MS, ns_of
+from wirewitness.analyser.base.times import NS_PER_MS, ns_of
 
 Row = Mapping[str, Any]
 Shared = tuple[str, Any]

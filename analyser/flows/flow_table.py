@@ -19,8 +19,9 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
+from wirewitness.analyser.base.faults import CODE, caught, sentence
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.capture import EndpointTable, PacketBatch
-from wirewitness.analyser.faults import CODE, caught, sentence
 from wirewitness.analyser.flows.acks import Said, said_by_side
 from wirewitness.analyser.flows.batches import NO_RUNS, BatchColumns, PacketRow, Runs
 from wirewitness.analyser.flows.copies import Copies
@@ -38,7 +39,6 @@ from wirewitness.analyser.flows.taking import LINGER_NS, continues, is_past, tak
 from wirewitness.analyser.flows.two_points import Delays
 from wirewitness.analyser.flows.waits import settle
 from wirewitness.analyser.flows.whole import WholeReader
-from wirewitness.analyser.words import count
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import packet_of
 

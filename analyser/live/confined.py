@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import walk_packages
 
+from wirewitness.analyser.base.own_files import TemporaryFolder
 from wirewitness.analyser.capture.privileges import Fence, User, confine, invoking_user, may
-from wirewitness.analyser.own_files import TemporaryFolder
 
 _TEMPORARY = ("/tmp", "/var/tmp")
 _OWN = ("wirewitness.analyser", "wirewitness.dissectors", "wirewitness.reports")

@@ -13,6 +13,7 @@ from wirewitness.analyser import context, detectors  # noqa: F401  imported here
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.analysis.capture_tables import CaptureTables
 from wirewitness.analyser.analysis.needed import needed_tables
+from wirewitness.analyser.base.options import Progress, ReadOptions
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.detectors.findings import stories_table, table_rows
 from wirewitness.analyser.live.asking import AskedWindow, Window, far, near
@@ -21,7 +22,6 @@ from wirewitness.analyser.live.feed import CaptureState
 from wirewitness.analyser.live.known import MOST_KNOWN, KnownFindings, News
 from wirewitness.analyser.live.pipeline import LivePipeline
 from wirewitness.analyser.live.rolling import Kept
-from wirewitness.analyser.options import Progress, ReadOptions
 from wirewitness.dissectors.registry import dissectors
 
 ENDED = "everything is read; putting the results together"

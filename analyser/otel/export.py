@@ -16,7 +16,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from wirewitness.analyser.words import json_text
+from wirewitness.analyser.base.words import json_text
 
 # Spans in one request, and in one line of a file.
 BATCH_SPANS = 512

@@ -22,9 +22,9 @@ from datetime import date, datetime
 from ipaddress import ip_address
 from typing import Any
 
+from wirewitness.analyser.base.times import ns_of
 from wirewitness.analyser.owners.named import FIRST_NS, LAST_NS, Entry
 from wirewitness.analyser.owners.owner import owner
-from wirewitness.analyser.times import ns_of
 
 COLUMNS = ("address", "name", "from", "until", "pod", "namespace", "workload", "container", "command", "user", "pid")
 _TABLES = ("host", "hosts")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from wirewitness.analyser.words import printable
+from wirewitness.analyser.base.words import printable
 
 # Where it was learned: blocks and options of the capture file, comments of ptcpdump in it, Apple's link layer, a file
 # of names or a list of pods that somebody gave, this machine's kernel while it captured.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture.errors import CaptureError
-from wirewitness.analyser.options import ReadOptions
 
 if TYPE_CHECKING:
     from wirewitness.analyser.owners.named import AddressNames

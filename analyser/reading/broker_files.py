@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import (
     BlockBuffer,
     CaptureError,
@@ -17,7 +18,6 @@ from wirewitness.analyser.capture import (
     Source,
     log_segment,
 )
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.flow_records import FlowRecords
 from wirewitness.analyser.rows.store import RawStore
 from wirewitness.dissectors.core.limits import Limits

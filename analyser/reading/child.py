@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture.model import Remark
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.parcels import Parcel
 from wirewitness.analyser.reading.share import ShareFailed
 from wirewitness.analyser.rows.handed_over import HandedOver

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from wirewitness.analyser.base.options import ProgressCallback, ReadOptions
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.options import ProgressCallback, ReadOptions
 from wirewitness.analyser.reading.child import Child
 from wirewitness.analyser.reading.decoded import Decoded
 from wirewitness.analyser.reading.helpers import Helpers

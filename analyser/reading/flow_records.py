@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.capture import EndpointTable
 from wirewitness.analyser.flows.flow import Flow
 from wirewitness.analyser.flows.tcp import MASK

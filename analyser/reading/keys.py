@@ -11,9 +11,9 @@ import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.capture.errors import CaptureError
 from wirewitness.analyser.capture.model import CaptureStats
-from wirewitness.analyser.words import count
 from wirewitness.dissectors.carriers.tls.carrier import NAME, tls
 from wirewitness.dissectors.carriers.tls.keylog import KeyLogReader, KeyRing
 from wirewitness.dissectors.core.carrier import Carrier

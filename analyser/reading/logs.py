@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
+from wirewitness.analyser.base.faults import CODE, caught
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.capture import CaptureStats, RequestLog
 from wirewitness.analyser.capture.request_log import LogLine
-from wirewitness.analyser.faults import CODE, caught
 from wirewitness.analyser.reading.flow_records import FlowRecords
 from wirewitness.analyser.reading.log_losses import LogLosses, Missing, Moments
 from wirewitness.analyser.rows.store import RawStore
-from wirewitness.analyser.words import count
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.logged import LogError, LoggedConversation, LoggedExchange, LogReader, Moment
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Row, packet_of

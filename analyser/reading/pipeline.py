@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from wirewitness.analyser.base.collector import collector_paused
+from wirewitness.analyser.base.faults import CODE, caught, sentence
+from wirewitness.analyser.base.options import Progress, ProgressCallback, ReadOptions
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.capture import (
     BlockBuffer,
     CaptureError,
@@ -24,14 +28,11 @@ from wirewitness.analyser.capture import (
     read_batches,
 )
 from wirewitness.analyser.capture.model import Remark
-from wirewitness.analyser.collector import collector_paused
 from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
 from wirewitness.analyser.decoding.whole import WholeDecoder
-from wirewitness.analyser.faults import CODE, caught, sentence
 from wirewitness.analyser.flows import waits
 from wirewitness.analyser.flows.flow import Flow
 from wirewitness.analyser.flows.flow_table import FlowTable
-from wirewitness.analyser.options import Progress, ProgressCallback, ReadOptions
 from wirewitness.analyser.reading.broker_files import BrokerFiles
 from wirewitness.analyser.reading.decoded import Decoded, UnreadInput
 from wirewitness.analyser.reading.facts import client_is_low, note_row
@@ -43,7 +44,6 @@ from wirewitness.analyser.rows.gathering import gathering
 from wirewitness.analyser.rows.names import Names
 from wirewitness.analyser.rows.store import RawStore
 from wirewitness.analyser.rows.timeorder import NO_FLOW
-from wirewitness.analyser.words import count
 from wirewitness.dissectors.core.budget import Budget
 from wirewitness.dissectors.core.later import Later
 from wirewitness.dissectors.core.limits import Limits

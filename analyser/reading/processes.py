@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, EndpointTable
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.areas import Area
 from wirewitness.analyser.reading.child import Child, NewKeys, ShareJob
 from wirewitness.analyser.reading.dealing import ShareDealing

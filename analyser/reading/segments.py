@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from wirewitness.analyser.base.faults import CODE, caught, sentence
+from wirewitness.analyser.base.storage.files import FilePath
 from wirewitness.analyser.capture import CaptureStats, LogSegment, Remark
 from wirewitness.analyser.capture.log_segment import partition_of
 from wirewitness.analyser.capture.model import add_remark
-from wirewitness.analyser.faults import CODE, caught, sentence
 from wirewitness.analyser.rows.store import RawStore
 from wirewitness.analyser.rows.timeorder import NO_FLOW
-from wirewitness.analyser.storage.files import FilePath
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import packet_of
 from wirewitness.dissectors.core.options import DecodeOptions

@@ -12,9 +12,9 @@ from typing import IO, Any
 
 from pyarrow import feather
 
+from wirewitness.analyser.base.collector import collector_paused
+from wirewitness.analyser.base.faults import CODE, caught, sentence
 from wirewitness.analyser.capture.model import Remark
-from wirewitness.analyser.collector import collector_paused
-from wirewitness.analyser.faults import CODE, caught, sentence
 from wirewitness.analyser.reading.areas import Area
 from wirewitness.analyser.reading.child import Done, NewKeys, NextFile, NoMore, ShareJob, ShareResult
 from wirewitness.analyser.reading.decoded import Decoded

@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
+from wirewitness.analyser.base.faults import CODE, caught, sentence
 from wirewitness.analyser.capture import EndpointTable
 from wirewitness.analyser.decoding.faults import Place, tell
 from wirewitness.analyser.decoding.whole import Portion, WholeDecoder, speaks
-from wirewitness.analyser.faults import CODE, caught, sentence
 from wirewitness.analyser.flows.flow import reset_note
 from wirewitness.analyser.flows.whole import Whole, WholeRead
 from wirewitness.analyser.flows.whole_flows import NO_PROTOCOL, Ints, Resets, WholeFlows

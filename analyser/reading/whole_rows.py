@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.capture import EndpointTable
 from wirewitness.analyser.capture.syn_options import NOT_SEEN, NOT_SENT
 from wirewitness.analyser.flows.whole_flows import NO_PROTOCOL, Flags, Ints, WholeFlows

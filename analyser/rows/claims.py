@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.rows.names import Names
 from wirewitness.analyser.rows.raw_types import GatherOfBlock
 from wirewitness.analyser.rows.text_codes import coded

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from wirewitness.analyser.base.storage.files import FilePath, for_parquet
+from wirewitness.analyser.base.storage.folders import FolderPath, file_in
 from wirewitness.analyser.rows.chunk_file import Place, read_chunk
 from wirewitness.analyser.rows.timeorder import Chunk, in_time_order
-from wirewitness.analyser.storage.files import FilePath, for_parquet
-from wirewitness.analyser.storage.folders import FolderPath, file_in
 
 CHUNK_ROWS = 1 << 15
 MAX_BATCH_BYTES = 16 << 20

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.kafka.records.internal_json import told_record
 from wirewitness.dissectors.kafka.records.internal_topics import TOPICS, control_record, internal_record

@@ -11,7 +11,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
-from wirewitness.analyser.words import rest_of_name
+from wirewitness.analyser.base.words import rest_of_name
 from wirewitness.dissectors.core.model import Row
 
 # What is told of the rest of a name takes so many at most.

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
-from wirewitness.analyser.faults import caught
+from wirewitness.analyser.base import compute as pc
+from wirewitness.analyser.base.faults import caught
 from wirewitness.analyser.rows.chunk_file import ChunkWriter
 from wirewitness.analyser.rows.claims import Claims, Ints, has_long_names, repeated
 from wirewitness.analyser.rows.handed_over import CHUNK_ROWS, MAX_BATCH_BYTES, HandedOver, readers_of

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.rows.claims import arrays_of
 from wirewitness.analyser.rows.raw_types import RAW_TYPES
 from wirewitness.analyser.rows.record_places import (

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wirewitness.analyser.faults import sentence
-from wirewitness.analyser.own_files import TemporaryFolder
+from wirewitness.analyser.base.faults import sentence
+from wirewitness.analyser.base.own_files import TemporaryFolder
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.rows.claims import Ints
 from wirewitness.analyser.rows.handed_over import HandedOver
 from wirewitness.analyser.rows.names import LongNames, Names
 from wirewitness.analyser.rows.raw_table import RawTable
 from wirewitness.analyser.rows.raw_types import Gathered
-from wirewitness.analyser.words import count
 from wirewitness.dissectors.core.blocks import Block
 from wirewitness.dissectors.core.model import Row
 

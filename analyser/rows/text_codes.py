@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 
 
 def coded(codes: npt.NDArray[Any], values: Sequence[str | None], size: int) -> pa.Array:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.rows.text_codes import in_text, together
 
 TIME, FLOW, ROW = "ts", "_flow", "_row"

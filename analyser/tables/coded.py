@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from wirewitness.analyser import compute as pc
+from wirewitness.analyser.base import compute as pc
 
 BATCH_ROWS = 1 << 14
 # What was read for so many bytes that are held leaves as much behind, in pieces between those that stay.

@@ -12,7 +12,7 @@ from collections.abc import Collection
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wirewitness.analyser.storage.files import FilePath, for_parquet
+from wirewitness.analyser.base.storage.files import FilePath, for_parquet
 
 
 def lacking(schema: pa.Schema, path: FilePath | None) -> str | None:

@@ -194,7 +194,7 @@ def _followed(work: _Archiving, settings: SessionSettings) -> Status:
     """Run after run until Ctrl-C; a second one does not wait for the run that is on."""
     from wirewitness.analyser.archive.intake.arriving import leases_do_no_harm
     from wirewitness.analyser.archive.intake.follow import follow as follow_captures
-    from wirewitness.analyser.own_files import TemporaryFolder
+    from wirewitness.analyser.base.own_files import TemporaryFolder
 
     asked: list[int] = []
     with _session(settings, work.quiet) as spark, TemporaryFolder() as notes:

@@ -16,8 +16,8 @@ _CLOCKS = "CAP108"
 
 def result_lines(summary: Summary, output: str) -> Iterator[str]:
     """What was read, rows of each table, findings by severity, what was set aside."""
-    from wirewitness.analyser.severity import SEVERITIES
-    from wirewitness.analyser.words import count
+    from wirewitness.analyser.base.severity import SEVERITIES
+    from wirewitness.analyser.base.words import count
     from wirewitness.reports.formats.printable import visible
 
     if summary.run is None:
@@ -41,7 +41,7 @@ def result_lines(summary: Summary, output: str) -> Iterator[str]:
 
 def _read(summary: Summary) -> Iterator[str]:
     """How many files of each kind, and their packets."""
-    from wirewitness.analyser.words import count
+    from wirewitness.analyser.base.words import count
 
     kinds: Counter[str] = Counter(one.kind for one in summary.files)
     if kinds["packets"] or not kinds:
@@ -95,7 +95,7 @@ def _clock_sentences(output: str) -> list[str]:
     import pyarrow.parquet as pq
 
     from wirewitness.analyser.archive.dataset.dataset import Dataset
-    from wirewitness.analyser.storage.files import file_at, for_parquet
+    from wirewitness.analyser.base.storage.files import file_at, for_parquet
 
     dataset = Dataset.open(output)
     told: list[str] = []

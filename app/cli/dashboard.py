@@ -85,7 +85,7 @@ def dashboard(
       wirewitness dashboard --port 8080 --no-browser captures/
     """  # fmt: skip
     if find_spec("streamlit") is None or find_spec("altair") is None:
-        from wirewitness.analyser.extras import how_to_install
+        from wirewitness.analyser.base.extras import how_to_install
 
         raise CallerError(f"the dashboard is not installed; {how_to_install('dashboard')}")
     if compare and len(captures) != 2:
@@ -115,8 +115,8 @@ def _files(captures: Sequence[str], *, apart: bool) -> Iterator[list[str]]:
     apart: each is looked at by itself, so each must be readable.
     """
     from wirewitness.analyser.archive.dataset.place import one_dataset
+    from wirewitness.analyser.base.own_files import TemporaryFolder
     from wirewitness.analyser.capture import CaptureError
-    from wirewitness.analyser.own_files import TemporaryFolder
     from wirewitness.app.dashboard.snapshots import is_live
 
     check_standard_input(captures)
@@ -151,7 +151,7 @@ def _unreadable(paths: Sequence[str]) -> list[str]:
 
 def _file(name: str, folder: Path) -> str:
     if name != "-":
-        from wirewitness.analyser.storage.files import absolute_name
+        from wirewitness.analyser.base.storage.files import absolute_name
 
         return absolute_name(name)
     path = folder / "standard-input"

@@ -246,7 +246,7 @@ def _written(packets: Any, file: BinaryIO, output: str, secrets: bytes) -> Any:
 @contextmanager
 def _new_bundle(target: Path) -> Iterator[Path]:
     """A folder to fill; a zip file is made of it when the target's name ends so."""
-    from wirewitness.analyser.own_files import TemporaryFolder, part_of
+    from wirewitness.analyser.base.own_files import TemporaryFolder, part_of
 
     if target.suffix.lower() != ".zip":
         with part_of(target, folder=True) as folder:
@@ -306,7 +306,7 @@ def _tell(count: int, choice: Choice, output: str, *, redact: bool) -> None:
 def _tell_lines(index: Index, rows: Sequence[MessageRow]) -> None:
     """Which lines of request logs prove the same, and are in no packet."""
     from wirewitness.analyser.analysis.evidence.gather import parted
-    from wirewitness.analyser.words import count
+    from wirewitness.analyser.base.words import count
     from wirewitness.dissectors.core.model import split_packet
 
     lines = sorted({split_packet(row.packet_last) for row in parted(rows, index)[1]})

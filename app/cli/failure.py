@@ -106,7 +106,7 @@ def guarded(run: Callable[[], Any], *, debug: bool) -> int:
 def _broken_off(error: Exception) -> bool:
     if not isinstance(error, RuntimeError):
         return False
-    from wirewitness.analyser.faults import DUCKDB_INTERRUPTED
+    from wirewitness.analyser.base.faults import DUCKDB_INTERRUPTED
 
     return str(error) == DUCKDB_INTERRUPTED
 
@@ -129,7 +129,7 @@ def _interrupted_status() -> int:
 
 
 def _own_fault(error: Exception, *, debug: bool) -> int:
-    from wirewitness.analyser.faults import described, trace_lines
+    from wirewitness.analyser.base.faults import described, trace_lines
 
     if debug:
         for line in trace_lines(error):

@@ -143,7 +143,7 @@ def _exchange_lines(session: Session) -> Iterator[bytes]:
 
 
 def _finding_line(news: News) -> bytes:
-    from wirewitness.analyser.words import json_text
+    from wirewitness.analyser.base.words import json_text
     from wirewitness.reports.formats.values import time_text
 
     row = dict(news.finding)

@@ -15,7 +15,7 @@ from rich.console import Group as Lines
 from rich.table import Table
 from rich.text import Text
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.reports.formats.printable import shortened, visible
 from wirewitness.reports.formats.words import size
 

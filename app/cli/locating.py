@@ -18,8 +18,8 @@ from wirewitness.app.cli.reading import check_standard_input, progress_shown
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.evidence.index import Index
+    from wirewitness.analyser.base.options import ReadOptions
     from wirewitness.analyser.capture import Source
-    from wirewitness.analyser.options import ReadOptions
 
 
 @contextmanager
@@ -81,8 +81,8 @@ def _sources(captures: Sequence[str], stack: ExitStack) -> tuple[list[Source], b
 def _readable_twice(source: Source, stack: ExitStack) -> Source:
     if source.path is not None and source.path.is_file():
         return source
+    from wirewitness.analyser.base.own_files import TemporaryFolder
     from wirewitness.analyser.capture.opening import probed
-    from wirewitness.analyser.own_files import TemporaryFolder
 
     path = Path(stack.enter_context(TemporaryFolder())) / "capture"
     with source.open() as stream, path.open("wb") as copy:

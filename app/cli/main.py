@@ -24,7 +24,7 @@ class GuardedGroup(click.Group):
         given = list(sys.argv[1:] if args is None else args)
         extra.pop("standalone_mode", None)
         if "--debug" in given:
-            from wirewitness.analyser.faults import FAULTS, TRACE
+            from wirewitness.analyser.base.faults import FAULTS, TRACE
 
             os.environ.setdefault(FAULTS, TRACE)  # read where a fault is met, in processes that help too
         run = super().main

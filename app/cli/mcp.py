@@ -41,7 +41,7 @@ def mcp(*, captures: tuple[str, ...], **reading: Any) -> Status:
     try:
         from wirewitness.app.mcp.server import server
     except ModuleNotFoundError as error:
-        from wirewitness.analyser.extras import how_to_install
+        from wirewitness.analyser.base.extras import how_to_install
 
         raise CallerError(f"the Model Context Protocol is not installed; {how_to_install('mcp')}") from error
     from wirewitness.analyser.reading.pandas_later import import_pandas_later

@@ -16,7 +16,7 @@ from wirewitness.app.cli.names import checked_name
 from wirewitness.app.cli.times import unix_ns
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.options import ReadOptions
+    from wirewitness.analyser.base.options import ReadOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -145,7 +145,7 @@ def read_options(
 ) -> ReadOptions:
     """The checked value. CallerError for an unknown name, a bad port, a file that is not there, or times the wrong way
     round."""
-    from wirewitness.analyser.options import ReadOptions
+    from wirewitness.analyser.base.options import ReadOptions
 
     if from_ns is not None and to_ns is not None and from_ns > to_ns:
         raise click.UsageError("--from is later than --to: no row can be between them")

@@ -60,7 +60,7 @@ def otel(
       wirewitness otel incident.pcapng --from 2026-11-20T11:23:00 --to 2026-11-20T11:24:00 | head -1
     """
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
-        from wirewitness.analyser.extras import how_to_install
+        from wirewitness.analyser.base.extras import how_to_install
 
         raise CallerError(f"OpenTelemetry is not installed; {how_to_install('otel')}")
     if endpoint is not None and output is not None:

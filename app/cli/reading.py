@@ -15,8 +15,8 @@ from wirewitness.app.cli.options import read_options
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
+    from wirewitness.analyser.base.options import Progress
     from wirewitness.analyser.detectors.running import Failure
-    from wirewitness.analyser.options import Progress
 
 
 @contextmanager

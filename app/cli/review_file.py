@@ -127,7 +127,7 @@ def _size(value: Any, where: str) -> int | float:
 
 
 def _severity(value: Any, where: str) -> str:
-    from wirewitness.analyser.severity import SEVERITIES
+    from wirewitness.analyser.base.severity import SEVERITIES
 
     if value not in SEVERITIES:
         raise CallerError(f"{where} must be one of {', '.join(SEVERITIES)}, not {_kind(value)}")

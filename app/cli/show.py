@@ -119,8 +119,8 @@ def _pieces(
     from wirewitness.reports.formats.message_view import json_value, text_lines
 
     if form == "json":
+        from wirewitness.analyser.base.words import json_text
         from wirewitness.analyser.tables.tables import SCHEMA_VERSION
-        from wirewitness.analyser.words import json_text
 
         values = [json_value(_view(index, row, names, payload=payload), hex_bytes) for row in rows]
         yield json_text({"schema_version": SCHEMA_VERSION, "messages": values}, indent=2) + "\n"
@@ -134,7 +134,7 @@ def _pieces(
 def _names(hosts: tuple[str, ...]) -> AddressNames | None:
     if not hosts:
         return None
-    from wirewitness.analyser.options import ReadOptions
+    from wirewitness.analyser.base.options import ReadOptions
     from wirewitness.analyser.reading.address_names import named_addresses
 
     return named_addresses(ReadOptions(hosts=hosts))

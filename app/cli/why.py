@@ -120,8 +120,8 @@ def _pieces(chains: Sequence[Chain], form: str, output: str | None, *, rows: boo
     from wirewitness.reports.sections.why import chain_sections, chain_values
 
     if form == "json":
+        from wirewitness.analyser.base.words import json_text
         from wirewitness.analyser.tables.tables import SCHEMA_VERSION
-        from wirewitness.analyser.words import json_text
 
         document = {"schema_version": SCHEMA_VERSION, "chains": [chain_values(chain) for chain in chains]}
         yield json_text(document, indent=1) + "\n"

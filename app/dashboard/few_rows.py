@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import streamlit as st
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard.chosen_rows import ask_order, asked_order
 from wirewitness.app.dashboard.downloads import offer_table
 from wirewitness.app.dashboard.grid import Picked, draw_grid

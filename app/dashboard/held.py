@@ -7,7 +7,7 @@ import secrets
 import streamlit as st
 
 from wirewitness.analyser.archive.dataset.place import is_dataset
-from wirewitness.analyser.storage.folders import StorePath, folder_at
+from wirewitness.analyser.base.storage.folders import StorePath, folder_at
 from wirewitness.app.dashboard.gate import visitor_cookie
 from wirewitness.app.dashboard.jobs import Jobs
 from wirewitness.app.dashboard.offers import Offer, Uploads

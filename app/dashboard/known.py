@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard.opened import Selected
 from wirewitness.reports.questions.causes import Cause, Finding, causes, findings
 from wirewitness.reports.questions.unjudged import UnjudgedErrors, unjudged_errors

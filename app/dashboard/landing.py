@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from wirewitness.analyser.archive.dataset.place import one_dataset
+from wirewitness.analyser.base.storage.folders import FolderPath, folder_at
 from wirewitness.analyser.capture import CaptureError
-from wirewitness.analyser.storage.folders import FolderPath, folder_at
 from wirewitness.app.dashboard import held, state
 from wirewitness.app.dashboard.jobs import Job, Standing, kept_tables, key_of
 from wirewitness.app.dashboard.live import live_folder, live_runs, show_start, show_waiting

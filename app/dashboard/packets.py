@@ -18,11 +18,11 @@ from wirewitness.analyser.analysis.evidence.index import Index
 from wirewitness.analyser.analysis.evidence.rows import UnknownId, parse_message_id
 from wirewitness.analyser.analysis.evidence.table_rows import CaptureTimes, TableRows
 from wirewitness.analyser.archive.dataset.index import open_dataset_index
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.storage.files import file_at
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order
 from wirewitness.analyser.capture.places import Places, find_places
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.facts import file_label
-from wirewitness.analyser.storage.files import file_at
 from wirewitness.analyser.tables.selection import conditions
 from wirewitness.app.dashboard.opened import Opened
 from wirewitness.reports.formats.message_view import MessageView, view_message

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.app.dashboard import boxes, state
 from wirewitness.app.dashboard.landing import close
 from wirewitness.app.dashboard.live import live_folder

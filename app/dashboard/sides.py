@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureError
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.app.dashboard import boxes, held, state
 from wirewitness.app.dashboard.jobs import discard
 from wirewitness.app.dashboard.landing import show_failed, show_reading, tables_of

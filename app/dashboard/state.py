@@ -14,7 +14,7 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.app.dashboard.opened import Selected
 from wirewitness.dissectors.registry import dissector_of
 

@@ -8,8 +8,8 @@ from pathlib import Path, PurePath
 
 import streamlit as st
 
+from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.capture import CaptureError
-from wirewitness.analyser.storage.folders import FolderPath
 from wirewitness.analyser.tables.queries import QueryError
 from wirewitness.app.dashboard import held, state
 from wirewitness.app.dashboard.jobs import discard

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import streamlit as st
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard import boxes, state
 from wirewitness.app.dashboard.chosen_rows import Choice, ask_order, asked_order, containing, ordering
 from wirewitness.app.dashboard.downloads import offer_rows

@@ -18,7 +18,7 @@ from typing import Any
 from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.analysis.evidence.cache import new_part, part
-from wirewitness.analyser.options import Progress
+from wirewitness.analyser.base.options import Progress
 from wirewitness.analyser.reading.parent import end_with_parent
 from wirewitness.app.dashboard.opened import META, TablesGone, reading_options
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from wirewitness.analyser.severity import severity_rank
+from wirewitness.analyser.base.severity import severity_rank
+from wirewitness.analyser.base.words import count, names_text
 from wirewitness.analyser.tables.queries import QueryError, name_list, quoted
 from wirewitness.analyser.tables.tables import ALL_TABLES
-from wirewitness.analyser.words import count, names_text
 from wirewitness.app.expect.errors import RulesError
 from wirewitness.app.expect.evidence import Found, evidence_of, rows_of
 from wirewitness.app.expect.kinds import Expectation, Measured, NoFindings, OfQuery, Order, Rows, column_of

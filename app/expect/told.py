@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+from wirewitness.analyser.base.words import count, json_text
 from wirewitness.analyser.tables.tables import SCHEMA_VERSION
-from wirewitness.analyser.words import count, json_text
 from wirewitness.app.expect.checking import FAILED, NOTHING, OK, Outcome
 from wirewitness.app.expect.evidence import Found
 from wirewitness.app.expect.kinds import NoFindings

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from wirewitness.analyser.base.words import json_text
 from wirewitness.analyser.tables.queries import QueryError, literal
-from wirewitness.analyser.words import json_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

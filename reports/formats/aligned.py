@@ -12,7 +12,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from wirewitness.analyser import compute
+from wirewitness.analyser.base import compute
 from wirewitness.reports.formats.arrow import ArrowColumn
 from wirewitness.reports.formats.printable import visible, visible_strings
 from wirewitness.reports.formats.rows import join_lines, slices

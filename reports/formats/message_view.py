@@ -13,8 +13,8 @@ from wirewitness.analyser.analysis.evidence.bytes import MessageBytes, PacketByt
 from wirewitness.analyser.analysis.evidence.index import Index
 from wirewitness.analyser.analysis.evidence.logged import is_logged, line_of
 from wirewitness.analyser.analysis.evidence.rows import MessageRow
+from wirewitness.analyser.base.words import count as counted
 from wirewitness.analyser.decoding.faults import inspecting
-from wirewitness.analyser.words import count as counted
 from wirewitness.dissectors.core.inspect import Asked, Hidden, Inspected, Node, undecoded
 from wirewitness.dissectors.core.model import split_packet
 from wirewitness.dissectors.core.options import DecodeOptions

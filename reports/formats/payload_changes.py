@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from wirewitness.analyser.words import shared_start
+from wirewitness.analyser.base.words import shared_start
 
 MOST_BYTES = 1 << 20
 MOST_CHANGES = 100

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from wirewitness.analyser import compute
+from wirewitness.analyser.base import compute
 from wirewitness.reports.formats.arrow import ArrowColumn
 
 

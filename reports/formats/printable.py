@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from wirewitness.analyser import compute
-from wirewitness.analyser.words import is_unsafe
+from wirewitness.analyser.base import compute
+from wirewitness.analyser.base.words import is_unsafe
 from wirewitness.reports.formats.arrow import ArrowColumn
 
 # As `is_unsafe` says, for Arrow; a column cannot hold surrogates.

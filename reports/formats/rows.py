@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from wirewitness.analyser import compute
-from wirewitness.analyser.words import json_text
+from wirewitness.analyser.base import compute
+from wirewitness.analyser.base.words import json_text
 from wirewitness.reports.formats.arrow import ArrowColumn
 from wirewitness.reports.formats.printable import UNSAFE_PATTERN, visible_strings
 from wirewitness.reports.formats.values import JSON_COLUMNS, text_column, time_text

@@ -12,7 +12,7 @@ import json
 
 import pyarrow as pa
 
-from wirewitness.analyser import compute, times
+from wirewitness.analyser.base import compute, times
 from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.reports.formats.arrow import ArrowColumn
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 
 _TOPICS_LISTED = 20
 _UNITS = (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000))

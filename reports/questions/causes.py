@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wirewitness.analyser.severity import confidence_rank, severity_rank
+from wirewitness.analyser.base.severity import confidence_rank, severity_rank
 from wirewitness.reports.questions.source import Source, rows
 
 _FINDINGS = """

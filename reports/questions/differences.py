@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
-from wirewitness.analyser.severity import severity_rank
+from wirewitness.analyser.base.severity import severity_rank
 from wirewitness.reports.questions.causes import Finding
 from wirewitness.reports.questions.chance import count_range, least_factor
 from wirewitness.reports.questions.differing_clients import clients_between

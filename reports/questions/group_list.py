@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from wirewitness.analyser.severity import severity_rank
+from wirewitness.analyser.base.severity import severity_rank
 from wirewitness.reports.questions.causes import Finding
 from wirewitness.reports.questions.groups import Group
 from wirewitness.reports.questions.kafka_view import view_sql

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.words import shared_start
 from wirewitness.analyser.tables.queries import literal
-from wirewitness.analyser.words import shared_start
 from wirewitness.reports.questions.mqtt_rows import WAY
 from wirewitness.reports.questions.source import Source, all_rows, rows
 

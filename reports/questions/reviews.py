@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
 
-from wirewitness.analyser.severity import severity_rank
+from wirewitness.analyser.base.severity import severity_rank
 from wirewitness.reports.questions.causes import Finding
 from wirewitness.reports.questions.review_subject import Subject, measured, places_of, subject_of, sum_of
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.queries import quoted
 from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.reports.questions.causes import Finding

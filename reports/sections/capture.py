@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.dissectors.core.encryption import NO_KEY
 from wirewitness.reports.formats.document import Block, Cells, Paragraph, Section
 from wirewitness.reports.formats.values import time_text

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wirewitness.analyser.words import count, names_text
+from wirewitness.analyser.base.words import count, names_text
 from wirewitness.reports.formats.document import Block, Cells, Paragraph
 from wirewitness.reports.formats.printable import visible
 from wirewitness.reports.questions.standing_out import MOST_CHANCE, Common

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.reports.formats.document import Block, Cells, Paragraph
 from wirewitness.reports.formats.printable import visible
 from wirewitness.reports.formats.rows import csv_pieces

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.severity import SEVERITIES
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.severity import SEVERITIES
+from wirewitness.analyser.base.words import count
 from wirewitness.dissectors.registry import dissectors, titles_of
 from wirewitness.reports.formats.document import Block, Paragraph, Section, severity_tone
 from wirewitness.reports.formats.values import time_text

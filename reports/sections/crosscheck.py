@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from wirewitness.analyser.base.words import json_text
 from wirewitness.analyser.crosscheck.protocols import COMPARED
 from wirewitness.analyser.crosscheck.result import Counts, CrossCheck, Example, Explained
 from wirewitness.analyser.tables.tables import SCHEMA_VERSION
-from wirewitness.analyser.words import json_text
 from wirewitness.dissectors.registry import PROTOCOLS, titles_of
 from wirewitness.reports.formats.document import Block, Cells, Heading, Paragraph, Section
 

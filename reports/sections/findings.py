@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from wirewitness.analyser.addresses import client_endpoint_text, server_text
-from wirewitness.analyser.times import span_text
-from wirewitness.analyser.words import count, sentence_start
+from wirewitness.analyser.base.addresses import client_endpoint_text, server_text
+from wirewitness.analyser.base.times import span_text
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.reports.formats.document import (
     Block,
     Cells,

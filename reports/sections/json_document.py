@@ -16,8 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from wirewitness.analyser.base.words import json_text
 from wirewitness.analyser.tables.tables import SCHEMA_VERSION
-from wirewitness.analyser.words import json_text
 from wirewitness.reports.formats.rows import join_lines, json_rows, slices
 from wirewitness.reports.formats.values import time_text
 from wirewitness.reports.questions.causes import findings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.reports.formats.document import Block, Cells, Heading, Paragraph, Section, alike_without_empty
 from wirewitness.reports.questions.groups import Group, Member, PartitionState
 from wirewitness.reports.questions.kafka_group_views import PARTITION_HEADINGS

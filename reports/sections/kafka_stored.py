@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirewitness.analyser.words import count, times
+from wirewitness.analyser.base.words import count, times
 from wirewitness.reports.formats.document import Block, Cells, Paragraph, Section
 from wirewitness.reports.formats.values import time_text
 from wirewitness.reports.formats.words import ranges

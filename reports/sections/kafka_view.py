@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from wirewitness.analyser import times
+from wirewitness.analyser.base import times
 from wirewitness.reports.formats.document import Block, Cells, Heading, Paragraph, alike_without_empty
 from wirewitness.reports.formats.values import ms_text, time_text
 from wirewitness.reports.questions.columns import Column

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.dissectors.mongo.dissector import MONGO
 from wirewitness.reports.formats.document import Block, Heading, Paragraph, Section, protocol_section
 from wirewitness.reports.questions.causes import Finding

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.capture import CaptureError
-from wirewitness.analyser.faults import caught, sentence
 from wirewitness.reports.formats.document import Paragraph, Section
 
 Made = TypeVar("Made")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.reports.formats.document import Block, Paragraph
 from wirewitness.reports.questions.causes import Finding
 from wirewitness.reports.questions.review_subject import subject_words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.reports.formats.document import Block, Cells, Paragraph, without_empty
 from wirewitness.reports.formats.values import ms_text
 from wirewitness.reports.questions.columns import PAGE, TEXT, Column, shown_as

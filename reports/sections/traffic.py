@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.reports.formats.document import Block, Cells, Paragraph, Section, with_columns, without_empty
 from wirewitness.reports.formats.values import ms_text
 from wirewitness.reports.questions.operations import Client, Operation

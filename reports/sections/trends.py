@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.reports.formats.document import Block, Cells, Paragraph, Section, without_empty
 from wirewitness.reports.formats.values import ms_text, time_text
 from wirewitness.reports.questions.source import Source, rows

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from wirewitness.analyser.severity import SEVERITIES
-from wirewitness.analyser.times import span_text
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.severity import SEVERITIES
+from wirewitness.analyser.base.times import span_text
+from wirewitness.analyser.base.words import count
 from wirewitness.reports.formats.document import Block, Heading, Paragraph, Section, severity_tone
 from wirewitness.reports.formats.words import partition_list
 from wirewitness.reports.questions.review_subject import measured, subject_words

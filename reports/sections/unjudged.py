@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from wirewitness.analyser.times import moment_text
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.times import moment_text
+from wirewitness.analyser.base.words import count
 from wirewitness.reports.formats.document import Paragraph
 from wirewitness.reports.formats.rows import with_times
 from wirewitness.reports.questions.unjudged import UnjudgedErrors

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from wirewitness.analyser.times import time_text
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.times import time_text
+from wirewitness.analyser.base.words import count
 from wirewitness.reports.formats.document import Block, Cells, Heading, Paragraph, Section
 from wirewitness.reports.formats.values import time_text as exact_time
 from wirewitness.reports.formats.words import share

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.tables.queries import literal
-from wirewitness.analyser.words import printable
 from wirewitness.reports.questions.causes import Finding, findings
 from wirewitness.reports.questions.source import Source
 from wirewitness.reports.why.model import Place, Row

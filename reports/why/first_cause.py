@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from wirewitness.analyser.base.times import time_text
 from wirewitness.analyser.tables.queries import QueryError
-from wirewitness.analyser.times import time_text
 from wirewitness.reports.questions.causes import Cause, causes, findings
 from wirewitness.reports.questions.source import Source
 from wirewitness.reports.why.ask import Asking

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from wirewitness.analyser.base.times import moment_text, seconds_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.tables.queries import literal
-from wirewitness.analyser.times import moment_text, seconds_text
-from wirewitness.analyser.words import count
 from wirewitness.reports.why.ask import COMMITS_OF, Asking, by_id, known, name, place, row, where, who
 from wirewitness.reports.why.kafka_groups import assignment_link, membership_link, rebalance_between
 from wirewitness.reports.why.model import Causes, Link, Row

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from wirewitness.analyser.base.times import seconds_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.context.stored_offsets import BROKER_ORDER
 from wirewitness.analyser.tables.queries import literal
-from wirewitness.analyser.times import seconds_text
-from wirewitness.analyser.words import count
 from wirewitness.reports.formats.words import rate
 from wirewitness.reports.questions.kafka_view import view_sql
 from wirewitness.reports.questions.kafka_views import VIEWS

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from wirewitness.analyser.base.times import ms_text
+from wirewitness.analyser.base.words import count, printable
 from wirewitness.analyser.tables.queries import literal
-from wirewitness.analyser.times import ms_text
-from wirewitness.analyser.words import count, printable
 from wirewitness.reports.why.ask import Asking, name
 
 _OF_CLIENT = "{client} in (app_name, client_address, client_address || ':' || client_port)"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from wirewitness.analyser.base.times import moment_text, ns_of, seconds_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.tables.queries import literal
-from wirewitness.analyser.times import moment_text, ns_of, seconds_text
-from wirewitness.analyser.words import count
 from wirewitness.reports.why.ask import Asking, name, row, where, who
 from wirewitness.reports.why.model import Causes, Link, Place, Row
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wirewitness.analyser.times import seconds_text
+from wirewitness.analyser.base.times import seconds_text
 from wirewitness.reports.why.latency import Seen
 
 if TYPE_CHECKING:

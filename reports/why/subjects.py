@@ -11,8 +11,8 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from wirewitness.analyser.severity import severity_rank
-from wirewitness.analyser.words import count, printable
+from wirewitness.analyser.base.severity import severity_rank
+from wirewitness.analyser.base.words import count, printable
 from wirewitness.reports.questions.causes import Finding
 from wirewitness.reports.why import mqtt
 from wirewitness.reports.why.ask import Asking, name

@@ -111,7 +111,7 @@ sys.exit(guarded(run, debug=False))
     assert done.stderr == "wirewitness: interrupted\n"
 
 
-@pytest.mark.parametrize("module", ["numpy.lib", "numpy.linalg", "pyarrow.lib", "wirewitness.analyser.words"])
+@pytest.mark.parametrize("module", ["numpy.lib", "numpy.linalg", "pyarrow.lib", "wirewitness.analyser.base.words"])
 def test_ctrl_c_in_the_middle_of_an_import(module: str) -> None:
     """It counts when the import is done: raised in it, it may be dropped, or leave a module half made."""
     program = """

@@ -15,7 +15,7 @@ from tests.support.packets import pcap
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
 from wirewitness import analyser
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 
 SAMPLE = SAMPLES / "mongo_healthy.pcapng"
 

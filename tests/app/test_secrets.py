@@ -13,7 +13,7 @@ import pytest
 from tests.app.program import ROOT, run
 from tests.support.shares import pairs, share, smallest, turns
 from wirewitness import analyser
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
 
 SAMPLES = ROOT / "sample_pcaps"

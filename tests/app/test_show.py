@@ -18,8 +18,8 @@ from tests.support.packets import ACK, PSH, SYN, Captured, ethernet, ipv4, pcap,
 from wirewitness.analyser.analysis.evidence.bytes import message_bytes
 from wirewitness.analyser.analysis.evidence.index import open_index
 from wirewitness.analyser.analysis.evidence.rows import parse_message_id
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.options import ReadOptions
 
 SAMPLE = ROOT / "sample_pcaps" / "kafka_fenced_commit.pcapng"
 PASSWORD = b"correct horse battery staple"

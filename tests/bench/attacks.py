@@ -35,8 +35,8 @@ class Cost(NamedTuple):
 def cost(name: str, size: int) -> Cost:
     """What this process spends on one attack, its start included."""
     from tests.support.wire import decode
+    from wirewitness.analyser.base.options import ReadOptions
     from wirewitness.analyser.inputs import analysis_of
-    from wirewitness.analyser.options import ReadOptions
     from wirewitness.analyser.tables.tables import TABLES
     from wirewitness.dissectors.registry import PROTOCOLS
 

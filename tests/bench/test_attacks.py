@@ -10,8 +10,8 @@ from tests.bench.attacks import NOTHING, SIZES, measured
 from tests.support.attacks import ATTACKS
 from tests.support.shares import share
 from tests.support.wire import decode
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import PROTOCOLS
 

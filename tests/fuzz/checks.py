@@ -17,8 +17,8 @@ from tests.fuzz.pieces import FORCED, MID_STREAM, TOGETHER, WITH_PAYLOAD, Spoken
 from tests.support.packets import Captured, pcap
 from tests.support.wire import decode
 from wirewitness import analyser
-from wirewitness.analyser.faults import FAULTS, RAISE
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.faults import FAULTS, RAISE
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.rows.fields import row_fields, row_kinds
 from wirewitness.analyser.rows.raw_table import RawTable
 from wirewitness.analyser.tables.tables import TABLES

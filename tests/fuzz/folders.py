@@ -158,7 +158,7 @@ def _extract(place: Path) -> None:
 
 def _followed(place: Path) -> None:
     """As the dashboard reads it: what is captured, whether it still is, the newest tables, and questions about them."""
-    from wirewitness.analyser.options import ReadOptions
+    from wirewitness.analyser.base.options import ReadOptions
     from wirewitness.analyser.tables.queries import QueryError, UnreadableRows
     from wirewitness.app.dashboard.opened import Opened, Selected, TablesGone, version_of
     from wirewitness.app.dashboard.snapshots import is_live, is_running, newest, title_of

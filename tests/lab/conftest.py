@@ -60,7 +60,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture
 def in_store(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """This process uses the server, too; a store opened for another test may go through a front that is gone."""
-    from wirewitness.analyser.storage import stores
+    from wirewitness.analyser.base.storage import stores
 
     for name, value in s3.environment().items():
         monkeypatch.setenv(name, value)
@@ -121,7 +121,7 @@ def store(
 ) -> Iterator[Store]:
     """The kind of stores that `on_stores` names; this process uses it, too."""
     from tests.lab.store_kinds import S3, Bucket, Hdfs
-    from wirewitness.analyser.storage import stores
+    from wirewitness.analyser.base.storage import stores
 
     server = request.getfixturevalue(request.param)
     kinds: dict[str, Callable[[], Store]] = {

@@ -20,9 +20,9 @@ from tests.lab.hdfs_server import ADDRESS, OWNER, HdfsServer
 from tests.lab.s3_server import S3Server
 from tests.support.faulty_front import Plan, Request, faulty_front
 from tests.support.name_node_front import name_node_front
-from wirewitness.analyser.storage.address import address_of
-from wirewitness.analyser.storage.objects import objects_below
-from wirewitness.analyser.storage.stores import store_of
+from wirewitness.analyser.base.storage.address import address_of
+from wirewitness.analyser.base.storage.objects import objects_below
+from wirewitness.analyser.base.storage.stores import store_of
 
 BUCKET = "captures"
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import obstore
 
 from tests.lab.s3_server import KEY_ID, SECRET
-from wirewitness.analyser.storage.address import address_of
-from wirewitness.analyser.storage.stores import store_of
+from wirewitness.analyser.base.storage.address import address_of
+from wirewitness.analyser.base.storage.stores import store_of
 
 # What is asked of datasets wherever they lie, DATASET being the place.
 QUESTIONS = (

@@ -23,7 +23,7 @@ from tests.support.request_log import write_sample_log
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.place import is_dataset
 from wirewitness.analyser.archive.decode.decode_stage import RESULT_FILE
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 

@@ -16,12 +16,12 @@ from tests.support.datasets import make_dataset
 from tests.support.rotated import rotated
 from tests.support.wire import packets_of
 from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy
-from wirewitness.analyser.storage.address import address_of
-from wirewitness.analyser.storage.bucket_writes import put_if
-from wirewitness.analyser.storage.buckets import read
-from wirewitness.analyser.storage.faults import NameTaken, ObjectChanged
-from wirewitness.analyser.storage.objects import bytes_of, object_at, objects_below
-from wirewitness.analyser.storage.writing import remove_objects
+from wirewitness.analyser.base.storage.address import address_of
+from wirewitness.analyser.base.storage.bucket_writes import put_if
+from wirewitness.analyser.base.storage.buckets import read
+from wirewitness.analyser.base.storage.faults import NameTaken, ObjectChanged
+from wirewitness.analyser.base.storage.objects import bytes_of, object_at, objects_below
+from wirewitness.analyser.base.storage.writing import remove_objects
 
 pytestmark = [pytest.mark.lab, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 

@@ -22,8 +22,8 @@ from tests.support.shares import RUNS_THE_REST, pairs
 from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, write_parts
 from wirewitness.analyser.archive.dataset.place import DatasetError, is_dataset
 from wirewitness.analyser.archive.derive.context import run_context
-from wirewitness.analyser.storage.folders import bytes_at, folder_at
-from wirewitness.analyser.storage.handing import files_below
+from wirewitness.analyser.base.storage.folders import bytes_at, folder_at
+from wirewitness.analyser.base.storage.handing import files_below
 from wirewitness.analyser.tables.tables import TABLES
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]

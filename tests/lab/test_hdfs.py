@@ -20,10 +20,10 @@ from tests.support.wire import packets_of
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.intake.arriving import is_complete
 from wirewitness.analyser.archive.run import ArchiveOptions, archive
+from wirewitness.analyser.base.storage.address import address_of
+from wirewitness.analyser.base.storage.faults import ObjectChanged
+from wirewitness.analyser.base.storage.objects import ObjectPath, object_at, objects_below
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.storage.address import address_of
-from wirewitness.analyser.storage.faults import ObjectChanged
-from wirewitness.analyser.storage.objects import ObjectPath, object_at, objects_below
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,11 +16,11 @@ from tests.lab.store_kinds import write_settings
 from tests.support.faulty_front import Request
 from tests.support.name_node_front import name_node_front
 from tests.support.shares import every, share
-from wirewitness.analyser.storage.address import address_of
-from wirewitness.analyser.storage.faults import NameTaken
-from wirewitness.analyser.storage.folders import StorePath, bytes_at
-from wirewitness.analyser.storage.handing import copy_folder, files_below, move_files, put_bytes, remove_below
-from wirewitness.analyser.storage.writing import names_below, put_files, put_text, remove_objects
+from wirewitness.analyser.base.storage.address import address_of
+from wirewitness.analyser.base.storage.faults import NameTaken
+from wirewitness.analyser.base.storage.folders import StorePath, bytes_at
+from wirewitness.analyser.base.storage.handing import copy_folder, files_below, move_files, put_bytes, remove_below
+from wirewitness.analyser.base.storage.writing import names_below, put_files, put_text, remove_objects
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.usefixtures("as_owner")]
 
@@ -148,7 +148,7 @@ def test_a_file_that_could_not_be_written_is_not_there(hdfs: HdfsServer, tmp_pat
 
 
 def failing(hdfs: HdfsServer) -> None:
-    from wirewitness.analyser.storage.hdfs_writes import _put
+    from wirewitness.analyser.base.storage.hdfs_writes import _put
 
     def blocks() -> Iterator[bytes]:
         yield b"begun"

@@ -13,10 +13,10 @@ from tests.conftest import SAMPLES
 from tests.lab.s3_server import S3Server
 from tests.lab.stored import put, wirewitness
 from tests.support.faulty_front import STUMBLES, Fault, Request, faulty_front
+from wirewitness.analyser.base.storage.address import address_of
+from wirewitness.analyser.base.storage.faults import ObjectChanged
+from wirewitness.analyser.base.storage.objects import ObjectPath, object_at, objects_below
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.storage.address import address_of
-from wirewitness.analyser.storage.faults import ObjectChanged
-from wirewitness.analyser.storage.objects import ObjectPath, object_at, objects_below
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600), pytest.mark.usefixtures("in_store")]
 

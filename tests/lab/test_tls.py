@@ -28,7 +28,7 @@ from tests.lab.tls_world import (
     both,
 )
 from wirewitness import analyser
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 
 pytestmark = pytest.mark.lab
 CLEAR_KAFKA, CLEAR_MQTT, CLEAR_WEBSOCKET = 9092, 1883, 9001

@@ -9,7 +9,7 @@ from typing import Any
 from tests.conftest import SAMPLES
 from tests.lab import broker_log
 from wirewitness import analyser
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 
 NAME = "kafka_cluster"
 _COMMIT, _END_TXN, _CREATE_TOPICS, _METADATA = 8, 26, 19, 3

@@ -24,7 +24,7 @@ from tests.support.lab_exchanges import lab_connections
 from tests.support.record_batches import CODEC_NUMBERS
 from tests.support.replay_records import write_records
 from wirewitness import analyser
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 
 LAB = ("kafka_healthy.pcapng", "kafka_stale_commit.pcapng", "kafka_fenced_commit.pcapng", "kafka_admin.pcapng")
 CODECS = tuple(CODEC_NUMBERS)

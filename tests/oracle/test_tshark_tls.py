@@ -19,8 +19,8 @@ from tests.support.tls_capture import Streams, by_tshark, captured, decrypted, s
 from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Sides, certificate, twin
 from tests.support.wire import packets_of
 from wirewitness import analyser
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.crosscheck import TABLES, cross_check, find_tshark
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.core.encryption import DECRYPTED
 
 # What tshark 4.0 decrypts of a connection is cut at 16 MiB; these say less.

@@ -10,8 +10,8 @@ from tests.conftest import SAMPLES
 from wirewitness.analyser.analysis.evidence.carried import CarriedMessage, watch
 from wirewitness.analyser.analysis.evidence.index import Index, open_index
 from wirewitness.analyser.analysis.evidence.rows import FlowRow
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.core.model import packet_of
 
 SAMPLE = SAMPLES / "mqtt_websocket.pcapng"

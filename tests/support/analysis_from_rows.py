@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from tests.support.rows import Rows, connection_from_rows
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.selection import conditions
 from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from wirewitness import analyser
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.stored import from_stored, part_schema
-from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.storage.files import file_at, for_parquet
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.storage.files import file_at, for_parquet
 from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
 

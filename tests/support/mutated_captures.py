@@ -19,7 +19,7 @@ from tests.support.mutated import Talked, changed, conversations
 from tests.support.packets import ACK, FIN, Captured
 from tests.support.raw_rows import raw_tables
 from tests.support.wire import Talk, decode, duplicated, lossy, reordered
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.analyser.rows.timeorder import FLOW, NO_FLOW
 from wirewitness.analyser.tables.tables import TABLES

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import EndpointTable, open_captures
 from wirewitness.analyser.flows.flow import Flow
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.limits import Limits

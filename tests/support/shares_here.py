@@ -12,8 +12,8 @@ from functools import partial
 from types import TracebackType
 from typing import IO
 
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.areas import new_area
 from wirewitness.analyser.reading.child import Child
 from wirewitness.analyser.reading.decoded import Decoded

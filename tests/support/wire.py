@@ -12,8 +12,8 @@ from pathlib import Path
 from scapy.utils import RawPcapNgReader, RawPcapReader
 
 from tests.support.packets import ACK, FIN, PSH, RST, SYN, Captured, ethernet, ipv4, pcap, tcp
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.decoded import Decoded
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.reading.share import Share, ShareFilter

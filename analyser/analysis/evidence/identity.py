@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.storage.files import FilePath
+from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.package import PACKAGE_FOLDER
-from wirewitness.analyser.storage.files import FilePath
-from wirewitness.analyser.storage.objects import ObjectPath
 
 END_BYTES = 1 << 16
 SAMPLE_BYTES = 1 << 12

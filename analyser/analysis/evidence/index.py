@@ -18,14 +18,14 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wirewitness.analyser import compute as pc
 from wirewitness.analyser.analysis.evidence.cache import new_part, part
 from wirewitness.analyser.analysis.evidence.identity import capture_key
 from wirewitness.analyser.analysis.evidence.rows import FlowRow, MessageId, MessageRow, UnknownId
+from wirewitness.analyser.base import compute as pc
+from wirewitness.analyser.base.options import ProgressCallback, ReadOptions
+from wirewitness.analyser.base.own_files import TemporaryFolder
 from wirewitness.analyser.capture import CaptureError, Source
 from wirewitness.analyser.capture.places import Places, find_places
-from wirewitness.analyser.options import ProgressCallback, ReadOptions
-from wirewitness.analyser.own_files import TemporaryFolder
 from wirewitness.analyser.reading.helpers import Helpers
 from wirewitness.analyser.rows.timeorder import FLOW
 from wirewitness.analyser.tables.coded import plain

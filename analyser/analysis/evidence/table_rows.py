@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from wirewitness.analyser.analysis.evidence.index import flow_row
 from wirewitness.analyser.analysis.evidence.rows import FlowRow, MessageId, MessageRow, parse_message_id
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.dissectors.core.model import packet_of, split_packet
 

@@ -20,8 +20,8 @@ from wirewitness.analyser.analysis.processes.queue import give, taken
 from wirewitness.analyser.analysis.processes.shown import SharedTables, Shown
 from wirewitness.analyser.analysis.processes.stage_shares import StageDealing
 from wirewitness.analyser.analysis.processes.told import Begin, Looked, LookedAt, Offer, Shares
+from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.detectors.detector import Detector
-from wirewitness.analyser.faults import caught, sentence
 from wirewitness.analyser.reading.areas import Area
 from wirewitness.analyser.reading.child import Child
 from wirewitness.analyser.reading.helpers import Helpers

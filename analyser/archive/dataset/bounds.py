@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from wirewitness.analyser.storage.folders import FolderPath, bytes_at
+from wirewitness.analyser.base.storage.folders import FolderPath, bytes_at
 
 _MIB = 1 << 20
 

@@ -21,7 +21,7 @@ from wirewitness.analyser.archive.dataset.part import Part
 from wirewitness.analyser.archive.dataset.place import DatasetError
 from wirewitness.analyser.archive.dataset.sight import Made, Sight
 from wirewitness.analyser.archive.dataset.store_home import StoreHome
-from wirewitness.analyser.storage.folders import FolderPath, StorePath, folder_at
+from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, folder_at
 
 
 class Change:

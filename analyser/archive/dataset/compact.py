@@ -25,10 +25,10 @@ from wirewitness.analyser.archive.dataset.parts import time_column, write_parts
 from wirewitness.analyser.archive.dataset.stored import part_schema, stored_rows
 from wirewitness.analyser.archive.spark.tasks import dealt, tasks_for
 from wirewitness.analyser.archive.spark.workers import seen_as
+from wirewitness.analyser.base.storage.files import let_reach
+from wirewitness.analyser.base.storage.folders import FolderPath
+from wirewitness.analyser.base.storage.handing import scratch_in
 from wirewitness.analyser.rows.timeorder import FLOW
-from wirewitness.analyser.storage.files import let_reach
-from wirewitness.analyser.storage.folders import FolderPath
-from wirewitness.analyser.storage.handing import scratch_in
 from wirewitness.analyser.tables.queries import name_list, open_connection, select
 from wirewitness.analyser.tables.tables import ALL_TABLES
 

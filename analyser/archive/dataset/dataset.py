@@ -15,7 +15,7 @@ from wirewitness.analyser.archive.dataset.manifest import InputFile, Manifest, R
 from wirewitness.analyser.archive.dataset.part import Part
 from wirewitness.analyser.archive.dataset.parts import write_parts
 from wirewitness.analyser.archive.dataset.place import REBUILD, DatasetError
-from wirewitness.analyser.storage.folders import FolderPath, StorePath, folder_at
+from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, folder_at
 
 __all__ = [
     "Change",

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import feather
 
-from wirewitness.analyser.storage.folders import FolderPath, StorePath, bytes_at
-from wirewitness.analyser.storage.handing import NewFile, put_sealed, sealed
+from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, bytes_at
+from wirewitness.analyser.base.storage.handing import NewFile, put_sealed, sealed
 
 
 def put_value(path: FolderPath, value: Any) -> str:

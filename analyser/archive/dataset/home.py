@@ -18,8 +18,8 @@ from wirewitness.analyser.archive.dataset.manifest import Manifest, read_manifes
 from wirewitness.analyser.archive.dataset.part import HIDDEN, Part
 from wirewitness.analyser.archive.dataset.place import MANIFEST, STAGING, DatasetError
 from wirewitness.analyser.archive.dataset.synced import move_synced, sync, write_synced
-from wirewitness.analyser.storage.folders import FolderPath
-from wirewitness.analyser.storage.handing import is_there
+from wirewitness.analyser.base.storage.folders import FolderPath
+from wirewitness.analyser.base.storage.handing import is_there
 from wirewitness.analyser.tables.tables import ALL_TABLES
 
 # What tasks leave to each other.

@@ -14,15 +14,15 @@ from wirewitness.analyser.analysis.evidence.index import Index
 from wirewitness.analyser.analysis.evidence.table_rows import CaptureTimes, TableRows
 from wirewitness.analyser.archive.dataset.dataset import Dataset, InputFile
 from wirewitness.analyser.archive.dataset.reading import DatasetTables
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.storage.address import address_of
+from wirewitness.analyser.base.storage.files import FilePath
+from wirewitness.analyser.base.storage.folders import FolderPath
+from wirewitness.analyser.base.storage.objects import ObjectPath
+from wirewitness.analyser.base.storage.state import ObjectState
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.capture.places import Places
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.facts import file_label
-from wirewitness.analyser.storage.address import address_of
-from wirewitness.analyser.storage.files import FilePath
-from wirewitness.analyser.storage.folders import FolderPath
-from wirewitness.analyser.storage.objects import ObjectPath
-from wirewitness.analyser.storage.state import ObjectState
 from wirewitness.analyser.tables.queries import select
 
 

@@ -20,12 +20,12 @@ from wirewitness.analyser.archive.dataset.arrow_sizes import as_stream, held_byt
 from wirewitness.analyser.archive.dataset.bounds import STATE, SUMMARY_ROWS, Text, json_at, within
 from wirewitness.analyser.archive.dataset.handed import put_table
 from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
-from wirewitness.analyser.faults import FAULTS, RAISE, caught, described
+from wirewitness.analyser.base.faults import FAULTS, RAISE, caught, described
+from wirewitness.analyser.base.storage.files import for_parquet
+from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, bytes_at, file_in
+from wirewitness.analyser.base.storage.handing import put_bytes
+from wirewitness.analyser.base.strange_files import bytes_in
 from wirewitness.analyser.rows.timeorder import FLOW
-from wirewitness.analyser.storage.files import for_parquet
-from wirewitness.analyser.storage.folders import FolderPath, StorePath, bytes_at, file_in
-from wirewitness.analyser.storage.handing import put_bytes
-from wirewitness.analyser.strange_files import bytes_in
 
 # What the files of a state are made of; those of another version cannot be gone on from.
 STATE_FORMAT = 8

@@ -16,8 +16,8 @@ from wirewitness.analyser.archive.dataset.bounds import MANIFEST as BOUND
 from wirewitness.analyser.archive.dataset.bounds import json_at, within
 from wirewitness.analyser.archive.dataset.part import is_inside
 from wirewitness.analyser.archive.dataset.place import MANIFEST, REBUILD, DatasetError
+from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.capture.sources import InputKind
-from wirewitness.analyser.storage.folders import FolderPath
 from wirewitness.analyser.tables.tables import ALL_TABLES, SCHEMA_VERSION
 
 FORMAT = "wirewitness dataset"

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from wirewitness.analyser.base.storage.folders import FolderPath, folder_at
 from wirewitness.analyser.capture.errors import CaptureError
-from wirewitness.analyser.storage.folders import FolderPath, folder_at
 
 MANIFEST = "wirewitness.json"
 STAGING = "_staging"

@@ -23,13 +23,13 @@ from wirewitness.analyser.archive.dataset.part import Part, Place
 from wirewitness.analyser.archive.dataset.parts import HOUR_NS, time_column
 from wirewitness.analyser.archive.dataset.place import REBUILD, DatasetError
 from wirewitness.analyser.archive.dataset.stored import stored_rows, stored_schema
-from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.own_files import TemporaryFolder
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.own_files import TemporaryFolder
+from wirewitness.analyser.base.storage.files import absolute_name, file_at, let_reach
+from wirewitness.analyser.base.strange_files import is_no_file
 from wirewitness.analyser.reading.decoded import UnreadInput
 from wirewitness.analyser.reading.facts import file_label
 from wirewitness.analyser.rows.timeorder import FLOW, TIED
-from wirewitness.analyser.storage.files import absolute_name, file_at, let_reach
-from wirewitness.analyser.strange_files import is_no_file
 from wirewitness.analyser.tables.owners import SIDES
 from wirewitness.analyser.tables.queries import (
     UnreadableRows,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wirewitness.analyser.archive.dataset.part import Part
-from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.base.storage.folders import FolderPath
 
 
 class Made(NamedTuple):

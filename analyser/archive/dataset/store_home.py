@@ -24,13 +24,13 @@ from wirewitness.analyser.archive.dataset.lock import DatasetBusy
 from wirewitness.analyser.archive.dataset.manifest import Manifest, read_manifest
 from wirewitness.analyser.archive.dataset.part import HIDDEN, Part
 from wirewitness.analyser.archive.dataset.place import MANIFEST, DatasetError
+from wirewitness.analyser.base.storage.address import Address
+from wirewitness.analyser.base.storage.faults import NameTaken
+from wirewitness.analyser.base.storage.folders import StorePath
+from wirewitness.analyser.base.storage.objects import ObjectPath, object_at, objects_below
+from wirewitness.analyser.base.storage.stores import NoStorage
+from wirewitness.analyser.base.storage.writing import names_below, put_text, remove_objects
 from wirewitness.analyser.capture.sources import explain
-from wirewitness.analyser.storage.address import Address
-from wirewitness.analyser.storage.faults import NameTaken
-from wirewitness.analyser.storage.folders import StorePath
-from wirewitness.analyser.storage.objects import ObjectPath, object_at, objects_below
-from wirewitness.analyser.storage.stores import NoStorage
-from wirewitness.analyser.storage.writing import names_below, put_text, remove_objects
 from wirewitness.analyser.tables.tables import ALL_TABLES
 
 # Says who took the number of a run; it stays while the number could be taken again.

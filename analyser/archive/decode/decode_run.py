@@ -31,11 +31,11 @@ from wirewitness.analyser.archive.intake.plan import Plan, tag_of
 from wirewitness.analyser.archive.intake.ranges import Range, RangeStats, is_exact, merged
 from wirewitness.analyser.archive.spark.tasks import tasks_for
 from wirewitness.analyser.archive.spark.workers import OnSpark, seen_as
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.storage.folders import FolderPath, folder_at
+from wirewitness.analyser.base.storage.handing import remove_below
+from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
-from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.storage.folders import FolderPath, folder_at
-from wirewitness.analyser.storage.handing import remove_below
-from wirewitness.analyser.storage.objects import ObjectPath
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

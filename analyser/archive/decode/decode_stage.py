@@ -31,19 +31,19 @@ from wirewitness.analyser.archive.decode.share_decoder import ShareDecoder
 from wirewitness.analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
 from wirewitness.analyser.archive.intake.brought import head_stats
 from wirewitness.analyser.archive.intake.ranges import RangeStats
+from wirewitness.analyser.base.collector import collector_paused
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.storage.files import FilePath
+from wirewitness.analyser.base.storage.folders import FolderPath
+from wirewitness.analyser.base.storage.handing import is_there, new_folder, seal_of
+from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import CaptureError, CaptureStats, Source
 from wirewitness.analyser.capture.sources import explain
-from wirewitness.analyser.collector import collector_paused
 from wirewitness.analyser.context.named_by import NAMED_BY
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.rows.handed_over import HandedOver, batches_of
 from wirewitness.analyser.rows.store import RawStore
 from wirewitness.analyser.rows.timeorder import FLOW
-from wirewitness.analyser.storage.files import FilePath
-from wirewitness.analyser.storage.folders import FolderPath
-from wirewitness.analyser.storage.handing import is_there, new_folder, seal_of
-from wirewitness.analyser.storage.objects import ObjectPath
 from wirewitness.analyser.tables.coded import plain
 from wirewitness.dissectors.registry import dissectors
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from wirewitness.analyser.archive.decode.chunks import Chunk
+from wirewitness.analyser.base.storage.files import FilePath
+from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture.sources import explain
-from wirewitness.analyser.storage.files import FilePath
-from wirewitness.analyser.storage.objects import ObjectPath
 
 # So many stretches are under way or waiting, and so many chunks behind the one that is decoded.
 AHEAD, MOST_CHUNKS = 2, 8

@@ -15,10 +15,10 @@ import numpy as np
 
 from wirewitness.analyser.archive.decode.chunks import Chunk, Segments, opened, stretch_of
 from wirewitness.analyser.archive.decode.packets import NOTE, RangeNote
+from wirewitness.analyser.base.storage.files import FilePath
+from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import PacketBatch
 from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.storage.files import FilePath
-from wirewitness.analyser.storage.objects import ObjectPath
 
 PathOf = Callable[[int], FilePath]
 

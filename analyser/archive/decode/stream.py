@@ -26,10 +26,10 @@ from wirewitness.analyser.archive.dataset.place import is_dataset
 from wirewitness.analyser.archive.decode.table_reader import PACKETS, Rows, SourceOptions, TableReader
 from wirewitness.analyser.archive.intake.arriving import SETTLED_S, check_stores, files_named, is_complete
 from wirewitness.analyser.archive.intake.taken import Capture, TakenNotes
+from wirewitness.analyser.base.storage.files import FilePath, absolute_name, file_at
+from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import CaptureError, Source
 from wirewitness.analyser.capture.opening import probed_all
-from wirewitness.analyser.storage.files import FilePath, absolute_name, file_at
-from wirewitness.analyser.storage.objects import ObjectPath
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow

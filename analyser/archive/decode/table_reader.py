@@ -23,9 +23,9 @@ from wirewitness.analyser.archive.dataset.dataset import Dataset, Part
 from wirewitness.analyser.archive.dataset.place import is_dataset
 from wirewitness.analyser.archive.dataset.reading import DatasetTables, chosen_parts, parts_by_hours
 from wirewitness.analyser.archive.intake.plan import named
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order, open_captures
 from wirewitness.analyser.context.stages import STAGE_OF
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.reading.share import Share, ShareFilter
 from wirewitness.analyser.rows.fields import row_fields

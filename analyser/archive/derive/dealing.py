@@ -17,7 +17,7 @@ from wirewitness.analyser.archive.derive.derived import ARRIVAL, PROVISIONAL, ch
 from wirewitness.analyser.archive.derive.share_files import Stretch, share_file, stretches
 from wirewitness.analyser.archive.derive.tasks import each_of
 from wirewitness.analyser.archive.spark.workers import Workers
-from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.tables.queries import literal, name_list
 from wirewitness.analyser.tables.tables import arrow_schema
 

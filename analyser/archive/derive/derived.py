@@ -19,10 +19,10 @@ from wirewitness.analyser.archive.dataset.part import Part, Place
 from wirewitness.analyser.archive.dataset.parts import HOUR_NS, time_column, write_parts
 from wirewitness.analyser.archive.dataset.sight import Sight
 from wirewitness.analyser.archive.dataset.stored import part_schema, stored_rows
+from wirewitness.analyser.base.storage.files import let_reach
+from wirewitness.analyser.base.storage.folders import FolderPath
+from wirewitness.analyser.base.storage.handing import NewFile, scratch_in
 from wirewitness.analyser.rows.timeorder import FLOW
-from wirewitness.analyser.storage.files import let_reach
-from wirewitness.analyser.storage.folders import FolderPath
-from wirewitness.analyser.storage.handing import NewFile, scratch_in
 from wirewitness.analyser.tables.queries import literal, name_list, null_columns, open_connection, quoted, select
 from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 

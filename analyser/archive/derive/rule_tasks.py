@@ -15,6 +15,7 @@ import duckdb
 
 from wirewitness.analyser.archive.dataset.sight import Sight
 from wirewitness.analyser.archive.derive.derived import connection_over, view_of
+from wirewitness.analyser.base.storage.handing import scratch_in
 from wirewitness.analyser.detectors import DETECTORS
 from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.findings import Finding
@@ -23,7 +24,6 @@ from wirewitness.analyser.detectors.places import MESSAGES, located
 from wirewitness.analyser.detectors.running import Failure, found_in
 from wirewitness.analyser.detectors.suspected import NOBODY, suspected
 from wirewitness.analyser.detectors.told import failure_data
-from wirewitness.analyser.storage.handing import scratch_in
 from wirewitness.analyser.tables.tables import TABLES
 
 # Of DuckDB; beside it is what rules load.

@@ -34,8 +34,8 @@ from wirewitness.analyser.archive.derive.derived import (
 )
 from wirewitness.analyser.archive.derive.tasks import each_of
 from wirewitness.analyser.archive.spark.workers import Workers
-from wirewitness.analyser.storage.folders import FolderPath
-from wirewitness.analyser.storage.handing import remove_below
+from wirewitness.analyser.base.storage.folders import FolderPath
+from wirewitness.analyser.base.storage.handing import remove_below
 from wirewitness.analyser.tables.queries import literal, name_list, quoted
 from wirewitness.analyser.tables.tables import arrow_schema
 

@@ -30,11 +30,11 @@ from wirewitness.analyser.archive.dataset.stored import from_stored
 from wirewitness.analyser.archive.finish.common import CLUSTER
 from wirewitness.analyser.archive.finish.finish_stage import FACTS, FLOWS, differ
 from wirewitness.analyser.archive.finish.told_twice import Telling, ToldTwice, may_have
+from wirewitness.analyser.base.storage.files import FilePath, for_parquet
+from wirewitness.analyser.base.storage.folders import FolderPath, file_in
 from wirewitness.analyser.context.named_by import TOPICS  # its rows have the names of topics from the wire
 from wirewitness.analyser.rows.internal_records import decoded
 from wirewitness.analyser.rows.timeorder import FLOW, NO_FLOW
-from wirewitness.analyser.storage.files import FilePath, for_parquet
-from wirewitness.analyser.storage.folders import FolderPath, file_in
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 AMENDED_DDL = "made binary"

@@ -41,11 +41,11 @@ from wirewitness.analyser.archive.finish.finish_stage import (
 from wirewitness.analyser.archive.finish.joining import Joins, find_joins
 from wirewitness.analyser.archive.spark.tasks import dealt, tasks_for
 from wirewitness.analyser.archive.spark.workers import seen_as
+from wirewitness.analyser.base.storage.folders import FolderPath
+from wirewitness.analyser.base.storage.handing import those_there
 from wirewitness.analyser.context.stages import STAGES
 from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.analyser.rows.timeorder import FLOW
-from wirewitness.analyser.storage.folders import FolderPath
-from wirewitness.analyser.storage.handing import those_there
 from wirewitness.dissectors.registry import dissectors
 
 if TYPE_CHECKING:

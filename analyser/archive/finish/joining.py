@@ -24,10 +24,10 @@ from wirewitness.analyser.archive.dataset.stored import stored_rows
 from wirewitness.analyser.archive.decode.decode_stage import FLOWS_FILE, share_name
 from wirewitness.analyser.archive.finish.finish_stage import FACTS
 from wirewitness.analyser.archive.finish.joined_rows import PAIRS
+from wirewitness.analyser.base.storage.files import let_reach
+from wirewitness.analyser.base.storage.folders import FolderPath
+from wirewitness.analyser.base.storage.handing import is_there, scratch_in
 from wirewitness.analyser.rows.timeorder import FLOW
-from wirewitness.analyser.storage.files import let_reach
-from wirewitness.analyser.storage.folders import FolderPath
-from wirewitness.analyser.storage.handing import is_there, scratch_in
 from wirewitness.analyser.tables.queries import open_connection
 
 JOINED_FILE, COPIES_FILE = "joined.arrow", "joined-flows.arrow"

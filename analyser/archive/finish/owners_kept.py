@@ -9,11 +9,11 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from wirewitness.analyser.archive.dataset.kept import kept_table, put_kept
+from wirewitness.analyser.base.storage.folders import FolderPath
+from wirewitness.analyser.base.storage.handing import is_there
 from wirewitness.analyser.capture import CaptureStats
 from wirewitness.analyser.owners.owner import Owner
 from wirewitness.analyser.owners.seen import MAX_SEEN, End, OwnersSeen, Seen
-from wirewitness.analyser.storage.folders import FolderPath
-from wirewitness.analyser.storage.handing import is_there
 
 OWNERS_FILE = "owners.arrow"
 _NUMBERS = ("port", "peer_port", "pid", "first_ns", "last_ns")

@@ -17,12 +17,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from wirewitness.analyser.base.storage.address import Address, address_of, local_path
+from wirewitness.analyser.base.storage.files import FilePath
+from wirewitness.analyser.base.storage.objects import ObjectPath, object_at, objects_below
 from wirewitness.analyser.capture.errors import CaptureError
 from wirewitness.analyser.capture.sources import Source, explain
 from wirewitness.analyser.capture.trees import files_below
-from wirewitness.analyser.storage.address import Address, address_of, local_path
-from wirewitness.analyser.storage.files import FilePath
-from wirewitness.analyser.storage.objects import ObjectPath, object_at, objects_below
 
 SETTLED_S = 30.0
 # Clocks of the capturing and the storing machine may differ by so much.

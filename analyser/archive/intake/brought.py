@@ -10,9 +10,9 @@ import io
 from dataclasses import replace
 from typing import Any, BinaryIO, cast
 
+from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import CaptureError, CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
 from wirewitness.analyser.capture.sources import explain
-from wirewitness.analyser.storage.objects import ObjectPath
 
 _LIMITS = CaptureLimits(block_bytes=1 << 16)
 

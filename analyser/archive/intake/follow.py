@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from wirewitness.analyser.archive.intake.arriving import SETTLED_S, check_stores, files_named, is_complete
-from wirewitness.analyser.storage.address import address_of
+from wirewitness.analyser.base.storage.address import address_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,8 +14,8 @@ from wirewitness.analyser.archive.dataset.kept import STATE_FORMAT
 from wirewitness.analyser.archive.dataset.place import REBUILD, DatasetError
 from wirewitness.analyser.archive.intake.arriving import Intake
 from wirewitness.analyser.archive.intake.ranges import RANGE_BYTES
-from wirewitness.analyser.options import ReadOptions
-from wirewitness.analyser.storage.folders import FolderPath
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.storage.folders import FolderPath
 
 SHARES, MOST_SHARES = 32, 4096
 

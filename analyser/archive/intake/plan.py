@@ -17,13 +17,13 @@ from typing import NamedTuple
 from wirewitness.analyser.analysis.evidence.identity import content_key
 from wirewitness.analyser.archive.dataset.manifest import InputFile, Manifest
 from wirewitness.analyser.archive.intake.arriving import AGAIN, WAITS, Intake
+from wirewitness.analyser.base.storage.address import Address, address_of, local_path
+from wirewitness.analyser.base.storage.files import FilePath
+from wirewitness.analyser.base.storage.objects import ObjectPath, object_at
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order, open_captures
 from wirewitness.analyser.capture.opening import captures_among, probed
 from wirewitness.analyser.capture.sources import STANDARD_INPUT, explain
 from wirewitness.analyser.capture.trees import Tree, objects_in
-from wirewitness.analyser.storage.address import Address, address_of, local_path
-from wirewitness.analyser.storage.files import FilePath
-from wirewitness.analyser.storage.objects import ObjectPath, object_at
 
 REBUILD = "`--rebuild` makes the dataset anew with it"
 

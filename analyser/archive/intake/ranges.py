@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
 from wirewitness.analyser.capture.blocks import BlockBuffer
 from wirewitness.analyser.capture.clock import Clock
@@ -23,7 +24,6 @@ from wirewitness.analyser.capture.reader import note_end, open_blocks, open_walk
 from wirewitness.analyser.capture.segments import decode_records
 from wirewitness.analyser.capture.sources import Unclosed
 from wirewitness.analyser.owners.seen import OwnersSeen
-from wirewitness.analyser.storage.objects import ObjectPath
 
 RANGE_BYTES = 64 << 20
 # Pairs that a table of one range knows before it starts anew.

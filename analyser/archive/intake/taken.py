@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, folder_at, text_at
+from wirewitness.analyser.base.storage.writing import names_below, put_text, remove_objects
 from wirewitness.analyser.capture.errors import CaptureError
-from wirewitness.analyser.storage.folders import FolderPath, StorePath, folder_at, text_at
-from wirewitness.analyser.storage.writing import names_below, put_text, remove_objects
 
 # Batches between two lists of all that was taken, and how many notes stay before a list.
 LISTED_EVERY = KEPT = 100

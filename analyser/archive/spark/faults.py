@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from wirewitness.analyser.extras import how_to_install
+from wirewitness.analyser.base.extras import how_to_install
 
 _NAMED_ERROR = re.compile(r"[\w.]+(Error|Exception)\b")
 # DatasetError as a trace names it, wherever its class is.

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from wirewitness.analyser.detectors.frame_rows import rows_of
 from wirewitness.analyser.detectors.proof import proof_of
-from wirewitness.analyser.words import count
 
 _ONE_SIDED_SQL = (
     "protocol IS NOT NULL AND duplicate_of IS NULL AND NOT coalesce(handshake_seen, false) "

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.flow_rows import FLOW_COLUMNS, capture_finding, endpoints_text
 from wirewitness.analyser.detectors.frame_rows import rows_of
 from wirewitness.analyser.detectors.proof import REMARK_COLUMNS
-from wirewitness.analyser.words import count
 
 
 def detect(frames: Frames, *, segments_least: int = 1) -> Iterator[Finding]:

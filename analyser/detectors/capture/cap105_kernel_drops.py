@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import rows_of
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.words import count
 
 
 def detect(frames: Frames, *, packets_least: int = 1) -> Iterator[Finding]:

@@ -23,13 +23,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from wirewitness.analyser.detectors.frame_rows import rows_of
 from wirewitness.analyser.detectors.key_logging import ways_of
 from wirewitness.analyser.detectors.proof import REMARK_COLUMNS, proof_of
-from wirewitness.analyser.words import count
 from wirewitness.dissectors.core.encryption import DECRYPTED, LOST, NO_KEY, WRONG_KEY
 
 # Tables in which clients say what they are, on connections that can be read.

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import first_value, rows_of
 from wirewitness.analyser.detectors.proof import proof_of
-from wirewitness.analyser.words import count
 
 
 def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.words import count, shown
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from wirewitness.analyser.detectors.frame_rows import rows_of
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.words import count, shown
 
 
 def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wirewitness.analyser.words import printable
+from wirewitness.analyser.base.words import printable
 
 
 class AdminKind(NamedTuple):

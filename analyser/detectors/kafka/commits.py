@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.detectors.findings import Evidence
 from wirewitness.analyser.detectors.frame import Frame
 from wirewitness.analyser.detectors.frame_rows import values
 from wirewitness.analyser.detectors.kafka import names
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.words import names_text, printable
 
 COMMITS = "kafka_offset_commits"
 COMMIT_COLUMNS = (

@@ -12,8 +12,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
+from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.detectors.kafka.commits import Commit, Identity
-from wirewitness.analyser.times import NS_PER_S
 
 # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 MOVING = (14, 15, 16)

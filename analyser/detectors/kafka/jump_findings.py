@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import moment_text, time_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import first_value
@@ -21,9 +24,6 @@ from wirewitness.analyser.detectors.kafka.names import (
 )
 from wirewitness.analyser.detectors.kafka.reading import MAX_NAMED, RUNS, proof_of_runs, reader_numbers
 from wirewitness.analyser.detectors.kafka.run_columns import RunColumns
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import moment_text, time_text
-from wirewitness.analyser.words import count
 
 
 class Told(NamedTuple):

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
+from wirewitness.analyser.base.times import time_text
 from wirewitness.analyser.detectors.kafka.reading import Run
-from wirewitness.analyser.times import time_text
 
 Cause = Literal[
     "reset", "offsets deleted", "group deleted", "records deleted", "partitions added", "records expired", "log cut",

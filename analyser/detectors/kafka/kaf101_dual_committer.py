@@ -47,6 +47,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wirewitness.analyser.base.severity import Confidence, Severity
+from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame import numbered, pairs, places_of, together
@@ -64,9 +67,6 @@ from wirewitness.analyser.detectors.kafka.commits import (
     partition_text,
 )
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Confidence, Severity
-from wirewitness.analyser.times import NS_PER_S, period_text
-from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 # A member gets a new id with every restart: a sentence that names hundreds tells nothing.

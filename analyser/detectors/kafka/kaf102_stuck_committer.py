@@ -44,6 +44,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame import numbered, pairs, places_of
@@ -64,8 +66,6 @@ from wirewitness.analyser.detectors.kafka.commits import (
 from wirewitness.analyser.detectors.kafka.highest import Highest
 from wirewitness.analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_S, period_text
-from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
 _UNSEEN = " It may have turned back by itself each time: its fetches of this partition are not in the capture."

@@ -55,6 +55,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from wirewitness.analyser.base.severity import Confidence, Severity
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame import numbered, pairs, places_of, together
@@ -77,8 +79,6 @@ from wirewitness.analyser.detectors.kafka.positions import READ_TABLES, Reads, r
 from wirewitness.analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run
 from wirewitness.analyser.detectors.kafka.run_columns import RunColumns
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Confidence, Severity
-from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
 Cause = Literal["moved", "seek", "admin reset", "transaction", "sent again", "overtaken", "stale"]

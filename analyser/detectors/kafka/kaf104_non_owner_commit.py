@@ -33,6 +33,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.times import period_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import first_value
@@ -52,8 +54,6 @@ from wirewitness.analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
-from wirewitness.analyser.times import period_text
-from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 

@@ -38,6 +38,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import first_value, values
@@ -57,8 +59,6 @@ from wirewitness.analyser.detectors.kafka.commits import (
     sent_together,
 )
 from wirewitness.analyser.detectors.kafka.names import partition_names
-from wirewitness.analyser.times import NS_PER_S, period_text
-from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 EVENTS = "kafka_group_events"

@@ -30,6 +30,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import period_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import first_value, values
@@ -47,9 +50,6 @@ from wirewitness.analyser.detectors.kafka.commits import (
     partitions_text,
     requests_of,
 )
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import period_text
-from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 EVENTS = "kafka_group_events"

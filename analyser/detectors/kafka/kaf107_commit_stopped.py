@@ -37,6 +37,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.times import NS_PER_S, moment_text, time_text
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, first_value, rows_of
@@ -53,8 +55,6 @@ from wirewitness.analyser.detectors.kafka.commits import (
 from wirewitness.analyser.detectors.kafka.members import MEMBER_COLUMNS, MEMBERS
 from wirewitness.analyser.detectors.kafka.names import partition_names, who_numbers, who_text
 from wirewitness.analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, runs_of
-from wirewitness.analyser.times import NS_PER_S, moment_text, time_text
-from wirewitness.analyser.words import count, sentence_start
 
 KEYS = ("cluster_id", "group_id")
 _GONE = ("vanished", "removed", "fenced")

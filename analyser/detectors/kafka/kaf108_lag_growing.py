@@ -44,6 +44,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame import Frame
@@ -59,8 +61,6 @@ from wirewitness.analyser.detectors.kafka.commits import (
     partition_text,
 )
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S
-from wirewitness.analyser.words import count, sentence_start
 
 FETCHES, LISTS, BATCHES = "kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches"
 KEYS = ("cluster_id", "topic", "partition")

@@ -33,6 +33,8 @@ from typing import Any
 
 import numpy as np
 
+from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, first_value, rows_of
@@ -40,8 +42,6 @@ from wirewitness.analyser.detectors.kafka.commits import COMMITS
 from wirewitness.analyser.detectors.kafka.names import group_text, partition_text, who_numbers, who_text
 from wirewitness.analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Run, proof_of_runs
 from wirewitness.analyser.detectors.kafka.run_columns import RunColumns
-from wirewitness.analyser.times import NS_PER_S, moment_text, seconds_text, time_text
-from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 

@@ -33,13 +33,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, printable, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of, values
 from wirewitness.analyser.detectors.kafka.members import KEYS, MEMBERS, REBALANCE_COLUMNS, REBALANCES, pauses_of, proof
 from wirewitness.analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
-from wirewitness.analyser.words import count, printable, times
 
 _BY_ITSELF = ("leader", "member")
 _COUNTED = ("joined", "left", "vanished", "subscription changed", *_BY_ITSELF)

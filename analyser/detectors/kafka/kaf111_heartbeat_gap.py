@@ -38,6 +38,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of, values
@@ -55,8 +57,6 @@ from wirewitness.analyser.detectors.kafka.members import (
 )
 from wirewitness.analyser.detectors.kafka.names import group_text
 from wirewitness.analyser.detectors.kafka.silence import side_step, side_text
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
-from wirewitness.analyser.words import sentence_start
 
 ANSWERED = "kafka_group_events"
 DEFAULT_SESSION_MS = 45_000

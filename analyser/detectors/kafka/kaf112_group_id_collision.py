@@ -38,13 +38,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, printable, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.members import KEYS, MEMBER_COLUMNS, MEMBERS, REBALANCES, culprit, proof, who
 from wirewitness.analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
-from wirewitness.analyser.words import count, names_text, printable, times
 
 EVENTS = "kafka_group_events"
 INCONSISTENT_GROUP_PROTOCOL = 23

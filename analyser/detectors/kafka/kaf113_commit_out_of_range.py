@@ -39,6 +39,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_S, moment_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame import Frame
@@ -57,9 +60,6 @@ from wirewitness.analyser.detectors.kafka.commits import (
     partition_key,
     partition_text,
 )
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import NS_PER_S, moment_text
-from wirewitness.analyser.words import count
 
 FETCHES = "kafka_fetch_partitions"
 KEYS = ("cluster_id", "topic", "partition")

@@ -32,13 +32,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from wirewitness.analyser.base.times import NS_PER_S, clock_text, time_text
+from wirewitness.analyser.base.words import count, names_text, printable
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.members import KEYS, MEMBER_COLUMNS, MEMBERS, proof, who
 from wirewitness.analyser.detectors.kafka.names import MAX_NAME, client_text, group_text, partition_names
-from wirewitness.analyser.times import NS_PER_S, clock_text, time_text
-from wirewitness.analyser.words import count, names_text, printable
 
 ASSIGNMENTS = "kafka_assignments"
 RANGE = "range"

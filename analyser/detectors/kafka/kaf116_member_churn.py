@@ -31,6 +31,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.times import NS_PER_S, period_text, seconds_text, time_text
+from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -48,8 +50,6 @@ from wirewitness.analyser.detectors.kafka.members import (
     who,
 )
 from wirewitness.analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
-from wirewitness.analyser.times import NS_PER_S, period_text, seconds_text, time_text
-from wirewitness.analyser.words import printable
 
 _MOST_CLIENTS = 20
 

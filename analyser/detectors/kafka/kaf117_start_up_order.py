@@ -30,13 +30,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, time_text
+from wirewitness.analyser.base.words import times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.names import client_text, error_text
 from wirewitness.analyser.detectors.proof import Proof, evidence_of
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, period_text, time_text
-from wirewitness.analyser.words import times
 
 KEYS = ("cluster_id", "client_address", "client_id")
 STEPS = (

@@ -34,6 +34,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.times import period_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import first_value
@@ -54,8 +56,6 @@ from wirewitness.analyser.detectors.kafka.commits import (
     requests_of,
 )
 from wirewitness.analyser.detectors.kafka.names import MAX_LISTED
-from wirewitness.analyser.times import period_text
-from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 RETRIED = (14, 15, 16)

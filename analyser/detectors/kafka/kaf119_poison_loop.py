@@ -41,6 +41,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.times import moment_text, time_text
+from wirewitness.analyser.base.words import count, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame import Frame
@@ -57,8 +59,6 @@ from wirewitness.analyser.detectors.kafka.names import (
     who_text,
 )
 from wirewitness.analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
-from wirewitness.analyser.times import moment_text, time_text
-from wirewitness.analyser.words import count, times
 
 KEYS = ("cluster_id", "group_id")
 EVENTS = "kafka_group_events"

@@ -43,6 +43,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from wirewitness.analyser.base.severity import Confidence, Severity
+from wirewitness.analyser.base.times import moment_text, time_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame import Frame, numbered, places_of
@@ -60,9 +63,6 @@ from wirewitness.analyser.detectors.kafka.names import (
 from wirewitness.analyser.detectors.kafka.reading import MAX_NAMED, RUNS
 from wirewitness.analyser.detectors.kafka.run_columns import Booleans, RunColumns, known_or_zero
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Confidence, Severity
-from wirewitness.analyser.times import moment_text, time_text
-from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 _SENT = ("ts", "exchange_id", "topic", "partition", "committed_offset")

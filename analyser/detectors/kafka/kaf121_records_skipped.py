@@ -36,6 +36,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.times import moment_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.kafka.jump_findings import (
@@ -48,8 +50,6 @@ from wirewitness.analyser.detectors.kafka.jump_findings import (
 from wirewitness.analyser.detectors.kafka.jumps import JUMPS_SQL, OWN_CHOICE, Jump
 from wirewitness.analyser.detectors.kafka.names import group_text
 from wirewitness.analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, readers_text
-from wirewitness.analyser.times import moment_text
-from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 

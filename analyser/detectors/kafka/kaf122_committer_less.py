@@ -30,6 +30,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import first_value, values
@@ -46,8 +48,6 @@ from wirewitness.analyser.detectors.kafka.reading import (
     reader_numbers,
     runs_of,
 )
-from wirewitness.analyser.times import NS_PER_S, moment_text, seconds_text, time_text
-from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "group_id")
 

@@ -27,6 +27,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from wirewitness.analyser.base.times import NS_PER_S
+from wirewitness.analyser.base.words import names_text
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import first_value
@@ -41,8 +43,6 @@ from wirewitness.analyser.detectors.kafka.commits import (
 )
 from wirewitness.analyser.detectors.kafka.names import partition_names, partition_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_S
-from wirewitness.analyser.words import names_text
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 

@@ -30,6 +30,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from wirewitness.analyser.base.times import moment_text, time_text
+from wirewitness.analyser.base.words import count, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import first_value
@@ -44,8 +46,6 @@ from wirewitness.analyser.detectors.kafka.reading import (
     readers_text,
 )
 from wirewitness.analyser.detectors.kafka.run_columns import RunColumns
-from wirewitness.analyser.times import moment_text, time_text
-from wirewitness.analyser.words import count, times
 
 KEYS = ("cluster_id", "group_id")
 # Partitions that a member takes over at one time are one episode: a record that was under way in each proves nothing.

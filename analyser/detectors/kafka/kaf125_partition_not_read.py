@@ -33,6 +33,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, shown
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame import Frame
@@ -40,8 +42,6 @@ from wirewitness.analyser.detectors.frame_rows import first_value, values
 from wirewitness.analyser.detectors.kafka.commits import COMMITS
 from wirewitness.analyser.detectors.kafka.names import group_text, partition_text, who_numbers, who_text
 from wirewitness.analyser.detectors.kafka.reading import RUN_COLUMNS, RUNS, Client, Run, proof_of_runs, runs_of
-from wirewitness.analyser.times import NS_PER_S, moment_text, seconds_text, time_text
-from wirewitness.analyser.words import count, shown
 
 KEYS = ("cluster_id", "group_id")
 ASSIGNMENTS = "kafka_assignments"

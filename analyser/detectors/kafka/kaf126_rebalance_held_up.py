@@ -44,6 +44,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil, inf
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, shown, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -64,9 +67,6 @@ from wirewitness.analyser.detectors.kafka.members import (
 )
 from wirewitness.analyser.detectors.kafka.names import group_text
 from wirewitness.analyser.detectors.kafka.silence import side_step, side_text
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
-from wirewitness.analyser.words import count, shown, times
 
 EVENTS = "kafka_group_events"
 REBALANCE_IN_PROGRESS = 27

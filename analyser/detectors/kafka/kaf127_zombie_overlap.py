@@ -37,6 +37,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, moment_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, first_value, rows_of
@@ -52,8 +54,6 @@ from wirewitness.analyser.detectors.kafka.names import (
 from wirewitness.analyser.detectors.kafka.overlaps import LateCommit, Overlap, Read, ToldOverlap, where_somebody_is_late
 from wirewitness.analyser.detectors.kafka.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Client, proof_of_runs
 from wirewitness.analyser.detectors.kafka.silence import side_step, side_text
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, moment_text, seconds_text, time_text
-from wirewitness.analyser.words import count, sentence_start
 
 KEYS = ("cluster_id", "group_id")
 # The broker does not take the sender for a member that may commit.

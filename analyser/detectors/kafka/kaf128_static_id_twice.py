@@ -32,6 +32,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.times import period_text, time_text
+from wirewitness.analyser.base.words import printable, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -46,8 +48,6 @@ from wirewitness.analyser.detectors.kafka.members import (
     who,
 )
 from wirewitness.analyser.detectors.kafka.names import MAX_NAME, client_text, group_text
-from wirewitness.analyser.times import period_text, time_text
-from wirewitness.analyser.words import printable, times
 
 EVENTS = "kafka_group_events"
 FENCED, UNRELEASED = 82, 111

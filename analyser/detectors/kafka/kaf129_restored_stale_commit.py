@@ -34,6 +34,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wirewitness.analyser.base.times import moment_text, time_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame import numbered, pairs
@@ -53,8 +55,6 @@ from wirewitness.analyser.detectors.kafka.commits import (
 )
 from wirewitness.analyser.detectors.kafka.coordinator_moves import LATER, Refused, is_made_good
 from wirewitness.analyser.detectors.kafka.positions import READ_TABLES, Reads, reads_of
-from wirewitness.analyser.times import moment_text, time_text
-from wirewitness.analyser.words import count
 
 KEYS = ("cluster_id", "topic", "partition")
 

@@ -38,6 +38,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import period_text, time_text
+from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -59,9 +62,6 @@ from wirewitness.analyser.detectors.kafka.producers import (
     transactional_text,
 )
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import period_text, time_text
-from wirewitness.analyser.words import count, names_text, sentence_start, shown
 
 EVENTS = "kafka_transactions"
 KEYS = ("cluster_id", "client_address", "client_id")

@@ -28,6 +28,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from wirewitness.analyser.base.times import NS_PER_S, period_text, time_text
+from wirewitness.analyser.base.words import names_text, sentence_start, shown
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame import Column, Frame, numbered
@@ -36,8 +38,6 @@ from wirewitness.analyser.detectors.held import Integers, Texts
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text
 from wirewitness.analyser.detectors.kafka.producers import evidence_of
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_S, period_text, time_text
-from wirewitness.analyser.words import names_text, sentence_start, shown
 
 BATCHES = "kafka_produce_batches"
 KEYS = ("cluster_id", "client_address", "client_id")

@@ -36,15 +36,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.severity import Confidence, Severity
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, shown
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, first_value, rows_of
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text, partitions_of, place
 from wirewitness.analyser.detectors.kafka.producers import evidence_of, transactional_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Confidence, Severity
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
-from wirewitness.analyser.words import count, names_text, shown
 
 KEYS = ("cluster_id", "producer_id", "producer_epoch")
 WAITS, SPANS = "kafka_stable_offset_waits", "kafka_transaction_spans"

@@ -25,14 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.times import period_text, time_text
+from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import rows_of
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text, partitions_of
 from wirewitness.analyser.detectors.kafka.producers import evidence_of, records_in
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import period_text, time_text
-from wirewitness.analyser.words import count, names_text, sentence_start
 
 BATCHES = "kafka_produce_batches"
 KEYS = ("cluster_id", "client_address", "client_id")

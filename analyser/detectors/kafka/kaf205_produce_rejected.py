@@ -40,7 +40,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from wirewitness.analyser.addresses import server_of
+from wirewitness.analyser.base.addresses import server_of
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -56,9 +59,6 @@ from wirewitness.analyser.detectors.kafka.producers import (
     records_in,
 )
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
-from wirewitness.analyser.words import count, names_text, sentence_start, shown
 
 KEYS = ("cluster_id", "client_address", "client_id")
 # Rights that are given while a client starts are nothing to talk about.

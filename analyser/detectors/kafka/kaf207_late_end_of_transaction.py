@@ -32,14 +32,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.times import clock_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text
 from wirewitness.analyser.detectors.kafka.producers import evidence_of, transactional_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import clock_text, seconds_text, time_text
-from wirewitness.analyser.words import count, names_text, sentence_start, shown
 
 EVENTS, SPANS = "kafka_transactions", "kafka_transaction_spans"
 KEYS = ("cluster_id", "producer_id", "producer_epoch")

@@ -30,14 +30,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.times import clock_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, sentence_start, shown
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text, partitions_of, place, places_text
 from wirewitness.analyser.detectors.kafka.producers import records_in
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import clock_text, seconds_text, time_text
-from wirewitness.analyser.words import count, sentence_start, shown
 
 REPEATED = "kafka_repeated_batches"
 KEYS = ("cluster_id", "topic", "client_address", "client_id")

@@ -39,14 +39,14 @@ from typing import Any
 
 import numpy as np
 
+from wirewitness.analyser.base.times import period_text, time_text
+from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame import Frame, pairs
 from wirewitness.analyser.detectors.frame_rows import first_value, rows_of, values
 from wirewitness.analyser.detectors.kafka.names import client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import period_text, time_text
-from wirewitness.analyser.words import names_text, printable
 
 BATCHES, FETCHES, PARTITIONS = "kafka_produce_batches", "kafka_fetch_partitions", "kafka_partitions"
 KEYS = ("cluster_id", "topic")

@@ -39,14 +39,14 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from wirewitness.analyser.base.times import NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, sentence_start, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text, place
 from wirewitness.analyser.detectors.kafka.producers import evidence_of
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_S, clock_text, seconds_text, time_text
-from wirewitness.analyser.words import count, names_text, sentence_start, times
 
 EXCHANGES, TOLD = "exchanges", "kafka_partitions"
 KEYS = ("cluster_id", "client_address", "client_id")

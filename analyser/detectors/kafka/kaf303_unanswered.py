@@ -31,7 +31,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, period_text, seconds_text
+from wirewitness.analyser.base.words import count, names_text, sentence_start, times
 from wirewitness.analyser.detectors.delivery import REQUEST_COLUMNS, counted, request_delivered, which_side
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
@@ -39,8 +41,6 @@ from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.connections import CONNECTIONS, client_keys
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, clock_text, period_text, seconds_text
-from wirewitness.analyser.words import count, names_text, sentence_start, times
 
 _MOST_NAMED = 20
 _FOR_MEMBERS = ("JoinGroup", "SyncGroup")

@@ -27,14 +27,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from wirewitness.analyser.addresses import server_of
+from wirewitness.analyser.base.addresses import server_of
+from wirewitness.analyser.base.times import NS_PER_MS, period_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_MS, period_text, seconds_text, time_text
-from wirewitness.analyser.words import count, names_text, sentence_start
 
 EXCHANGES = "exchanges"
 KEYS = ("cluster_id", "client_address", "client_id")

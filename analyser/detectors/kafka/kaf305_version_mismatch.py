@@ -34,15 +34,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from wirewitness.analyser.addresses import server_of
+from wirewitness.analyser.base.addresses import server_of
+from wirewitness.analyser.base.severity import Confidence, Severity
+from wirewitness.analyser.base.times import clock_text, time_text
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start, shown
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Confidence, Severity
-from wirewitness.analyser.times import clock_text, time_text
-from wirewitness.analyser.words import count, names_text, printable, sentence_start, shown
 
 USED, EXCHANGES = "kafka_api_versions", "exchanges"
 KEYS = ("cluster_id", "client_address", "client_id")

@@ -27,7 +27,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import period_text
+from wirewitness.analyser.base.words import count, names_text
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -40,8 +42,6 @@ from wirewitness.analyser.detectors.kafka.connections import (
     ended,
 )
 from wirewitness.analyser.detectors.minutes import by_minute
-from wirewitness.analyser.times import period_text
-from wirewitness.analyser.words import count, names_text
 
 
 def detect(

@@ -28,11 +28,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import first_value, rows_of
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.words import count
 
 PRODUCED, FETCHED = "kafka_produce_batches", "kafka_fetch_partitions"
 KEYS = ("cluster_id", "topic", "partition")

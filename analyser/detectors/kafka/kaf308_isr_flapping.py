@@ -31,14 +31,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from wirewitness.analyser.base.times import NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.names import partitions_of, places_text
 from wirewitness.analyser.detectors.kafka.producers import evidence_of
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_S, clock_text, seconds_text, time_text
-from wirewitness.analyser.words import count, names_text, times
 
 TOLD, BROKERS = "kafka_partitions", "kafka_brokers"
 KEYS = ("cluster_id",)

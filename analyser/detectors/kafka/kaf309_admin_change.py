@@ -38,6 +38,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import period_text, time_text
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -45,9 +48,6 @@ from wirewitness.analyser.detectors.kafka.admin_words import ADMIN_KINDS, OTHER_
 from wirewitness.analyser.detectors.kafka.names import MAX_NAME, client_numbers, client_text, error_text, place
 from wirewitness.analyser.detectors.kafka.producers import REFUSED, batches_of, evidence_of, records_in
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import period_text, time_text
-from wirewitness.analyser.words import count, names_text, printable, sentence_start
 
 CHANGES, COMMITS, RUNS = "kafka_admin_changes", "kafka_offset_commits", "kafka_reading_runs"
 KEYS = ("cluster_id",)

@@ -39,7 +39,10 @@ from collections.abc import Iterator, Sequence, Set
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import endpoint_text, server_of, server_text
+from wirewitness.analyser.base.addresses import endpoint_text, server_of, server_text
+from wirewitness.analyser.base.severity import Confidence, Severity
+from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -53,9 +56,6 @@ from wirewitness.analyser.detectors.kafka.connections import (
 )
 from wirewitness.analyser.detectors.kafka.names import client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Confidence, Severity
-from wirewitness.analyser.times import NS_PER_S, period_text
-from wirewitness.analyser.words import count, sentence_start
 
 BROKERS = "kafka_brokers"
 PARTITIONS = "kafka_partitions"

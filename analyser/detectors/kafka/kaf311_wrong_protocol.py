@@ -33,7 +33,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.severity import Confidence
+from wirewitness.analyser.base.times import period_text
+from wirewitness.analyser.base.words import sentence_start, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -47,9 +50,6 @@ from wirewitness.analyser.detectors.kafka.connections import (
 )
 from wirewitness.analyser.detectors.kafka.names import client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Confidence
-from wirewitness.analyser.times import period_text
-from wirewitness.analyser.words import sentence_start, times
 
 LOGINS = "kafka_authentications"
 ILLEGAL_SASL_STATE = 34

@@ -26,15 +26,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.times import NS_PER_S, period_text, seconds_text
+from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.connections import client_keys, client_subject
 from wirewitness.analyser.detectors.kafka.names import MAX_NAME, client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_S, period_text, seconds_text
-from wirewitness.analyser.words import count, printable, sentence_start
 
 LOGINS = "kafka_authentications"
 _NAMES = {58: "SASL_AUTHENTICATION_FAILED, wrong user or password", 33: "UNSUPPORTED_SASL_MECHANISM"}

@@ -28,15 +28,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
-from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.times import period_text
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.connections import client_keys, client_subject
 from wirewitness.analyser.detectors.kafka.names import MAX_NAME, client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import period_text
-from wirewitness.analyser.words import count, names_text, printable, sentence_start
 
 PARTITIONS = "kafka_partitions"
 # Tables that name topics; of those with many rows, one row for each topic.

@@ -28,7 +28,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -42,8 +44,6 @@ from wirewitness.analyser.detectors.kafka.connections import (
     connections_proof,
 )
 from wirewitness.analyser.detectors.kafka.names import client_text
-from wirewitness.analyser.times import NS_PER_S, period_text
-from wirewitness.analyser.words import count, names_text, sentence_start
 
 
 def detect(

@@ -24,15 +24,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.words import count, sentence_start, shown
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.connections import client_keys, client_subject
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_S, period_text
-from wirewitness.analyser.words import count, sentence_start, shown
 
 
 def detect(frames: Frames, *, a_second_above: float = 20.0, seconds_least: float = 3.0) -> Iterator[Finding]:

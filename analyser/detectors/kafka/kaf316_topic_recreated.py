@@ -35,15 +35,15 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import clock_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, printable, shown
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text, group_text, partition_names
 from wirewitness.analyser.detectors.kafka.producers import REFUSED, batches_of, evidence_of, records_in
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import clock_text, seconds_text, time_text
-from wirewitness.analyser.words import count, names_text, printable, shown
 
 TOLD, RUNS = "kafka_partitions", "kafka_reading_runs"
 KEYS = ("cluster_id", "topic")

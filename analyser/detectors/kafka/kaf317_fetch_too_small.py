@@ -34,14 +34,14 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_S, period_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text, place
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import NS_PER_S, period_text, seconds_text, time_text
-from wirewitness.analyser.words import count, names_text, printable, sentence_start
 
 FETCHES = "kafka_fetch_partitions"
 KEYS = ("cluster_id", "client_address", "client_id")

@@ -39,14 +39,14 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_MS, period_text, time_text
+from wirewitness.analyser.base.words import count, names_text, printable, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.kafka.names import client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import NS_PER_MS, period_text, time_text
-from wirewitness.analyser.words import count, names_text, printable, times
 
 FETCHES, ACKNOWLEDGES = "kafka_share_fetches", "kafka_share_acknowledges"
 KEYS = ("cluster_id", "group_id", "topic_id", "partition")

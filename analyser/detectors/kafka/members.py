@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from wirewitness.analyser.base.words import names_text, printable, times
 from wirewitness.analyser.detectors.findings import Evidence
 from wirewitness.analyser.detectors.frame_rows import Row
 from wirewitness.analyser.detectors.kafka.names import MAX_LISTED, MAX_NAME, client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.words import names_text, printable, times
 
 KEYS = ("cluster_id", "group_id")
 MEMBERS, REBALANCES = "kafka_members", "kafka_rebalances"

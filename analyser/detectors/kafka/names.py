@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.detectors.frame_rows import Row
-from wirewitness.analyser.words import names_text, printable
 
 # Longer names are cut in sentences; a member id is a client id and a UUID.
 MAX_NAME = 160

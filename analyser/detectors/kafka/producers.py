@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.detectors.findings import Evidence
 from wirewitness.analyser.detectors.frame_rows import Row
 from wirewitness.analyser.detectors.kafka.names import MAX_NAME
-from wirewitness.analyser.words import printable
 
 REFUSED = "kafka_refused_batches"
 REFUSED_COLUMNS = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.words import names_text
 from wirewitness.analyser.detectors.findings import Evidence
 from wirewitness.analyser.detectors.frame import Frame
 from wirewitness.analyser.detectors.frame_rows import values
@@ -20,7 +21,6 @@ from wirewitness.analyser.detectors.kafka.names import (
     who_text,
 )
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.words import names_text
 
 RUNS = "kafka_reading_runs"
 RUN_COLUMNS = (

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.detectors.frame_rows import Row
-from wirewitness.analyser.times import NS_PER_S
 
 # The client id of a broker that replicates, as ReplicaFetcherThread makes it: node, number of the thread.
 _FETCHER = re.compile(r"broker-(\d+)-fetcher-\d+")

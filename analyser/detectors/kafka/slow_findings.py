@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import clock_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
 from wirewitness.analyser.detectors.delivery import at_the_first_try, counted_at_once
 from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.findings import Evidence, Finding
@@ -16,8 +18,6 @@ from wirewitness.analyser.detectors.kafka.replica_fetchers import Follower
 from wirewitness.analyser.detectors.kafka.slow_windows import Connections, Slow
 from wirewitness.analyser.detectors.kafka.standstill import FOR_REPLICAS
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import clock_text, seconds_text, time_text
-from wirewitness.analyser.words import count, names_text, sentence_start, shown
 
 _MOST_NAMED = 20
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.detectors.frame_rows import Row
 from wirewitness.analyser.detectors.kafka.standstill import Silence, client_of
-from wirewitness.analyser.times import NS_PER_S
 
 # A pause of a moment delays many requests at once: late ones must come in so many different seconds of a window.
 _SECONDS = 3

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.detectors.delivery import at_the_first_try, counted_at_once
 from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row
 from wirewitness.analyser.detectors.kafka.names import client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
-from wirewitness.analyser.words import count, names_text, sentence_start
 
 _MOST_NAMED = 20
 _SLOW_NS = 2 * NS_PER_S

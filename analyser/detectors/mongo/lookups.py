@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from wirewitness.analyser.base.times import NS_PER_MS
 from wirewitness.analyser.detectors.frame import Frame
-from wirewitness.analyser.times import NS_PER_MS
 
 Places = npt.NDArray[np.intp]
 _Times = npt.NDArray[np.int64]

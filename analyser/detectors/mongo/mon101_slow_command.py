@@ -35,7 +35,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_S, ms_text
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -53,7 +54,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     shape_text,
 )
 from wirewitness.analyser.detectors.mongo.silences import SILENCES
-from wirewitness.analyser.times import NS_PER_S, ms_text
 
 _WRITTEN = "Look at the write concern, at the members that confirm it, and at the server's disk at that time."
 _NEXT = {

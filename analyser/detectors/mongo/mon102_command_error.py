@@ -36,7 +36,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_S
+from wirewitness.analyser.base.words import count, printable, sentence_start, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -61,9 +64,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     listed,
     namespace,
 )
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import NS_PER_S
-from wirewitness.analyser.words import count, printable, sentence_start, times
 
 _CommitsOf = dict[str, list[int]]
 

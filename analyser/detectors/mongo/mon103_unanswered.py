@@ -28,7 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_MS, ms_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -45,9 +48,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     listed,
     namespace,
 )
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import NS_PER_MS, ms_text
-from wirewitness.analyser.words import count
 
 
 class _End(NamedTuple):

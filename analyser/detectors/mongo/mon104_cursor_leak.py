@@ -31,7 +31,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -47,9 +50,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     seen_of,
     shape_text,
 )
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, ms_text
-from wirewitness.analyser.words import count, sentence_start
 
 _MOST_IDS = 20
 

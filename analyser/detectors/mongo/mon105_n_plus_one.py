@@ -36,7 +36,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_MS, ms_text
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame import Frame
@@ -55,8 +57,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     namespace,
     shape_text,
 )
-from wirewitness.analyser.times import NS_PER_MS, ms_text
-from wirewitness.analyser.words import count, sentence_start
 
 
 def detect(

@@ -27,7 +27,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_MS, ms_text
+from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -39,8 +41,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     client_text,
     command_finding,
 )
-from wirewitness.analyser.times import NS_PER_MS, ms_text
-from wirewitness.analyser.words import printable, sentence_start, times
 
 
 def detect(frames: Frames, *, slack_s: float = 10.0) -> Iterator[Finding]:

@@ -34,7 +34,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -51,8 +53,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     command_finding,
     listed,
 )
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, ms_text
-from wirewitness.analyser.words import count, sentence_start
 
 _MINUTE_NS = 60 * NS_PER_S
 

@@ -24,14 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.words import sentence_start, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.mongo.mongo_rows import COMMAND_COLUMNS, client_numbers, client_text
 from wirewitness.analyser.detectors.proof import REMARK_COLUMNS, proof_of
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.words import sentence_start, times
 
 _SIZES = "Look at the application for documents or batches that grow without end."
 _BYTES = "Look at the two hosts and at what lies between them (proxy, network card, memory)."

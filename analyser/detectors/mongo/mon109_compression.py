@@ -25,7 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.words import printable, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -39,7 +40,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     command_finding,
     listed,
 )
-from wirewitness.analyser.words import printable, sentence_start
 
 _SECRETS = (
     "saslStart", "saslContinue", "getnonce", "authenticate", "createUser", "updateUser", "copydb", "copydbgetnonce",

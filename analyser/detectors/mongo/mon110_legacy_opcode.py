@@ -24,7 +24,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import rows_of
@@ -41,7 +42,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     listed,
     namespace,
 )
-from wirewitness.analyser.words import sentence_start
 
 _OPCODES = (
     "OP_QUERY", "OP_INSERT", "OP_UPDATE", "OP_DELETE", "OP_GET_MORE", "OP_KILL_CURSORS", "OP_COMMAND",

@@ -28,7 +28,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_MS, ms_text
+from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -41,9 +44,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     seen_of,
     version_of,
 )
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import NS_PER_MS, ms_text
-from wirewitness.analyser.words import count, printable, sentence_start
 
 
 def detect(frames: Frames, *, open_s: float = 60.0) -> Iterator[Finding]:

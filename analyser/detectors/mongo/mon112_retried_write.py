@@ -24,7 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_MS, ms_text
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -38,8 +40,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     listed,
     namespace,
 )
-from wirewitness.analyser.times import NS_PER_MS, ms_text
-from wirewitness.analyser.words import count, sentence_start
 
 
 def detect(frames: Frames, *, retries_least: int = 1) -> Iterator[Finding]:

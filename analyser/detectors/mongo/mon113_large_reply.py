@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.words import times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -38,7 +39,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     namespace,
     shape_text,
 )
-from wirewitness.analyser.words import times
 
 _MIB = 1 << 20
 

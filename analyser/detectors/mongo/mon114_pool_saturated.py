@@ -40,7 +40,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text
+from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame import Frame
@@ -56,8 +58,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     command_finding,
     command_text,
 )
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, ms_text
-from wirewitness.analyser.words import sentence_start
 
 _Times = npt.NDArray[np.int64]
 _MOVES_DATA = ("getMore", "insert", "bulkWrite")

@@ -31,7 +31,9 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text
+from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -43,8 +45,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     command_finding,
     namespace,
 )
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, ms_text
-from wirewitness.analyser.words import printable, sentence_start, times
 
 
 class _Stale(NamedTuple):

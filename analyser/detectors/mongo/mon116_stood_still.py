@@ -26,7 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_MS, clock_text, ms_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -41,8 +43,6 @@ from wirewitness.analyser.detectors.mongo.mongo_rows import (
     listed,
 )
 from wirewitness.analyser.detectors.mongo.silences import SILENCES
-from wirewitness.analyser.times import NS_PER_MS, clock_text, ms_text
-from wirewitness.analyser.words import count
 
 
 def detect(frames: Frames, *, times_least: int = 1) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wirewitness.analyser.severity import Severity
+from wirewitness.analyser.base.severity import Severity
 
 
 class Group(NamedTuple):

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from wirewitness.analyser.addresses import server_of
+from wirewitness.analyser.base.addresses import server_of
+from wirewitness.analyser.base.severity import Confidence, Severity
+from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Confidence, Severity
-from wirewitness.analyser.words import names_text, printable
 
 MAX_NAME, MAX_SHAPE = 80, 160
 # So many clients and namespaces are listed in the numbers of one finding.

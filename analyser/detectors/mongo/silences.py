@@ -6,7 +6,7 @@ waited while the server answered nobody, and that were answered together afterwa
 
 from __future__ import annotations
 
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S
 
 # Pauses of garbage collectors and schedulers are shorter.
 SILENT_S = 1.0

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import remark_detector_tables, remark_findings
-from wirewitness.analyser.severity import Severity
 
 _WHAT: dict[str, tuple[Severity, str, str]] = {
     "first_packet_not_connect": (

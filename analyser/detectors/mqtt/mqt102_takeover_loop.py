@@ -28,14 +28,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import client_endpoint_text, server_text
+from wirewitness.analyser.base.addresses import client_endpoint_text, server_text
+from wirewitness.analyser.base.times import NS_PER_S, ms_text
+from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import client_text, ms_between
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_S, ms_text
-from wirewitness.analyser.words import printable
 
 TAKEN_OVER = 0x8E
 

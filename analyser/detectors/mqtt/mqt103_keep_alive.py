@@ -31,15 +31,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.severity import Confidence, Severity
+from wirewitness.analyser.base.times import NS_PER_MS, ms_text
+from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.severity import Confidence, Severity
-from wirewitness.analyser.times import NS_PER_MS, ms_text
-from wirewitness.analyser.words import sentence_start
 
 WAITED = " It was waiting for the answer to a PINGREQ."
 UNSEEN = " Nothing of the server came either, nor did it close the connection: the capture may lack the rest."

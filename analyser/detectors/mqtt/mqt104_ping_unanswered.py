@@ -26,15 +26,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import ms_text
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.detectors.delivery import REQUEST_COLUMNS, counted, request_delivered
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 from wirewitness.analyser.detectors.proof import proof_of
-from wirewitness.analyser.times import ms_text
-from wirewitness.analyser.words import count, sentence_start
 
 
 def detect(frames: Frames, *, wait_least_s: float = 5.0, gave_up_s: float = 2.0) -> Iterator[Finding]:

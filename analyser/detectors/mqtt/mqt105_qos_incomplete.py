@@ -32,7 +32,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import ms_text
+from wirewitness.analyser.base.words import count, printable, sentence_start, times
 from wirewitness.analyser.detectors.delivery import counted
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
@@ -40,8 +42,6 @@ from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 from wirewitness.analyser.detectors.mqtt.sends import CONFIRMED_COLUMNS, SENT_COLUMNS, Chain, chains
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import ms_text
-from wirewitness.analyser.words import count, printable, sentence_start, times
 
 
 class _Step(NamedTuple):

@@ -29,7 +29,9 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_S
+from wirewitness.analyser.base.words import count, printable, sentence_start, shown, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame import Frame
@@ -37,8 +39,6 @@ from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.held import Booleans
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof, evidence_of
-from wirewitness.analyser.times import NS_PER_S
-from wirewitness.analyser.words import count, printable, sentence_start, shown, times
 
 # Values of `handshake` of messages that nobody has confirmed.
 _UNFINISHED = ("no_puback", "no_pubrec")

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import rows_of
@@ -33,7 +34,6 @@ from wirewitness.analyser.detectors.mqtt.mqtt_rows import (
     remark_detector_tables,
     remark_findings,
 )
-from wirewitness.analyser.severity import Severity
 
 RECEIVE_MAXIMUM_EXCEEDED = 0x93
 _NEXT = "Look at how the sender takes the Receive Maximum of the other side, and why acknowledgements are slow."

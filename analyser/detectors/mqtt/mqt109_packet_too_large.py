@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import (
@@ -31,7 +32,6 @@ from wirewitness.analyser.detectors.mqtt.mqtt_rows import (
     remark_detector_tables,
     remark_findings,
 )
-from wirewitness.analyser.severity import Severity
 
 PACKET_TOO_LARGE = 0x95
 _NEXT = "Send smaller messages, or raise the limit of the receiver."

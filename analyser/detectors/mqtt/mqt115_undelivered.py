@@ -36,12 +36,12 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import NamedTuple
 
+from wirewitness.analyser.base.times import ms_text, period_text
+from wirewitness.analyser.base.words import count, printable
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import ms_text, period_text
-from wirewitness.analyser.words import count, printable
 
 
 class _Why(NamedTuple):

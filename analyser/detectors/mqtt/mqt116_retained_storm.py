@@ -23,14 +23,14 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import ms_text
+from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text, ms_between
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import ms_text
-from wirewitness.analyser.words import printable
 
 
 def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:

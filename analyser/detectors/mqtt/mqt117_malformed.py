@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import CLIENT_COLUMNS, TOLD_COLUMNS, remark_findings
-from wirewitness.analyser.severity import Severity
 
 _OTHER_RULES = ("invalid_qos", "missing_packet_identifier")
 # Breaches of the protocol that show in one packet alone: a receiver treats them as malformed.

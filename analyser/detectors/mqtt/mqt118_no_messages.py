@@ -29,15 +29,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text
+from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from wirewitness.analyser.detectors.mqtt.similar_topics import level_difference, plain_difference
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, period_text
-from wirewitness.analyser.words import count, printable, sentence_start
 
 NO_MATCHING_SUBSCRIBERS = 0x10
 MOST_FILTERS, MOST_TOPICS = 100, 2000

@@ -30,14 +30,14 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.times import NS_PER_S, period_text, seconds_text
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_S, period_text, seconds_text
-from wirewitness.analyser.words import count, names_text, printable, sentence_start, times
 
 NEVER = 0xFFFFFFFF
 

@@ -30,14 +30,14 @@ from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text, period_text
+from wirewitness.analyser.base.words import count, printable
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof, evidence_of
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, ms_text, period_text
-from wirewitness.analyser.words import count, printable
 
 RATIO_LEAST, RATIO_MOST = 0.7, 1.5
 CIRCLE_LEAST = 0.3  # published for each that it got, where a client in a circle gets all of it up to three times

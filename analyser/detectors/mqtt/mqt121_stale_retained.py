@@ -27,15 +27,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text
+from wirewitness.analyser.base.words import count, printable, sentence_start, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof, evidence_of
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import NS_PER_S, moment_text, seconds_text
-from wirewitness.analyser.words import count, printable, sentence_start, times
 
 COMMANDS = frozenset({
     "action", "cmd", "cmds", "cmnd", "command", "commands", "control", "do", "execute", "ota", "reboot", "reset",

@@ -25,14 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text
+from wirewitness.analyser.base.words import count, printable, sentence_start, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.mqtt.mqtt_rows import client_numbers, client_text
 from wirewitness.analyser.detectors.proof import Proof, evidence_of
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, period_text
-from wirewitness.analyser.words import count, printable, sentence_start, times
 
 
 def detect(frames: Frames, *, connections_least: int = 3, closed_within_s: float = 5.0) -> Iterator[Finding]:

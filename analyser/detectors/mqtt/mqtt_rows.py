@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from wirewitness.analyser.addresses import client_endpoint_text, server_text
+from wirewitness.analyser.base.addresses import client_endpoint_text, server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_MS
+from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.proof import REMARK_COLUMNS, Proof, proof_of
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import NS_PER_MS
-from wirewitness.analyser.words import printable, sentence_start, times
 
 MAX_NAME = 80
 # Columns of mqtt_connections by which a client is named.

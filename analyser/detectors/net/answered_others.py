@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.detectors.frame_rows import Row
-from wirewitness.analyser.times import NS_PER_S
 
 WITNESSES = 3
 # A pause that was survived is as long where it is nine tenths of the one that was not.

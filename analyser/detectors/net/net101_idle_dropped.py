@@ -40,15 +40,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from wirewitness.analyser.addresses import client_endpoint_text, server_text
+from wirewitness.analyser.base.addresses import client_endpoint_text, server_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, printable
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.flow_rows import MAX_NAME, MOST_NAMED, client_names, named_by
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.net.answered_others import EXCHANGES, WITNESSES, Answers
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
-from wirewitness.analyser.words import count, names_text, printable
 
 _OTHER = {"client": "server", "server": "client"}
 _DIRECTIONS = {"client": "client_to_server", "server": "server_to_client"}

@@ -44,14 +44,14 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_S, seconds_text
+from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.flow_rows import client_names, named_by
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_S, seconds_text
-from wirewitness.analyser.words import names_text, printable
 
 LOGINS = "kafka_authentications"
 # Attempts from which on a client of several behind one address is judged by its own pauses.

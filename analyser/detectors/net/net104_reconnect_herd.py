@@ -37,14 +37,14 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_S, clock_text, seconds_text
+from wirewitness.analyser.base.words import count, names_text, printable
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.flow_rows import client_names, named_by
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_S, clock_text, seconds_text
-from wirewitness.analyser.words import count, names_text, printable
 
 # Server unavailable (3.1.1); server unavailable, server busy, quota exceeded, connection rate exceeded (5.0).
 _BUSY = (0x03, 0x88, 0x89, 0x97, 0x9F)

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.flow_rows import (
@@ -45,7 +46,6 @@ from wirewitness.analyser.detectors.flow_rows import (
 )
 from wirewitness.analyser.detectors.frame_rows import rows_of
 from wirewitness.analyser.detectors.proof import REMARK_COLUMNS, proof_of
-from wirewitness.analyser.words import count
 
 
 def detect(

@@ -28,13 +28,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.delivery import REQUEST_COLUMNS, counted, request_delivered, which_side
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.flow_rows import FLOW_COLUMNS, client_names, endpoints_text, flow_numbers, named_by
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.proof import REMARK_COLUMNS, Proof, evidence_of
-from wirewitness.analyser.words import count
 
 # What a client need not wait for when it ends: long polls, and questions that change nothing at the server.
 _LONG_POLLS = frozenset({"Fetch", "ShareFetch", "hello", "getMore"})

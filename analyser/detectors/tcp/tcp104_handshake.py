@@ -30,14 +30,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from wirewitness.analyser.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_S
+from wirewitness.analyser.base.words import count, names_text, printable
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Evidence, Finding
 from wirewitness.analyser.detectors.flow_rows import MAX_NAME, MOST_NAMED, client_names
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.proof import Proof
-from wirewitness.analyser.times import NS_PER_S
-from wirewitness.analyser.words import count, names_text, printable
 
 
 def detect(

@@ -38,6 +38,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from statistics import median
 
+from wirewitness.analyser.base.times import NS_PER_MS
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.flow_rows import (
@@ -50,8 +52,6 @@ from wirewitness.analyser.detectors.flow_rows import (
 )
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.flows.waits import MOST_OPTIONS_BYTES
-from wirewitness.analyser.times import NS_PER_MS
-from wirewitness.analyser.words import count
 
 _SIDES = {"client_to_server": ("client", "request"), "server_to_client": ("server", "response")}
 

@@ -34,6 +34,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.times import NS_PER_MS, ms_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.flow_rows import (
@@ -46,8 +48,6 @@ from wirewitness.analyser.detectors.flow_rows import (
     wait_proof,
 )
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
-from wirewitness.analyser.times import NS_PER_MS, ms_text
-from wirewitness.analyser.words import count
 from wirewitness.dissectors.registry import dissector_of
 
 # Latencies below it are not told apart from none: half of what a capture in microseconds shows.

@@ -30,6 +30,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.times import period_text
+from wirewitness.analyser.base.words import sentence_start, times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -45,8 +47,6 @@ from wirewitness.analyser.detectors.tls.tls_flows import (
     server_words,
     suspects,
 )
-from wirewitness.analyser.times import period_text
-from wirewitness.analyser.words import sentence_start, times
 
 _BROKEN_OFF = "broken off"
 _SIDES = {"refused by client": "client", "refused by server": "server"}

@@ -31,6 +31,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_S, clock_text, time_text
+from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -48,9 +51,6 @@ from wirewitness.analyser.detectors.tls.tls_flows import (
     server_words,
     suspects,
 )
-from wirewitness.analyser.severity import Severity
-from wirewitness.analyser.times import NS_PER_S, clock_text, time_text
-from wirewitness.analyser.words import names_text, printable
 
 EXPIRED, NOT_YET, SOON, OTHER_NAME = "expired", "not valid yet", "expires soon", "wrong name"
 _DAY_NS = 86_400 * NS_PER_S

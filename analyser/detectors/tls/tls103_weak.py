@@ -27,6 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -40,7 +41,6 @@ from wirewitness.analyser.detectors.tls.tls_flows import (
     server_words,
     suspects,
 )
-from wirewitness.analyser.words import count
 
 OLD_VERSIONS = ("SSL 3.0", "TLS 1.0", "TLS 1.1")
 _BROKEN = re.compile(r"_NULL_|_anon_|_EXPORT_|_RC4_|_DES_|_3DES_|_MD5$")

@@ -27,6 +27,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.times import ms_text
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -40,8 +42,6 @@ from wirewitness.analyser.detectors.tls.tls_flows import (
     server_words,
     suspects,
 )
-from wirewitness.analyser.times import ms_text
-from wirewitness.analyser.words import count
 
 
 def detect(

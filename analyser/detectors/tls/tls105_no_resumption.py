@@ -30,12 +30,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
 from wirewitness.analyser.detectors.tls.tls_flows import ROWS, SERVER, numbers, proof, reads, server_words, suspects
-from wirewitness.analyser.times import NS_PER_S, period_text
-from wirewitness.analyser.words import count, sentence_start
 
 
 def detect(

@@ -32,6 +32,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.severity import Confidence, Severity
+from wirewitness.analyser.base.times import period_text
+from wirewitness.analyser.base.words import times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -45,9 +48,6 @@ from wirewitness.analyser.detectors.tls.tls_flows import (
     protocol_of,
     server_words,
 )
-from wirewitness.analyser.severity import Confidence, Severity
-from wirewitness.analyser.times import period_text
-from wirewitness.analyser.words import times
 
 TLS_TO_CLEAR, HTTP_TO_CLEAR = "TLS to a clear-text port", "HTTP to a clear-text port"
 CLEAR_TO_TLS, HTTP_TO_TLS = "clear text to a TLS port", "HTTP to a TLS port"

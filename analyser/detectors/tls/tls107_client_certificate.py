@@ -29,6 +29,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wirewitness.analyser.base.times import clock_text, period_text
+from wirewitness.analyser.base.words import times
 from wirewitness.analyser.detectors.detector import Detector, Frames
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
@@ -46,8 +48,6 @@ from wirewitness.analyser.detectors.tls.tls_flows import (
     server_words,
     suspects,
 )
-from wirewitness.analyser.times import clock_text, period_text
-from wirewitness.analyser.words import times
 
 NONE, REFUSED = "no certificate", "certificate refused"
 _NONE_ALERTS = ("certificate_required", "no_certificate")

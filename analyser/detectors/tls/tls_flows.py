@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from wirewitness.analyser.addresses import server_of, server_text
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.detectors.findings import Evidence
 from wirewitness.analyser.detectors.frame_rows import Row
 from wirewitness.analyser.detectors.proof import Proof
 from wirewitness.analyser.detectors.tls.settings import ALPN
-from wirewitness.analyser.words import names_text, printable
 from wirewitness.dissectors.registry import dissector_of
 
 SERVER = ("server_address", "server_port")

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard import boxes
 from wirewitness.app.dashboard.few_rows import pressed
 from wirewitness.app.dashboard.known import known

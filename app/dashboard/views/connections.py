@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard import state
 from wirewitness.app.dashboard.components.ladder import ladder_lines, show_ladder
 from wirewitness.app.dashboard.sidebar_times import moment_words

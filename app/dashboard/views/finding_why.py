@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import streamlit as st
 from markupsafe import Markup
 
-from wirewitness.analyser.times import time_text
+from wirewitness.analyser.base.times import time_text
 from wirewitness.app.dashboard.opened import Selected
 from wirewitness.app.dashboard.text import html, line, small_table
 from wirewitness.reports.questions.causes import Finding

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import streamlit as st
 from markupsafe import Markup
 
-from wirewitness.analyser.severity import SEVERITIES
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.severity import SEVERITIES
+from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard import boxes, state
 from wirewitness.app.dashboard.known import known, outside
 from wirewitness.app.dashboard.state import View

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard import boxes, state
 from wirewitness.app.dashboard.charts.mqtt import connection_lanes as lanes_chart
 from wirewitness.app.dashboard.charts.theme import pressed_in_chart

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 import streamlit as st
 
-from wirewitness.analyser.words import count
+from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard import state
 from wirewitness.app.dashboard.charts.theme import dense
 from wirewitness.app.dashboard.charts.traffic import BRUSH, exchange_rate

@@ -16,7 +16,7 @@ from tests.support.request_log import write_sample_log
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
 from wirewitness import analyser
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 
 NAME = "kafka_fenced_commit"
 CAPTURE = SAMPLES / f"{NAME}.pcapng"

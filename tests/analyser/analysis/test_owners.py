@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.support import owned
 from wirewitness import analyser
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 
 SAMPLE = ROOT / "sample_pcaps" / "kafka_stale_commit.pcapng"
 A, B, C, BROKER = "10.77.0.12", "10.77.0.13", "10.77.0.14", 9092

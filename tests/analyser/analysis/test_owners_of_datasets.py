@@ -10,7 +10,7 @@ import pytest
 from tests.analyser.analysis.test_owners import REMARKS, SAMPLE, A, B, hosts
 from tests.support.datasets import make_dataset
 from wirewitness import analyser
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 
 CHANGE = "2026-11-20T11:23:55Z"
 NAMES = {

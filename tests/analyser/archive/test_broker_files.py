@@ -26,7 +26,7 @@ from wirewitness import analyser
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.place import DatasetError
 from wirewitness.analyser.archive.run import ArchiveOptions, archive
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.app.dashboard.components.inspector import message_data
 from wirewitness.app.dashboard.opened import Opened
 from wirewitness.app.dashboard.packets import exchange_views

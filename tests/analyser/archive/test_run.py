@@ -23,7 +23,7 @@ from tests.support.wire import duplicated, lossy, packets_of, reordered, resegme
 from wirewitness import analyser
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.run import ArchiveOptions, archive
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,8 @@ import pandas as pd
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.wire import decode, packets_of
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import PROTOCOLS
 

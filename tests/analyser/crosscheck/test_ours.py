@@ -7,8 +7,8 @@ from typing import NamedTuple
 import duckdb
 
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.crosscheck.ours import messages
-from wirewitness.analyser.options import ReadOptions
 
 FLOW = {"flow_id": "a", "client_address": "10.0.0.1", "client_port": 40000, "server_address": "10.0.0.9",
         "server_port": 1883, "protocol": "mqtt"}  # fmt: skip

@@ -18,10 +18,10 @@ from tests.support.packets import ACK, FIN, Captured, ethernet, pcap
 from tests.support.wire import Talk, decode
 from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
+from wirewitness.analyser.base.faults import FAULTS, RAISE, TRACE
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.faults import inspecting
-from wirewitness.analyser.faults import FAULTS, RAISE, TRACE
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.inspect import Asked, Hidden
 from wirewitness.dissectors.core.options import DecodeOptions

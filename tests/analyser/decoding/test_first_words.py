@@ -9,9 +9,9 @@ import pytest
 
 from tests.analyser.decoding.test_tls import TABLES, client_hello, record
 from tests.support.wire import ACK, FIN, Talk, decode
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.tls_alerts import AlertFinder
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.registry import PROTOCOLS
 
 FAILURE = bytes.fromhex("15 0303 0002 0228")

@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from tests.support.wire import Talk, decode
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import PROTOCOLS
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.wire import Talk, decode
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.tls import encryption
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.registry import PROTOCOLS
 
 TABLES = ("flows", "expert_infos", "messages", "exchanges", "kafka_brokers", "kafka_partitions")

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from tests.support.tls_certificates import Authority
 from tests.support.tls_failures import NAME, Ends, spoken, talk_of
 from tests.support.wire import Talk, decode
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.tls_handshake import Handshake, Seen, handshake
 from wirewitness.analyser.flows.runs import Run, Segments
 from wirewitness.analyser.flows.tls_records import MOST_RECORDS, RecordReader, TlsRecord
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.registry import PROTOCOLS
 
 TABLES = ("flows", "expert_infos")

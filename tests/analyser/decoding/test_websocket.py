@@ -14,7 +14,7 @@ from tests.support.example_encode import request, response
 from tests.support.packets import Captured
 from tests.support.websocket import WebSocketTalk
 from tests.support.wire import decode, packets_of, thinned
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import split_packet
 

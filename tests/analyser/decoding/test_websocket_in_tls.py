@@ -19,8 +19,8 @@ from wirewitness import analyser
 from wirewitness.analyser.analysis.evidence.bytes import message_bytes
 from wirewitness.analyser.analysis.evidence.index import open_index
 from wirewitness.analyser.analysis.evidence.rows import parse_message_id
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.core.model import split_packet
 
 PLACES = ("stream_offset", "request_offset", "response_offset", "span")

@@ -21,6 +21,7 @@ from tests.analyser.detectors.concerned import connected, looked_at, partitions
 from tests.analyser.detectors.scenarios import FAULTS, FIRES
 from tests.support.rows import arrow_from_rows, connection_from_rows
 from tests.support.shares import every, proves_more, share
+from wirewitness.analyser.base.severity import SEVERITIES, confidence_rank, severity_rank
 from wirewitness.analyser.detectors import DETECTORS, run_detectors, running, tables_needed
 from wirewitness.analyser.detectors.cut import empty
 from wirewitness.analyser.detectors.detector import LIMITS_SECTION, PAGE_SECTIONS, Detector
@@ -30,7 +31,6 @@ from wirewitness.analyser.detectors.frame_rows import rows_of
 from wirewitness.analyser.detectors.held import UNKNOWN
 from wirewitness.analyser.detectors.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
 from wirewitness.analyser.detectors.running import Failure, PartitionTooLarge, TooManyFindings, run
-from wirewitness.analyser.severity import SEVERITIES, confidence_rank, severity_rank
 from wirewitness.analyser.tables.tables import ARROW_TYPES, TABLES, arrow_schema
 
 Partition = tuple[tuple[Any, ...], dict[str, Frame]]

@@ -17,9 +17,9 @@ from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.shares import every, share
 from tests.support.wire import decode, duplicated, packets_of, reordered, thinned
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.detectors import DETECTORS, run_detectors, tables_needed
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.registry import PROTOCOLS
 
 BROKER_PORT, MONGO_PORT, MQTT_PORT = 9092, 27017, 1883

@@ -23,11 +23,11 @@ from tests.lab.incidents.second_network import OTHER_SUBNET, moved_packet
 from tests.support.packets import Captured
 from tests.support.shares import every, pairs, turns
 from tests.support.wire import decode, lossy, packets_of
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.detectors import DETECTORS, run_detectors, tables_needed
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.story_facts import facts_of
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.registry import PROTOCOLS
 
 INCIDENTS = SAMPLES / "incidents"

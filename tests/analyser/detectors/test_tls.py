@@ -15,10 +15,10 @@ from tests.support.shares import proves_more, share
 from tests.support.tls_failures import NAME, Ends, spoken, talk_of
 from tests.support.tls_twin import Sides, twin
 from tests.support.wire import SERVER, Talk, decode, packets_of
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.detectors.key_logging import ways_of
 from wirewitness.analyser.detectors.tls.certificate_names import is_for
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.registry import PROTOCOLS
 
 TABLES_OF_CAP106 = ("flows", "expert_infos", "kafka_api_versions", "mongo_commands", "findings")

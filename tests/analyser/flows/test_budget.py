@@ -16,9 +16,9 @@ from tests.support.mutated_captures import tables
 from tests.support.packets import Captured, pcap
 from tests.support.websocket import WebSocketTalk
 from tests.support.wire import Talk, decode
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, Source, read_batches
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits

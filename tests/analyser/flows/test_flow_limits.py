@@ -11,11 +11,11 @@ import pytest
 from tests.analyser.flows.test_flow_table import Collected
 from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 from tests.support.wire import ACK, FIN, SYN, Talk, decode
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
 from wirewitness.analyser.flows.flow import Flow
 from wirewitness.analyser.flows.flow_table import FlowTable
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.share import Share
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import PROTOCOLS

@@ -11,8 +11,8 @@ from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.two_points import HOP_NS, OFFSET_NS, SERVER_PORT, at_two_points
 from tests.support.wire import decode, packets_of, thinned
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.registry import PROTOCOLS
 
 TABLES = (

@@ -16,8 +16,8 @@ from tests.support.packets import Captured, pcap
 from tests.support.shares import examples
 from tests.support.wire import ACK, FIN, SYN, Talk, decode, reordered
 from wirewitness import analyser
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import PROTOCOLS

@@ -12,8 +12,8 @@ import pytest
 from tests.dissectors.kafka.test_conversation import HEARTBEAT_OK, HEARTBEAT_V0
 from tests.support.packets import Captured
 from tests.support.wire import Talk, decode, lossy, packets_of
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.registry import PROTOCOLS
 
 SAMPLES = Path(__file__).parents[3] / "sample_pcaps"

@@ -17,8 +17,8 @@ from tests.support.packets import Captured
 from tests.support.present import Place, whole_messages
 from tests.support.shares import pairs, share, smallest, turns
 from tests.support.wire import decode, duplicated, lossy, packets_of, reordered, resegmented
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.registry import PROTOCOLS
 
 TABLES = (

@@ -18,8 +18,8 @@ from tests.conftest import SAMPLES
 from tests.support.packets import SYN, Captured, pcap
 from tests.support.tls_twin import TLS_12, TLS_13, Sides, twin
 from tests.support.wire import duplicated, lossy, packets_of, resegmented
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.decoded import Decoded
 from wirewitness.analyser.reading.keys import Keys
 from wirewitness.analyser.reading.pipeline import Pipeline

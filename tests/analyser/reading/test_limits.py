@@ -34,8 +34,8 @@ from tests.support.record_batches import Sent, batch
 from tests.support.request_log import heartbeat, line
 from tests.support.segments import numbered, segment
 from tests.support.wire import ACK, SYN, Talk, decode
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.core.limits import CaptureLimits, Limits
 from wirewitness.dissectors.registry import PROTOCOLS
 

@@ -16,8 +16,8 @@ from tests.conftest import SAMPLES
 from tests.support.request_log import START_MS, header, heartbeat, line, write_sample_log
 from tests.support.segments import numbered, write_segment
 from wirewitness import analyser
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import EndpointTable, open_captures
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.flow_records import FlowRecords
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.rows.timeorder import FLOW

@@ -11,8 +11,8 @@ import pytest
 from tests.support.raw_rows import raw_tables_with_rows
 from tests.support.replay_mqtt import write_publishes
 from tests.support.shares import SAMPLES, share, smallest
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.rows.claims import Claims
 from wirewitness.analyser.rows.fields import row_fields

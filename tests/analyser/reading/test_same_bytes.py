@@ -27,10 +27,10 @@ from tests.support.shares import examples, pairs, share, smallest, turns
 from tests.support.whole import NAME, Whole, differences, whole_of
 from tests.support.wire import duplicated, lossy, packets_of, reordered, resegmented
 from wirewitness import analyser
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureError, Source
 from wirewitness.analyser.capture.growing import Growing
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits

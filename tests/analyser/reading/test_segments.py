@@ -21,8 +21,8 @@ from tests.support.segments import (
     write_segment,
 )
 from wirewitness import analyser
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureError
-from wirewitness.analyser.options import ReadOptions
 
 OFFSETS = "__consumer_offsets-7"
 

@@ -21,11 +21,11 @@ from tests.support.shares import pairs, proves_more, turns
 from tests.support.shares_here import decode_in_shares
 from tests.support.wire import ACK, FIN, Talk
 from wirewitness.analyser.analysis.needed import needed_tables
+from wirewitness.analyser.base.faults import CODE, FAULTS
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source, read_batches
-from wirewitness.analyser.faults import CODE, FAULTS
 from wirewitness.analyser.flows import flow_table
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.areas import Area, new_area
 from wirewitness.analyser.reading.balance import Balance
 from wirewitness.analyser.reading.parcels import pack, packed_bytes, unpacked

@@ -20,7 +20,7 @@ from tests.support.shares import share
 from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Sides, twin
 from tests.support.wire import packets_of
 from wirewitness import analyser
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
 
 SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))

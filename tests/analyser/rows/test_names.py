@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.support.attacks import ATTACKS
 from tests.support.wire import decode
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.rows.names import with_cut_names
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import PROTOCOLS

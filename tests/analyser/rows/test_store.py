@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from wirewitness.analyser.faults import FAULTS, TRACE
+from wirewitness.analyser.base.faults import FAULTS, TRACE
 from wirewitness.analyser.rows import raw_table
 from wirewitness.analyser.rows.raw_table import RawTable
 

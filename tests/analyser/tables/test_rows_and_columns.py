@@ -23,9 +23,9 @@ from tests.support.mongo_messages import CHECKSUM, op_msg
 from tests.support.mqtt_encode import PUBACK, ack, connack, connect, publish, string, suback, subscribe
 from wirewitness import analyser
 from wirewitness.analyser.analysis.build import computed
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.flows.waits import TABLE as WAITS
 from wirewitness.analyser.flows.waits import WAIT_FIELDS
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.analyser.rows.gathering import gathering
 from wirewitness.analyser.tables.tables import TABLES, Column

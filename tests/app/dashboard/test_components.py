@@ -12,8 +12,8 @@ from tests.app.program import ROOT
 from wirewitness import analyser
 from wirewitness.analyser.analysis.evidence.index import Index, open_index
 from wirewitness.analyser.analysis.evidence.rows import parse_message_id
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.app.dashboard.components import inspector, ladder
 from wirewitness.reports.formats.message_view import view_message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.app.dashboard.opening import kept, sample
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.app.dashboard.jobs import Standing
 from wirewitness.app.dashboard.landing import progress_words
 from wirewitness.app.dashboard.opened import Opened, Selected

@@ -12,8 +12,8 @@ from tests.conftest import SAMPLES
 from wirewitness.analyser.analysis.evidence.bytes import message_bytes
 from wirewitness.analyser.analysis.evidence.index import open_index
 from wirewitness.analyser.analysis.evidence.rows import parse_message_id
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.app.dashboard import evidence
 from wirewitness.app.dashboard.jobs import key_of
 from wirewitness.app.dashboard.opened import Opened

@@ -15,7 +15,7 @@ from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from tests.support.shares import long_cases
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.app.dashboard import downloads, held
 from wirewitness.app.dashboard.offers import samples
 from wirewitness.app.dashboard.opened import Opened, Selected

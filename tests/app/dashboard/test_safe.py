@@ -14,7 +14,7 @@ from tests.app.captures import write_capture
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, shown
 from tests.app.program import run
 from tests.support.packets import pcap
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.app.dashboard import downloads
 from wirewitness.app.dashboard.jobs import key_of
 from wirewitness.app.dashboard.offers import given_offer, recent, remember

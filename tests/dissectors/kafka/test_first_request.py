@@ -14,8 +14,8 @@ from tests.support.kafka_encode import message
 from tests.support.packets import ACK, Captured
 from tests.support.shares import examples
 from tests.support.wire import Talk, decode
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
 

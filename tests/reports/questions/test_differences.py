@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.analysis_from_rows import RowsAnalysis
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.app.dashboard.views.compare_doors import DOORS
 from wirewitness.reports.questions.causes import Finding
 from wirewitness.reports.questions.differences import Between, between

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.analyser.detectors.scenarios.build import at, commit
 from tests.support.analysis_from_rows import RowsAnalysis
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.reports.questions.causes import Finding
 from wirewitness.reports.questions.group_list import group_list
 from wirewitness.reports.questions.groups import groups

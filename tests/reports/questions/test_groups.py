@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.analysis_from_rows import RowsAnalysis
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.reports.questions.groups import groups
 from wirewitness.reports.questions.kafka_view import view_sql
 from wirewitness.reports.questions.kafka_views import VIEWS

@@ -9,7 +9,7 @@ import pytest
 from tests.analyser.detectors.scenarios.build import at, commit
 from tests.reports.questions.test_commits import rows as random_rows
 from tests.support.analysis_from_rows import RowsAnalysis
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.reports.questions import lag_history
 from wirewitness.reports.questions.commits import commits, committers, owners
 from wirewitness.reports.questions.lag_history import lag_over_time

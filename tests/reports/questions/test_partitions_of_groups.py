@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import SAMPLES
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness import analyser
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.reports.questions.group_owners import PARTITION_TABLES
 from wirewitness.reports.questions.groups import PartitionState, groups
 from wirewitness.reports.questions.kafka_view import view_sql

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.reports.incident import START_NS, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.reports.sections.json_document import json_pieces
 

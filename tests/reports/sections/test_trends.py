@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.analyser.archive.derive.sketches import sketch_of
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.reports.formats.text import render
 from wirewitness.reports.sections.trends import trend_section
 

@@ -11,7 +11,7 @@ from typing import Any
 from tests.conftest import SAMPLES
 from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
-from wirewitness.analyser.times import ns_of
+from wirewitness.analyser.base.times import ns_of
 from wirewitness.reports.why.ask import Asking
 from wirewitness.reports.why.model import Chain, Link, Step
 from wirewitness.reports.why.subjects import answer

@@ -15,8 +15,8 @@ from tests.support.packets import ACK, PSH, SYN, Captured, ethernet, ipv4, pcap,
 from wirewitness import analyser
 from wirewitness.analyser.analysis.evidence.index import open_index
 from wirewitness.analyser.analysis.evidence.segments import Segment
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.reports.why.ask import Asking
 from wirewitness.reports.why.latency import (
     AGAIN,

@@ -8,8 +8,8 @@ from tests.conftest import SAMPLES
 from tests.reports.why.chains import chains, check, kinds, link, opened, sample_facts
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.analyser.analysis.evidence.index import open_index
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.reports.questions.causes import findings
 from wirewitness.reports.why.ask import Asking
 from wirewitness.reports.why.model import NoSubject

@@ -28,13 +28,13 @@ from wirewitness.analyser.analysis import detected, kept
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.analysis.processes import looking, stage_shares
 from wirewitness.analyser.analysis.processes.dealing import RuleDealing
+from wirewitness.analyser.base.faults import FAULTS
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.context import enrich, kept_pieces, reading_stage, shares
 from wirewitness.analyser.detectors import DETECTORS, running, shared_rows
 from wirewitness.analyser.detectors.running import MOST_FINDINGS
-from wirewitness.analyser.faults import FAULTS
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import PROTOCOLS

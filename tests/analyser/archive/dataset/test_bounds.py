@@ -38,9 +38,9 @@ from wirewitness.analyser.archive.decode.state_data import StateError, from_tabl
 from wirewitness.analyser.archive.derive.derived import keep_rows
 from wirewitness.analyser.archive.finish.common import COMMON_FILE, Common, read_common, write_common
 from wirewitness.analyser.archive.finish.owners_kept import OWNERS_FILE, kept_owners
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureStats, Source, read_batches
 from wirewitness.analyser.flows.tcp import FIN, RST
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.owners.owner import Owner
 from wirewitness.analyser.owners.seen import MAX_SEEN, End
 from wirewitness.analyser.reading.pipeline import Pipeline

@@ -11,8 +11,8 @@ from tests.support.wire import packets_of, resegmented
 from wirewitness.analyser.analysis.evidence.bytes import message_bytes
 from wirewitness.analyser.analysis.evidence.index import open_index
 from wirewitness.analyser.archive.dataset.index import open_dataset_index
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import in_time_order, open_captures
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.dissectors.core.model import split_packet
 
 

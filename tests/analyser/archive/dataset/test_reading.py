@@ -16,8 +16,8 @@ from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.part import Place
 from wirewitness.analyser.archive.dataset.parts import time_column
 from wirewitness.analyser.archive.dataset.reading import chosen_parts
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureError
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.tables.selection import time_columns
 from wirewitness.analyser.tables.tables import DATASET_TABLES, TABLES
 

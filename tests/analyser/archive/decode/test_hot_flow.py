@@ -26,9 +26,9 @@ from wirewitness.analyser.archive.dataset.manifest import InputFile
 from wirewitness.analyser.archive.decode.packets import RangeJob, range_chunks
 from wirewitness.analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.options import ReadOptions
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
-from wirewitness.analyser.storage.handing import seal_of
+from wirewitness.analyser.base.storage.handing import seal_of
 
 folder, path = Path(sys.argv[1]), Path(sys.argv[2])
 source = Source(str(path), path)

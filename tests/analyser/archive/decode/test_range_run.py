@@ -14,11 +14,11 @@ from wirewitness.analyser.archive.decode.range_run import STAGE, ranges_of
 from wirewitness.analyser.archive.intake.plan import PlannedFile
 from wirewitness.analyser.archive.intake.ranges import Range, find_ranges
 from wirewitness.analyser.archive.spark.workers import HERE
+from wirewitness.analyser.base.storage import buckets
+from wirewitness.analyser.base.storage.address import Address
+from wirewitness.analyser.base.storage.objects import ObjectPath
+from wirewitness.analyser.base.storage.state import ObjectState
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.storage import buckets
-from wirewitness.analyser.storage.address import Address
-from wirewitness.analyser.storage.objects import ObjectPath
-from wirewitness.analyser.storage.state import ObjectState
 
 RANGE_BYTES = 64 << 10
 PACKET = ethernet(ipv4(tcp(b"x" * 300, destination_port=9092)))

@@ -23,8 +23,8 @@ from wirewitness.analyser.archive.dataset.place import DatasetError
 from wirewitness.analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
 from wirewitness.analyser.archive.finish.common import COMMON_FILE, Common, read_common, write_common
 from wirewitness.analyser.archive.kept_state import check_state
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureStats, Source, read_batches
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.dissectors.core.limits import Limits

@@ -10,8 +10,8 @@ from tests.support.packets import Captured, pcap
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
 from wirewitness.analyser.archive.decode.state_data import from_table, to_table
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureStats, Source, read_batches
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.dissectors.registry import dissectors
 

@@ -22,8 +22,8 @@ from wirewitness.analyser.archive.dataset.parts import write_parts
 from wirewitness.analyser.archive.finish.amend import AmendJob, Unit, amend_part
 from wirewitness.analyser.archive.finish.common import CLUSTER
 from wirewitness.analyser.archive.finish.finish_stage import FACTS, SETTLED, changed_facts
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.decoded import Decoded
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.rows.timeorder import FLOW

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.support.timing import follows_size
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S
 from wirewitness.analyser.detectors.kafka import kaf111_heartbeat_gap as gap
 from wirewitness.analyser.detectors.kafka import kaf126_rebalance_held_up as held
 from wirewitness.analyser.detectors.kafka.members import is_elsewhere
-from wirewitness.analyser.times import NS_PER_MS, NS_PER_S
 
 START = 1_700_000_000 * NS_PER_S
 Row = dict[str, Any]

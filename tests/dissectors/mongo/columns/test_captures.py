@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.raw_rows import raw_tables_with_rows
 from tests.support.replay import replay
+from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.options import ReadOptions
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.dissectors.mongo import conversation as mongo_conversation

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from wirewitness.analyser.storage.address import address_of, local_path
-from wirewitness.analyser.storage.objects import ObjectPath, object_at
+from wirewitness.analyser.base.storage.address import address_of, local_path
+from wirewitness.analyser.base.storage.objects import ObjectPath, object_at
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,6 +40,6 @@ def let_reach(connection: duckdb.DuckDBPyConnection, places: Iterable[object]) -
     """Let a connection read below those of the places that are addresses, where its settings allow it."""
     found = (address_of(str(place)) for place in places)
     for scheme in sorted({address.scheme for address in found if address is not None}):
-        from wirewitness.analyser.storage.for_duckdb import Objects
+        from wirewitness.analyser.base.storage.for_duckdb import Objects
 
         connection.register_filesystem(Objects(scheme))

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from wirewitness.analyser.extras import how_to_install
-from wirewitness.analyser.storage.address import Address
-from wirewitness.analyser.storage.faults import CHANGED, ObjectChanged
-from wirewitness.analyser.storage.hdfs_faults import os_error
-from wirewitness.analyser.storage.state import ObjectState
-from wirewitness.analyser.storage.stores import HDFS_SETTINGS, NoStorage
-from wirewitness.analyser.strange_files import check_size
+from wirewitness.analyser.base.extras import how_to_install
+from wirewitness.analyser.base.storage.address import Address
+from wirewitness.analyser.base.storage.faults import CHANGED, ObjectChanged
+from wirewitness.analyser.base.storage.hdfs_faults import os_error
+from wirewitness.analyser.base.storage.state import ObjectState
+from wirewitness.analyser.base.storage.stores import HDFS_SETTINGS, NoStorage
+from wirewitness.analyser.base.strange_files import check_size
 
 if TYPE_CHECKING:
     from hdfs_native import Client

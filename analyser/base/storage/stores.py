@@ -11,8 +11,8 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from wirewitness.analyser.extras import how_to_install
-from wirewitness.analyser.storage.address import Address
+from wirewitness.analyser.base.extras import how_to_install
+from wirewitness.analyser.base.storage.address import Address
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -62,7 +62,7 @@ def store_of(address: Address) -> ObjectStore:
 def _opened(scheme: str, store: str) -> ObjectStore:
     from obstore.store import from_url
 
-    from wirewitness.analyser.storage.faults import os_error
+    from wirewitness.analyser.base.storage.faults import os_error
 
     try:
         return from_url(f"{scheme}://{store}", client_options=SETTINGS, retry_config=_RETRIES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wirewitness.analyser.words import printable
+from wirewitness.analyser.base.words import printable
 
 # A host's name comes from the wire; longer ones are cut.
 _MAX_HOST = 120

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from wirewitness.analyser.storage.address import Address, address_of, local_path
-from wirewitness.analyser.storage.files import FilePath
-from wirewitness.analyser.storage.objects import ObjectPath, bytes_of, object_at
-from wirewitness.analyser.strange_files import bytes_in
+from wirewitness.analyser.base.storage.address import Address, address_of, local_path
+from wirewitness.analyser.base.storage.files import FilePath
+from wirewitness.analyser.base.storage.objects import ObjectPath, bytes_of, object_at
+from wirewitness.analyser.base.strange_files import bytes_in
 
 
 @dataclass(frozen=True, slots=True)

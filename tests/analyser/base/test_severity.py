@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from wirewitness.analyser.severity import SEVERITIES, confidence_rank, severity_rank
+from wirewitness.analyser.base.severity import SEVERITIES, confidence_rank, severity_rank
 from wirewitness.app.cli.analyse import analyse
 
 

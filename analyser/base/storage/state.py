@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from wirewitness.analyser.storage.address import Address
+from wirewitness.analyser.base.storage.address import Address
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirewitness.analyser.times import (
+from wirewitness.analyser.base.times import (
     clock_text,
     moment_text,
     ms_text,

@@ -19,9 +19,9 @@ from tests.support.mqtt_encode import connack, connect, publish, suback, subscri
 from tests.support.packets import pcap
 from tests.support.wire import Talk
 from wirewitness.analyser.analysis import capture_tables
+from wirewitness.analyser.base.faults import FAULTS, RAISE, TRACE, described
 from wirewitness.analyser.context import mqtt_stage
 from wirewitness.analyser.detectors import DETECTORS
-from wirewitness.analyser.faults import FAULTS, RAISE, TRACE, described
 from wirewitness.analyser.flows import flow_table, found_signs
 from wirewitness.analyser.reading import pipeline
 from wirewitness.dissectors.registry import PROTOCOLS

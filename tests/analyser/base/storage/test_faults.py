@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from wirewitness.analyser.storage.faults import ObjectChanged, os_error
+from wirewitness.analyser.base.storage.faults import ObjectChanged, os_error
 
 pytest.importorskip("obstore")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wirewitness.analyser.storage.address import Address, address_of, local_path
-from wirewitness.analyser.storage.files import absolute_name
+from wirewitness.analyser.base.storage.address import Address, address_of, local_path
+from wirewitness.analyser.base.storage.files import absolute_name
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from wirewitness.analyser.storage.address import Address
-from wirewitness.analyser.storage.faults import NameTaken, os_error
-from wirewitness.analyser.storage.state import ObjectState
-from wirewitness.analyser.storage.stores import library, store_of
+from wirewitness.analyser.base.storage.address import Address
+from wirewitness.analyser.base.storage.faults import NameTaken, os_error
+from wirewitness.analyser.base.storage.state import ObjectState
+from wirewitness.analyser.base.storage.stores import library, store_of
 
 AT_A_TIME = 4
 _DELETED_AT_ONCE = 1000

@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from wirewitness.analyser.storage import bucket_writes, hdfs_writes
-from wirewitness.analyser.storage.address import Address
-from wirewitness.analyser.storage.folders import StorePath
-from wirewitness.analyser.storage.objects import ObjectPath, object_at
-from wirewitness.analyser.storage.state import Writer
+from wirewitness.analyser.base.storage import bucket_writes, hdfs_writes
+from wirewitness.analyser.base.storage.address import Address
+from wirewitness.analyser.base.storage.folders import StorePath
+from wirewitness.analyser.base.storage.objects import ObjectPath, object_at
+from wirewitness.analyser.base.storage.state import Writer
 
 # Who writes to the addresses of a scheme; all others are buckets.
 _WRITERS: dict[str, Writer] = {"hdfs": hdfs_writes}

@@ -18,10 +18,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 
-from wirewitness.analyser.own_files import TemporaryFolder
-from wirewitness.analyser.storage.folders import FolderPath, StorePath, bytes_at, folder_at
-from wirewitness.analyser.storage.objects import ObjectPath, objects_below
-from wirewitness.analyser.storage.writing import copy_objects, move_objects, put_data, put_files, remove_objects
+from wirewitness.analyser.base.own_files import TemporaryFolder
+from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, bytes_at, folder_at
+from wirewitness.analyser.base.storage.objects import ObjectPath, objects_below
+from wirewitness.analyser.base.storage.writing import copy_objects, move_objects, put_data, put_files, remove_objects
 
 _AT_A_TIME = 16
 

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from wirewitness.analyser.storage.address import Address, address_of
-from wirewitness.analyser.storage.hdfs import client_of
-from wirewitness.analyser.storage.hdfs_faults import os_error
-from wirewitness.analyser.storage.stores import NoStorage
+from wirewitness.analyser.base.storage.address import Address, address_of
+from wirewitness.analyser.base.storage.hdfs import client_of
+from wirewitness.analyser.base.storage.hdfs_faults import os_error
+from wirewitness.analyser.base.storage.stores import NoStorage
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from wirewitness.analyser import compute
+from wirewitness.analyser.base import compute
 
 NUMBERS = pa.array([5, None, -3, 5, 0])
 OTHERS = pa.array([5, 2, None, -5, 7])

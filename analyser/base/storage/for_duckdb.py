@@ -11,9 +11,9 @@ from typing import Any
 
 import fsspec
 
-from wirewitness.analyser.storage.address import address_of
-from wirewitness.analyser.storage.objects import ObjectPath, object_at
-from wirewitness.analyser.storage.stream import Placed
+from wirewitness.analyser.base.storage.address import address_of
+from wirewitness.analyser.base.storage.objects import ObjectPath, object_at
+from wirewitness.analyser.base.storage.stream import Placed
 
 
 class _Range(Placed):

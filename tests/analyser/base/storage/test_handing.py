@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wirewitness.analyser.archive.dataset.handed import put_value, value_of
-from wirewitness.analyser.storage.handing import NewFile, copy_folder, files_below, put_bytes, scratch_in
+from wirewitness.analyser.base.storage.handing import NewFile, copy_folder, files_below, put_bytes, scratch_in
 
 
 def test_a_file_is_there_when_it_is_whole(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirewitness.analyser.addresses import client_endpoint_text, endpoint_text, server_of, server_text
+from wirewitness.analyser.base.addresses import client_endpoint_text, endpoint_text, server_of, server_text
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wirewitness.analyser.storage.address import Address
-from wirewitness.analyser.storage.faults import NameTaken
-from wirewitness.analyser.storage.hdfs import COPYING, client_of, read, state_at
-from wirewitness.analyser.storage.hdfs_faults import os_error
-from wirewitness.analyser.storage.state import ObjectState
+from wirewitness.analyser.base.storage.address import Address
+from wirewitness.analyser.base.storage.faults import NameTaken
+from wirewitness.analyser.base.storage.hdfs import COPYING, client_of, read, state_at
+from wirewitness.analyser.base.storage.hdfs_faults import os_error
+from wirewitness.analyser.base.storage.state import ObjectState
 
 if TYPE_CHECKING:
     from hdfs_native import Client

@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 
-from wirewitness.analyser.words import printable
+from wirewitness.analyser.base.words import printable
 
 FAULTS = "WIREWITNESS_FAULTS"
 RAISE, TRACE = "raise", "trace"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirewitness.analyser.words import count, printable, sentence_start, times
+from wirewitness.analyser.base.words import count, printable, sentence_start, times
 
 
 @pytest.mark.parametrize(

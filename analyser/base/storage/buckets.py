@@ -6,11 +6,11 @@ import errno
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from wirewitness.analyser.storage.address import Address
-from wirewitness.analyser.storage.faults import CHANGED, ObjectChanged, os_error
-from wirewitness.analyser.storage.state import ObjectState
-from wirewitness.analyser.storage.stores import library, store_of
-from wirewitness.analyser.strange_files import check_size
+from wirewitness.analyser.base.storage.address import Address
+from wirewitness.analyser.base.storage.faults import CHANGED, ObjectChanged, os_error
+from wirewitness.analyser.base.storage.state import ObjectState
+from wirewitness.analyser.base.storage.stores import library, store_of
+from wirewitness.analyser.base.strange_files import check_size
 
 
 def state_at(address: Address) -> ObjectState | None:

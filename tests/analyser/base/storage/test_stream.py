@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wirewitness.analyser.storage import stream
-from wirewitness.analyser.storage.stream import AHEAD, FIRST_BYTES, MOST_BYTES, object_stream
+from wirewitness.analyser.base.storage import stream
+from wirewitness.analyser.base.storage.stream import AHEAD, FIRST_BYTES, MOST_BYTES, object_stream
 
 CONTENT = bytes(range(256)) * (1 << 13)  # 2 MiB: several blocks
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from wirewitness.analyser.storage import buckets, hdfs
-from wirewitness.analyser.storage.address import Address
-from wirewitness.analyser.storage.state import ObjectState, Store
-from wirewitness.analyser.storage.stream import object_stream
+from wirewitness.analyser.base.storage import buckets, hdfs
+from wirewitness.analyser.base.storage.address import Address
+from wirewitness.analyser.base.storage.state import ObjectState, Store
+from wirewitness.analyser.base.storage.stream import object_stream
 
 # Who reads the addresses of a scheme; all others are buckets.
 _STORES: dict[str, Store] = {"hdfs": hdfs}

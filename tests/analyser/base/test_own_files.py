@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import IMPORT_PATH
-from wirewitness.analyser import own_files
-from wirewitness.analyser.own_files import PREFIX, TemporaryFolder, is_planted, part_of
+from wirewitness.analyser.base import own_files
+from wirewitness.analyser.base.own_files import PREFIX, TemporaryFolder, is_planted, part_of
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from wirewitness.analyser.own_files import TemporaryFolder, part_of
+from wirewitness.analyser.base.own_files import TemporaryFolder, part_of
 folder = TemporaryFolder("live", sys.argv[1])
 (Path(folder.name) / "rows").write_text("x")
 with part_of(Path(sys.argv[1]) / "report.html") as part, part_of(Path(sys.argv[1]) / "bundle", folder=True) as bundle:
@@ -105,7 +105,7 @@ def test_a_folder_ends_with_its_block_and_with_its_process(tmp_path: Path) -> No
         assert Path(folder).stat().st_mode & 0o777 == 0o700
     assert names(tmp_path) == []
     program = (
-        "import sys; from wirewitness.analyser.own_files import TemporaryFolder;"
+        "import sys; from wirewitness.analyser.base.own_files import TemporaryFolder;"
         "kept = TemporaryFolder(place=sys.argv[1])"
     )
     environment = {**os.environ, "PYTHONPATH": IMPORT_PATH}
