@@ -16,11 +16,11 @@ import pyarrow as pa
 from wirewitness.analyser.analysis.masking import masked_column
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.capture import CaptureStats
-from wirewitness.analyser.flows import waits
 from wirewitness.analyser.rows.text_codes import in_text
 from wirewitness.analyser.rows.timeorder import FLOW, NO_FLOW
 from wirewitness.analyser.tables.coded import Coder
 from wirewitness.analyser.tables.tables import TABLES, Column, arrow_schema
+from wirewitness.analyser.tcp import waits
 from wirewitness.dissectors.core.model import PACKET_BITS
 from wirewitness.dissectors.core.protocol import Dissector
 

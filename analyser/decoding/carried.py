@@ -17,7 +17,7 @@ from wirewitness.analyser.decoding.faults import Fault, Place
 from wirewitness.analyser.decoding.missing import gap_row
 from wirewitness.analyser.decoding.outer_map import OuterMap, Watcher
 from wirewitness.analyser.decoding.pieces import parts_of
-from wirewitness.analyser.flows.runs import Gap, Run, nothing
+from wirewitness.analyser.tcp.runs import Gap, Run, nothing
 from wirewitness.dissectors.core.carrier import Carried, Carrier, Interrupted, Item, Told, Unwrapper
 from wirewitness.dissectors.core.protocol import Sink
 

@@ -14,7 +14,7 @@ from wirewitness.analyser.decoding.doubt import IN_A_ROW, Doubt
 from wirewitness.analyser.decoding.framed import cut_frame, framed
 from wirewitness.analyser.decoding.missing import Skipped, SkippedBytes, gap_row
 from wirewitness.analyser.decoding.outer_map import OuterMap
-from wirewitness.analyser.flows.runs import Gap, Run, Segments, nothing
+from wirewitness.analyser.tcp.runs import Gap, Run, Segments, nothing
 from wirewitness.dissectors.core.budget import SEGMENT_BYTES
 from wirewitness.dissectors.core.framer import LARGE_FRAME_BYTES
 from wirewitness.dissectors.core.judged import Judged

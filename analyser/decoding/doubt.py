@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 
-from wirewitness.analyser.flows.runs import Run, together
+from wirewitness.analyser.tcp.runs import Run, together
 from wirewitness.dissectors.core.protocol import STUCK, Framer
 
 # So many times in a row a message must end where a short segment does.

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 from wirewitness.analyser.decoding.openings import TLS, opening
 from wirewitness.analyser.decoding.tls_alerts import Alert, AlertFinder
-from wirewitness.analyser.flows.flow import Flow
-from wirewitness.analyser.flows.notes import Note
-from wirewitness.analyser.flows.runs import Gap, Run
-from wirewitness.analyser.flows.streams import Half
-from wirewitness.analyser.flows.tls_records import RecordReader
+from wirewitness.analyser.tcp.flow import Flow
+from wirewitness.analyser.tcp.notes import Note
+from wirewitness.analyser.tcp.runs import Gap, Run
+from wirewitness.analyser.tcp.streams import Half
+from wirewitness.analyser.tcp.tls_records import RecordReader
 
 # The longest beginning that tells is a request line's: its method and the first letter of its target.
 _ENOUGH_BYTES = 16

@@ -1,6 +1,6 @@
 """From a flow's reassembled streams to rows: identification, framing, conversation.
 
-In: the runs and gaps that `analyser/flows/flow_table.py` queued on a flow. Out: rows in a `Sink`. What is decided,
+In: the runs and gaps that `analyser/tcp/flow_table.py` queued on a flow. Out: rows in a `Sink`. What is decided,
 and what the rows are, depends on the order of the packets alone: the size of the batches does not show.
 """
 
@@ -30,9 +30,9 @@ from wirewitness.analyser.decoding.listening import Listener
 from wirewitness.analyser.decoding.outer_map import Watcher
 from wirewitness.analyser.decoding.parts import in_parts
 from wirewitness.analyser.decoding.tls import encryption
-from wirewitness.analyser.flows.flow import Flow
-from wirewitness.analyser.flows.notes import Note
-from wirewitness.analyser.flows.runs import Gap, Run
+from wirewitness.analyser.tcp.flow import Flow
+from wirewitness.analyser.tcp.notes import Note
+from wirewitness.analyser.tcp.runs import Gap, Run
 from wirewitness.dissectors.core.budget import PROTOCOL_BYTES, RUN_BYTES, SEGMENT_BYTES, UNDECIDED_BYTES
 from wirewitness.dissectors.core.carrier import Carrier
 from wirewitness.dissectors.core.encryption import NO_START, Encryption

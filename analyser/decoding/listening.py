@@ -17,7 +17,7 @@ from wirewitness.analyser.decoding.cutting import StreamCutter, Unusable
 from wirewitness.analyser.decoding.faults import Fault, Place
 from wirewitness.analyser.decoding.parts import ALL, InParts
 from wirewitness.analyser.decoding.readable import as_readable, begun_at, behind, readable_before
-from wirewitness.analyser.flows.runs import Gap, Run
+from wirewitness.analyser.tcp.runs import Gap, Run
 from wirewitness.dissectors.core.later import Leaves
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from wirewitness.dissectors.core.protocol import Conversation, HoldsRequests, PairsByOrder, Sink

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wirewitness.analyser.flows.runs import Gap
+from wirewitness.analyser.tcp.runs import Gap
 from wirewitness.dissectors.core.model import Row
 from wirewitness.dissectors.core.protocol import Sink
 

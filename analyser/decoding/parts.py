@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import count, takewhile
 
-from wirewitness.analyser.flows.runs import Gap, Run
+from wirewitness.analyser.tcp.runs import Gap, Run
 
 # Bytes of one direction that are decoded at once. MQTT packs a message into two bytes, and each message takes hundreds
 # until its rows are packed.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wirewitness.analyser.flows.tls_records import MOST_RECORDS, TlsRecord
+from wirewitness.analyser.tcp.tls_records import MOST_RECORDS, TlsRecord
 
 COMPLETE, BROKEN_OFF = "complete", "broken off"
 REFUSED = ("refused by client", "refused by server")

@@ -14,7 +14,7 @@ import numpy as np
 
 from wirewitness.analyser.base.faults import caught
 from wirewitness.analyser.decoding.identify import CERTAIN
-from wirewitness.analyser.flows.whole_flows import Flags, Ints, WholeStreams, sides_of
+from wirewitness.analyser.tcp.whole_flows import Flags, Ints, WholeStreams, sides_of
 from wirewitness.dissectors.core.columns.frames import SLACK, Bytes
 from wirewitness.dissectors.core.columns.streams import HEAD_BYTES, Opens, Streams, WholeRead
 from wirewitness.dissectors.core.limits import Limits

@@ -20,7 +20,6 @@ from wirewitness.analyser.analysis.build import Lookups, finish_batch, log_files
 from wirewitness.analyser.analysis.capture_tables import CaptureTables
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import BlockBuffer, CaptureError, CaptureStats, Source, log_segment
-from wirewitness.analyser.flows.flow import Flow
 from wirewitness.analyser.live.copies import Copy
 from wirewitness.analyser.live.rates import Rates
 from wirewitness.analyser.live.rolling import Kept, RollingStore
@@ -30,6 +29,7 @@ from wirewitness.analyser.reading.facts import file_label, flow_row
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.rows.timeorder import FLOW
 from wirewitness.analyser.tables.tables import arrow_schema
+from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.protocol import Dissector
 

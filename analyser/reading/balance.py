@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wirewitness.analyser.capture import EndpointTable, PacketBatch
-from wirewitness.analyser.flows.tcp import SYN
 from wirewitness.analyser.reading.share import Ints
+from wirewitness.analyser.tcp.tcp import SYN
 
 BUCKETS = 1024
 # What a segment with payload, one without, and a new connection cost, in the time that goes into a byte of payload; and

@@ -10,12 +10,12 @@ import pyarrow as pa
 from wirewitness.analyser.capture import CaptureStats, Endpoints, EndpointTable, Remark
 from wirewitness.analyser.capture.opening import OF_DIRECTORIES
 from wirewitness.analyser.capture.reader import LIMIT_REMARKS
-from wirewitness.analyser.flows.flow import Flow, flow_id, window_shift
-from wirewitness.analyser.flows.notes import Note
-from wirewitness.analyser.flows.streams import Half
-from wirewitness.analyser.flows.tcp import MASK
 from wirewitness.analyser.reading.tls_facts import tls_columns
 from wirewitness.analyser.tables.tables import arrow_schema
+from wirewitness.analyser.tcp.flow import Flow, flow_id, window_shift
+from wirewitness.analyser.tcp.notes import Note
+from wirewitness.analyser.tcp.streams import Half
+from wirewitness.analyser.tcp.tcp import MASK
 from wirewitness.dissectors.core.model import Row
 from wirewitness.dissectors.core.rows import expert_row
 from wirewitness.dissectors.registry import USUAL_PORTS

@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.capture import EndpointTable
-from wirewitness.analyser.flows.flow import Flow
-from wirewitness.analyser.flows.tcp import MASK
-from wirewitness.analyser.flows.two_points import Delays, Seen, duplicates
-from wirewitness.analyser.flows.whole_flows import WholeFlows
 from wirewitness.analyser.reading.facts import flow_row
 from wirewitness.analyser.reading.whole_rows import seen_columns, whole_rows
 from wirewitness.analyser.rows.timeorder import FLOW
 from wirewitness.analyser.tables.tables import arrow_schema
+from wirewitness.analyser.tcp.flow import Flow
+from wirewitness.analyser.tcp.tcp import MASK
+from wirewitness.analyser.tcp.two_points import Delays, Seen, duplicates
+from wirewitness.analyser.tcp.whole_flows import WholeFlows
 
 _CHUNK_ROWS = 4096
 _SEEN = pa.schema([(name, pa.int64()) for name in ("pair", "isn0", "isn1", "start0", "start1", "size0", "size1")])

@@ -30,9 +30,6 @@ from wirewitness.analyser.capture import (
 from wirewitness.analyser.capture.model import Remark
 from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
 from wirewitness.analyser.decoding.whole import WholeDecoder
-from wirewitness.analyser.flows import waits
-from wirewitness.analyser.flows.flow import Flow
-from wirewitness.analyser.flows.flow_table import FlowTable
 from wirewitness.analyser.reading.broker_files import BrokerFiles
 from wirewitness.analyser.reading.decoded import Decoded, UnreadInput
 from wirewitness.analyser.reading.facts import client_is_low, note_row
@@ -44,6 +41,9 @@ from wirewitness.analyser.rows.gathering import gathering
 from wirewitness.analyser.rows.names import Names
 from wirewitness.analyser.rows.store import RawStore
 from wirewitness.analyser.rows.timeorder import NO_FLOW
+from wirewitness.analyser.tcp import waits
+from wirewitness.analyser.tcp.flow import Flow
+from wirewitness.analyser.tcp.flow_table import FlowTable
 from wirewitness.dissectors.core.budget import Budget
 from wirewitness.dissectors.core.later import Later
 from wirewitness.dissectors.core.limits import Limits

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from wirewitness.analyser.decoding.tls_handshake import Handshake, Seen, handshake
-from wirewitness.analyser.flows.flow import Flow
-from wirewitness.analyser.flows.streams import Half
+from wirewitness.analyser.tcp.flow import Flow
+from wirewitness.analyser.tcp.streams import Half
 from wirewitness.dissectors.core.encryption import DECRYPTED, CertificateFacts, Encryption
 
 _SIDES = ("client", "server")

@@ -1,6 +1,6 @@
 """Whole connections to raw rows and rows of `flows`, without a flow for each.
 
-In: what `analyser/flows/whole.py` finds in a batch. Out: rows in the store; which connections were taken. The others
+In: what `analyser/tcp/whole.py` finds in a batch. Out: rows in the store; which connections were taken. The others
 go on as ever.
 """
 
@@ -15,13 +15,13 @@ from wirewitness.analyser.base.faults import CODE, caught, sentence
 from wirewitness.analyser.capture import EndpointTable
 from wirewitness.analyser.decoding.faults import Place, tell
 from wirewitness.analyser.decoding.whole import Portion, WholeDecoder, speaks
-from wirewitness.analyser.flows.flow import reset_note
-from wirewitness.analyser.flows.whole import Whole, WholeRead
-from wirewitness.analyser.flows.whole_flows import NO_PROTOCOL, Ints, Resets, WholeFlows
 from wirewitness.analyser.reading.facts import note_row
 from wirewitness.analyser.reading.flow_records import FlowRecords
 from wirewitness.analyser.rows.store import RawStore
 from wirewitness.analyser.rows.timeorder import NO_FLOW
+from wirewitness.analyser.tcp.flow import reset_note
+from wirewitness.analyser.tcp.whole import Whole, WholeRead
+from wirewitness.analyser.tcp.whole_flows import NO_PROTOCOL, Ints, Resets, WholeFlows
 from wirewitness.dissectors.core.columns.streams import Gives, Rows
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.core.protocol import Sink

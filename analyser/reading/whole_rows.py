@@ -12,8 +12,8 @@ import pyarrow as pa
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.capture import EndpointTable
 from wirewitness.analyser.capture.syn_options import NOT_SEEN, NOT_SENT
-from wirewitness.analyser.flows.whole_flows import NO_PROTOCOL, Flags, Ints, WholeFlows
 from wirewitness.analyser.tables.tables import arrow_schema
+from wirewitness.analyser.tcp.whole_flows import NO_PROTOCOL, Flags, Ints, WholeFlows
 from wirewitness.dissectors.registry import USUAL_PORTS
 
 _NS_PER_MS = 1e6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wirewitness.analyser.flows import waits
 from wirewitness.analyser.tables.tables import TABLES
+from wirewitness.analyser.tcp import waits
 from wirewitness.dissectors.core.model import CORE_ROWS
 from wirewitness.dissectors.core.protocol import Dissector
 

@@ -28,7 +28,7 @@ NEVER = 1 << 62
 PROGRAM = """
 import sys
 from wirewitness.dissectors.{protocol} import conversation
-from wirewitness.analyser.flows import whole
+from wirewitness.analyser.tcp import whole
 if {never}:
     conversation.LEAST_FRAMES = whole.LEAST = {never}
 from wirewitness.app.start import main

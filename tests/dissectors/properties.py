@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
-from wirewitness.analyser.flows.flow import Flow
-from wirewitness.analyser.flows.runs import Gap, Run, Segments
-from wirewitness.analyser.flows.streams import Half
+from wirewitness.analyser.tcp.flow import Flow
+from wirewitness.analyser.tcp.runs import Gap, Run, Segments
+from wirewitness.analyser.tcp.streams import Half
 from wirewitness.dissectors.core.inspect import Asked, Node
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, MESSAGE_FIELDS, SERVER_TO_CLIENT, Frame, Row

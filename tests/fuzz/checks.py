@@ -43,9 +43,9 @@ def folder() -> Path:
 def check_streams(spoken: Spoken, data: bytes) -> None:
     """DATA as a conversation, from reassembled streams to rows of Arrow."""
     from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
-    from wirewitness.analyser.flows.flow import Flow
-    from wirewitness.analyser.flows.runs import Gap, Run, Segments
-    from wirewitness.analyser.flows.streams import Half
+    from wirewitness.analyser.tcp.flow import Flow
+    from wirewitness.analyser.tcp.runs import Gap, Run, Segments
+    from wirewitness.analyser.tcp.streams import Half
 
     options = data[0] if data else 0
     sink = Sink(list(_fields()))

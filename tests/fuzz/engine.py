@@ -36,7 +36,7 @@ NO_ATHERIS = "atheris is not installed (it is for CPython 3.11 to 3.13 on x86_64
 # Where coverage is watched, by the first word of a level; known before the level is imported.
 WATCHED = {
     "capture": ["wirewitness.analyser.capture"],
-    "segments": ["wirewitness.analyser.flows", "wirewitness.analyser.decoding"],
+    "segments": ["wirewitness.analyser.tcp", "wirewitness.analyser.decoding"],
     "kafka": ["wirewitness.dissectors.kafka", "wirewitness.dissectors.core", "wirewitness.analyser.decoding"],
     "mongo": ["wirewitness.dissectors.mongo", "wirewitness.dissectors.core", "wirewitness.analyser.decoding"],
     "mqtt": ["wirewitness.dissectors.mqtt", "wirewitness.dissectors.core", "wirewitness.analyser.decoding"],

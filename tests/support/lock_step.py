@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from wirewitness.analyser.flows import whole
+from wirewitness.analyser.tcp import whole
 from wirewitness.dissectors.core import trying
 from wirewitness.dissectors.core.trying import Rests, Worth, try_together
 from wirewitness.dissectors.kafka import conversation as kafka_conversation

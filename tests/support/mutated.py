@@ -29,12 +29,12 @@ from tests.support.shares import SAMPLES
 from tests.support.websocket import WebSocketTalk
 from wirewitness.analyser.capture import CaptureStats, EndpointTable, Source, read_batches
 from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
-from wirewitness.analyser.flows.flow import Flow
-from wirewitness.analyser.flows.flow_table import FlowTable
-from wirewitness.analyser.flows.runs import Gap, Run, Segments
-from wirewitness.analyser.flows.streams import Half
 from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.analyser.rows.timeorder import TIED, TIME
+from wirewitness.analyser.tcp.flow import Flow
+from wirewitness.analyser.tcp.flow_table import FlowTable
+from wirewitness.analyser.tcp.runs import Gap, Run, Segments
+from wirewitness.analyser.tcp.streams import Half
 from wirewitness.dissectors.core.limits import CaptureLimits, Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Row
 from wirewitness.dissectors.core.options import DecodeOptions

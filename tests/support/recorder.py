@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, cast
 
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import EndpointTable, open_captures
-from wirewitness.analyser.flows.flow import Flow
 from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, SERVER_TO_CLIENT, Frame

@@ -31,7 +31,7 @@ from wirewitness.dissectors.core.protocol import Dissector
 from wirewitness.dissectors.registry import CARRIERS, dissector_of
 
 SCHEMA = pa.schema([("value", pa.string()), ("bytes", pa.binary())])
-_ROOMS = ("wirewitness.dissectors.", "wirewitness.analyser.flows.", "wirewitness.analyser.decoding.")
+_ROOMS = ("wirewitness.dissectors.", "wirewitness.analyser.tcp.", "wirewitness.analyser.decoding.")
 _MODULES = frozenset(
     {
         "wirewitness.analyser.capture.endpoints",

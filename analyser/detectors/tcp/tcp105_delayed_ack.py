@@ -51,7 +51,7 @@ from wirewitness.analyser.detectors.flow_rows import (
     wait_proof,
 )
 from wirewitness.analyser.detectors.frame_rows import Row, rows_of
-from wirewitness.analyser.flows.waits import MOST_OPTIONS_BYTES
+from wirewitness.analyser.tcp.waits import MOST_OPTIONS_BYTES
 
 _SIDES = {"client_to_server": ("client", "request"), "server_to_client": ("server", "response")}
 

@@ -22,8 +22,8 @@ from wirewitness.analyser.analysis import capture_tables
 from wirewitness.analyser.base.faults import FAULTS, RAISE, TRACE, described
 from wirewitness.analyser.context import mqtt_stage
 from wirewitness.analyser.detectors import DETECTORS
-from wirewitness.analyser.flows import flow_table, found_signs
 from wirewitness.analyser.reading import pipeline
+from wirewitness.analyser.tcp import flow_table, found_signs
 from wirewitness.dissectors.registry import PROTOCOLS
 from wirewitness.reports.sections import contents, json_document
 from wirewitness.reports.sections.protocols import PROTOCOL_REPORTS

@@ -9,7 +9,7 @@ import pytest
 from tests.dissectors.test_framer import heartbeat
 from wirewitness.analyser.decoding.cutting import StreamCutter
 from wirewitness.analyser.decoding.doubt import IN_A_ROW
-from wirewitness.analyser.flows.runs import Run, Segments
+from wirewitness.analyser.tcp.runs import Run, Segments
 from wirewitness.dissectors.core.framer import LARGE_FRAME_BYTES
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame

@@ -9,7 +9,7 @@ import pytest
 from tests.dissectors.test_framer import heartbeat
 from wirewitness.analyser.decoding.cutting import StreamCutter
 from wirewitness.analyser.decoding.listening import Listener
-from wirewitness.analyser.flows.runs import Gap, Run, Segments
+from wirewitness.analyser.tcp.runs import Gap, Run, Segments
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.core.options import DecodeOptions

@@ -16,8 +16,8 @@ from tests.support.packets import pcap
 from tests.support.websocket import WebSocketTalk
 from tests.support.wire import decode
 from wirewitness.analyser.decoding.parts import Items, in_parts
-from wirewitness.analyser.flows.runs import Gap, Run, Segments
 from wirewitness.analyser.tables.tables import TABLES
+from wirewitness.analyser.tcp.runs import Gap, Run, Segments
 
 FEW, MANY = 3_000, 12_000
 # Of a message: its bytes, in blocks and in parts.

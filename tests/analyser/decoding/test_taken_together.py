@@ -15,7 +15,7 @@ from tests.support.shares import examples
 from tests.support.tls_sealed import HANDSHAKE, Sealer
 from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Pair, Sides
 from wirewitness.analyser.decoding.carried import CarriedStream
-from wirewitness.analyser.flows.runs import Gap, Run, Segments, together
+from wirewitness.analyser.tcp.runs import Gap, Run, Segments, together
 from wirewitness.dissectors.carriers.tls.carrier import tls
 from wirewitness.dissectors.carriers.tls.unwrapping import TlsUnwrapper
 from wirewitness.dissectors.core.limits import Limits

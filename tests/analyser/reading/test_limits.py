@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.analyser.flows.test_waits import in_pieces
+from tests.analyser.tcp.test_waits import in_pieces
 from tests.support.mongo_messages import compressed, op_msg
 from tests.support.mqtt_encode import PING, connack, connect, publish, subscribe, user_property
 from tests.support.packets import (

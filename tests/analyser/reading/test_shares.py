@@ -24,7 +24,6 @@ from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.base.faults import CODE, FAULTS
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source, read_batches
-from wirewitness.analyser.flows import flow_table
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.reading.areas import Area, new_area
 from wirewitness.analyser.reading.balance import Balance
@@ -32,6 +31,7 @@ from wirewitness.analyser.reading.parcels import pack, packed_bytes, unpacked
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.reading.share import CaptureClock, Own
 from wirewitness.analyser.tables.tables import TABLES
+from wirewitness.analyser.tcp import flow_table
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import PROTOCOLS
 

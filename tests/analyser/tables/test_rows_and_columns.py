@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.flows.test_waits import begun, read, transfer
+from tests.analyser.tcp.test_waits import begun, read, transfer
 from tests.conftest import SAMPLES
 from tests.dissectors.kafka.test_conversation import Wire as KafkaWire
 from tests.dissectors.mongo.wire import Wire as MongoWire
@@ -24,11 +24,11 @@ from tests.support.mqtt_encode import PUBACK, ack, connack, connect, publish, st
 from wirewitness import analyser
 from wirewitness.analyser.analysis.build import computed
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.flows.waits import TABLE as WAITS
-from wirewitness.analyser.flows.waits import WAIT_FIELDS
 from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.analyser.rows.gathering import gathering
 from wirewitness.analyser.tables.tables import TABLES, Column
+from wirewitness.analyser.tcp.waits import TABLE as WAITS
+from wirewitness.analyser.tcp.waits import WAIT_FIELDS
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
