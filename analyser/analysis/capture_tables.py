@@ -36,9 +36,9 @@ from wirewitness.dissectors.core.protocol import Dissector
 if TYPE_CHECKING:
     import duckdb
 
+    from wirewitness.analyser.capture.workloads.named import AddressNames
     from wirewitness.analyser.context.shares import Dealer
     from wirewitness.analyser.detectors.running import Failure
-    from wirewitness.analyser.owners.named import AddressNames
     from wirewitness.analyser.reading.helpers import Helpers
 
 # From so many rows on DuckDB is quicker, however long it takes to start.

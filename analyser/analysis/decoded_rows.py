@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from wirewitness.analyser.analysis.joined import Joined
-    from wirewitness.analyser.owners.named import AddressNames
+    from wirewitness.analyser.capture.workloads.named import AddressNames
 
 Batches = Iterator[pa.RecordBatch]
 

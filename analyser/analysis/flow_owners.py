@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.base.words import count, names_text, printable
-from wirewitness.analyser.owners.named import AddressNames, Found
-from wirewitness.analyser.owners.owner import Owner, agreed
-from wirewitness.analyser.owners.seen import OwnersSeen, Seen
+from wirewitness.analyser.capture.workloads.named import AddressNames, Found
+from wirewitness.analyser.capture.workloads.owner import Owner, agreed
+from wirewitness.analyser.capture.workloads.seen import OwnersSeen, Seen
 from wirewitness.analyser.tables.owners import FIELDS, SIDES
 
 Ints = npt.NDArray[np.int64]

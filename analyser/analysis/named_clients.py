@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from wirewitness.analyser.base.words import count, printable
+from wirewitness.analyser.capture.workloads.owner import Owner, agreed, owner_words
 from wirewitness.analyser.detectors import DETECTORS
 from wirewitness.analyser.detectors.asked import protocol_of
-from wirewitness.analyser.owners.owner import Owner, agreed, owner_words
 from wirewitness.analyser.tables.owners import process_text
 from wirewitness.analyser.tables.queries import literal, quoted
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema

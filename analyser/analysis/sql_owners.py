@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser.owners.named import LAST_NS, AddressNames, Found
-from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.capture.workloads.named import LAST_NS, AddressNames, Found
+from wirewitness.analyser.capture.workloads.owner import Owner
 from wirewitness.analyser.tables.owners import FIELDS, SIDES
 from wirewitness.analyser.tables.queries import literal, quoted
 from wirewitness.analyser.tables.tables import ALL_TABLES

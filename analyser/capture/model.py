@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from wirewitness.analyser.owners.owner import Owner
-from wirewitness.analyser.owners.seen import OwnersSeen
+from wirewitness.analyser.capture.workloads.owner import Owner
+from wirewitness.analyser.capture.workloads.seen import OwnersSeen
 
 Ints = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]

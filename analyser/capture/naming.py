@@ -26,8 +26,8 @@ from wirewitness.analyser.capture.pcapng_write import packet_blocks, with_option
 from wirewitness.analyser.capture.ring import LinkPackets
 from wirewitness.analyser.capture.segments import decode_records
 from wirewitness.analyser.capture.syn_watch import Begun
-from wirewitness.analyser.owners.kernel.lookup import Answer, LocalOwner
-from wirewitness.analyser.owners.kernel.sock_diag import End
+from wirewitness.analyser.capture.workloads.kernel.lookup import Answer, LocalOwner
+from wirewitness.analyser.capture.workloads.kernel.sock_diag import End
 
 HOLD_S = 0.1
 MOST_HELD_BYTES = 16 << 20

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from wirewitness.analyser.owners.kernel.lookup import Answer, LocalOwner
-from wirewitness.analyser.owners.kernel.sock_diag import End
+from wirewitness.analyser.capture.workloads.kernel.lookup import Answer, LocalOwner
+from wirewitness.analyser.capture.workloads.kernel.sock_diag import End
 
 _QUESTION = struct.Struct("=IB16sH16sH")  # number, bytes of an address, the low end, the high end
 _ANSWER = struct.Struct("=IBH")  # number of the question, kind, bytes that follow

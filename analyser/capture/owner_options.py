@@ -12,8 +12,8 @@ import re
 import struct
 
 from wirewitness.analyser.base.words import printable
-from wirewitness.analyser.owners.kernel.lookup import LocalOwner
-from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.capture.workloads.kernel.lookup import LocalOwner
+from wirewitness.analyser.capture.workloads.owner import Owner
 
 _COMMENT, _FLAGS, _PROCESS = 1, 2, 8
 _INBOUND, _OUTBOUND = 1, 2

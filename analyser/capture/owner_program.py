@@ -31,7 +31,7 @@ from wirewitness.analyser.capture.owner_messages import (
 )
 from wirewitness.analyser.capture.privileges import CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, Fence, confine, invoking_user
 from wirewitness.analyser.capture.syscalls import only_look
-from wirewitness.analyser.owners.kernel.lookup import Answer, Lookup
+from wirewitness.analyser.capture.workloads.kernel.lookup import Answer, Lookup
 
 _PIECE_BYTES, _PATIENCE_S = 1 << 16, 1.0
 _SET_PIPE_SIZE, _PIPE_BYTES = 1031, 1 << 20

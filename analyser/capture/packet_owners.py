@@ -12,8 +12,8 @@ import numpy as np
 
 from wirewitness.analyser.capture.endpoints import EndpointTable
 from wirewitness.analyser.capture.model import NOBODY, Ids, Ints, PacketBatch, PacketOwners
-from wirewitness.analyser.owners.owner import Owner
-from wirewitness.analyser.owners.seen import End, OwnersSeen
+from wirewitness.analyser.capture.workloads.owner import Owner
+from wirewitness.analyser.capture.workloads.seen import End, OwnersSeen
 
 
 def note_owners(

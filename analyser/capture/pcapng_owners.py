@@ -4,7 +4,7 @@ receives each packet.
 Three programs write them:
 
   epb_processid_threadid (option 8, draft-ietf-opsawg-pcapng; Wireshark 4.7 shows it): the process that sent the packet
-  ptcpdump: comments on packets (`analyser/owners/comments.py`), with the direction in epb_flags
+  ptcpdump: comments on packets (`analyser/capture/workloads/comments.py`), with the direction in epb_flags
   Apple's tcpdump: process blocks (0x80000001), named by options 0x8001 and 0x8003 of packets by their places in the
     section (libpcap's pcap-ng.h and pcap-darwin.c); the second is the process that the first one acts for
 
@@ -29,9 +29,9 @@ from wirewitness.analyser.capture.pcapng_packet_options import (
     PROCESS,
     Options,
 )
-from wirewitness.analyser.owners.comments import MAX_READ_BYTES, Said, said, together
-from wirewitness.analyser.owners.owner import Owner, owner
-from wirewitness.analyser.owners.seen import OwnersSeen
+from wirewitness.analyser.capture.workloads.comments import MAX_READ_BYTES, Said, said, together
+from wirewitness.analyser.capture.workloads.owner import Owner, owner
+from wirewitness.analyser.capture.workloads.seen import OwnersSeen
 
 DARWIN_BLOCK = 0x80000001
 _DARWIN_NAME = 2

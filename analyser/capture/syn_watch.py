@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from wirewitness.analyser.capture.ring import FilterProgram, attach, bind_to, ignore_outgoing, interface_facts
-from wirewitness.analyser.owners.kernel.sock_diag import End
+from wirewitness.analyser.capture.workloads.kernel.sock_diag import End
 
 # What the program of the filter lets through, beside which packets are wanted: SYN without ACK, no extension headers.
 SYN_FILTER = "(tcp[13] & 18 = 2) or (ip6[6] = 6 and ip6[53] & 18 = 2)"

@@ -20,10 +20,10 @@ from wirewitness.analyser.analysis.build import Lookups, finish_batch, log_files
 from wirewitness.analyser.analysis.capture_tables import CaptureTables
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import BlockBuffer, CaptureError, CaptureStats, Source, log_segment
+from wirewitness.analyser.capture.workloads.seen import End
 from wirewitness.analyser.live.copies import Copy
 from wirewitness.analyser.live.rates import Rates
 from wirewitness.analyser.live.rolling import Kept, RollingStore
-from wirewitness.analyser.owners.seen import End
 from wirewitness.analyser.reading.address_names import named_addresses
 from wirewitness.analyser.reading.facts import file_label, flow_row
 from wirewitness.analyser.reading.pipeline import Pipeline

@@ -8,14 +8,14 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture.errors import CaptureError
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.owners.named import AddressNames
+    from wirewitness.analyser.capture.workloads.named import AddressNames
 
 
 def named_addresses(options: ReadOptions) -> AddressNames | None:
     """What files say of addresses; None where no file is given. CaptureError for one that cannot be used."""
     if not options.hosts:
         return None
-    from wirewitness.analyser.owners.files import NamesFileError, read_names
+    from wirewitness.analyser.capture.workloads.files import NamesFileError, read_names
 
     try:
         return read_names(options.hosts)

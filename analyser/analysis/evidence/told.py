@@ -13,7 +13,7 @@ from wirewitness.analyser.capture import CaptureStats
 from wirewitness.analyser.capture.model import NOBODY
 from wirewitness.analyser.capture.owner_options import local_owner, options_of
 from wirewitness.analyser.capture.reader import Packets
-from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.capture.workloads.owner import Owner
 
 Option = tuple[int, bytes]
 

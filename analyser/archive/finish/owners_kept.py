@@ -12,8 +12,8 @@ from wirewitness.analyser.archive.dataset.kept import kept_table, put_kept
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.base.storage.handing import is_there
 from wirewitness.analyser.capture import CaptureStats
-from wirewitness.analyser.owners.owner import Owner
-from wirewitness.analyser.owners.seen import MAX_SEEN, End, OwnersSeen, Seen
+from wirewitness.analyser.capture.workloads.owner import Owner
+from wirewitness.analyser.capture.workloads.seen import MAX_SEEN, End, OwnersSeen, Seen
 
 OWNERS_FILE = "owners.arrow"
 _NUMBERS = ("port", "peer_port", "pid", "first_ns", "last_ns")

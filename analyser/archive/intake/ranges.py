@@ -23,7 +23,7 @@ from wirewitness.analyser.capture.places import head_of
 from wirewitness.analyser.capture.reader import note_end, open_blocks, open_walker
 from wirewitness.analyser.capture.segments import decode_records
 from wirewitness.analyser.capture.sources import Unclosed
-from wirewitness.analyser.owners.seen import OwnersSeen
+from wirewitness.analyser.capture.workloads.seen import OwnersSeen
 
 RANGE_BYTES = 64 << 20
 # Pairs that a table of one range knows before it starts anew.

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from wirewitness.analyser.analysis.named_clients import Client, Owners, _Was, named_sentence, owners_of, several_words
-from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.capture.workloads.owner import Owner
 
 JAVA, GO = Owner(1, "java", pod="pay-1"), Owner(2, "go", pod="pay-2")
 MANY = [Owner(number, "java", pod="pay-1") for number in range(1, 9)]

@@ -14,8 +14,8 @@ from wirewitness.analyser.capture.naming import Naming
 from wirewitness.analyser.capture.owner_options import comments
 from wirewitness.analyser.capture.ring import LinkPackets, _packets
 from wirewitness.analyser.capture.syn_watch import Begun, _read
-from wirewitness.analyser.owners.kernel.lookup import Answer, LocalOwner
-from wirewitness.analyser.owners.kernel.sock_diag import End
+from wirewitness.analyser.capture.workloads.kernel.lookup import Answer, LocalOwner
+from wirewitness.analyser.capture.workloads.kernel.sock_diag import End
 
 SYN, ACK = 2, 16
 CLIENT, SERVER = (b"\x0a\x00\x00\x01", 40000), (b"\x0a\x00\x00\x02", 9092)

@@ -14,7 +14,7 @@ from tests.support import owned
 from tests.support.owned import INBOUND, OUTBOUND
 from tests.support.packets import Captured, enhanced, ethernet, interface, ipv4, pcap, section, tcp
 from wirewitness.analyser.capture import CaptureStats
-from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.capture.workloads.owner import Owner
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 

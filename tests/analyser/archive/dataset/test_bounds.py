@@ -40,8 +40,8 @@ from wirewitness.analyser.archive.finish.common import COMMON_FILE, Common, read
 from wirewitness.analyser.archive.finish.owners_kept import OWNERS_FILE, kept_owners
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureStats, Source, read_batches
-from wirewitness.analyser.owners.owner import Owner
-from wirewitness.analyser.owners.seen import MAX_SEEN, End
+from wirewitness.analyser.capture.workloads.owner import Owner
+from wirewitness.analyser.capture.workloads.seen import MAX_SEEN, End
 from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.rows.fields import row_fields
 from wirewitness.analyser.tcp.tcp import FIN, RST

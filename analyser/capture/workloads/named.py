@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from wirewitness.analyser.owners.owner import Owner
+from wirewitness.analyser.capture.workloads.owner import Owner
 
 FIRST_NS, LAST_NS = -(1 << 63), (1 << 63) - 1
 

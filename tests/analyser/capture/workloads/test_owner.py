@@ -2,7 +2,7 @@
 
 import pytest
 
-from wirewitness.analyser.owners.owner import MAX_NAME, MAX_WORDS, Owner, owner, owner_words
+from wirewitness.analyser.capture.workloads.owner import MAX_NAME, MAX_WORDS, Owner, owner, owner_words
 
 WORDS = {
     "nobody": (Owner(), ""),

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from wirewitness.analyser.owners.kernel.command import command
-from wirewitness.analyser.owners.kernel.containers import Group, group
+from wirewitness.analyser.capture.workloads.kernel.command import command
+from wirewitness.analyser.capture.workloads.kernel.containers import Group, group
 
 MOST_SOCKETS = 200_000  # numbers of sockets that are remembered
 _MOST_HOT, _MOST_FACTS = 64, 4096

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
-from wirewitness.analyser.owners.kernel.sock_diag import NOT_HELD, End, Socket, unmapped
+from wirewitness.analyser.capture.workloads.kernel.sock_diag import NOT_HELD, End, Socket, unmapped
 
 MOST_BYTES = 16 << 20  # about 100,000 connections
 _PIECE_BYTES = 1 << 20

@@ -2,9 +2,9 @@
 
 import pytest
 
-from wirewitness.analyser.owners import seen
-from wirewitness.analyser.owners.owner import Owner
-from wirewitness.analyser.owners.seen import End, OwnersSeen, Seen
+from wirewitness.analyser.capture.workloads import seen
+from wirewitness.analyser.capture.workloads.owner import Owner
+from wirewitness.analyser.capture.workloads.seen import End, OwnersSeen, Seen
 
 JAVA, GO = Owner(1, "java"), Owner(2, "go")
 

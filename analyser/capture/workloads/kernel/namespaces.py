@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-from wirewitness.analyser.owners.kernel.sock_diag import End, Socket
-from wirewitness.analyser.owners.kernel.socket_tables import connections
+from wirewitness.analyser.capture.workloads.kernel.sock_diag import End, Socket
+from wirewitness.analyser.capture.workloads.kernel.socket_tables import connections
 
 MOST_NAMESPACES = 512
 _LOOK_AGAIN_S = 2.0

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from wirewitness.analyser.owners.kernel.lookup import LocalOwner, Lookup
-from wirewitness.analyser.owners.kernel.sock_diag import End
+from wirewitness.analyser.capture.workloads.kernel.lookup import LocalOwner, Lookup
+from wirewitness.analyser.capture.workloads.kernel.sock_diag import End
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks a Linux kernel")
 

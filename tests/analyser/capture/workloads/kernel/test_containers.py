@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wirewitness.analyser.owners.kernel.containers import Group, KubeletNames, Names, group
+from wirewitness.analyser.capture.workloads.kernel.containers import Group, KubeletNames, Names, group
 
 ID = "bdc11dc1d24720bfac0c05040d3d54f0525c64e0275f4e7d9028711504b4fac7"
 INNER = "9bca8d63d5fa610783847915bcff0ecac1273e5b4bed3f6fa1b07350e0135961"

@@ -10,8 +10,8 @@ from contextlib import closing
 
 import pytest
 
-from wirewitness.analyser.owners.kernel.sock_diag import End, SockDiag, Socket, unmapped
-from wirewitness.analyser.owners.kernel.socket_tables import connections
+from wirewitness.analyser.capture.workloads.kernel.sock_diag import End, SockDiag, Socket, unmapped
+from wirewitness.analyser.capture.workloads.kernel.socket_tables import connections
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks a Linux kernel")
 Find = Callable[[End, End], Socket | None]

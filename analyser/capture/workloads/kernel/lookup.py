@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wirewitness.analyser.owners.kernel.containers import KubeletNames
-from wirewitness.analyser.owners.kernel.namespaces import Namespaces
-from wirewitness.analyser.owners.kernel.processes import Process, Processes
-from wirewitness.analyser.owners.kernel.sock_diag import End, SockDiag, Socket
-from wirewitness.analyser.owners.kernel.socket_tables import connections
+from wirewitness.analyser.capture.workloads.kernel.containers import KubeletNames
+from wirewitness.analyser.capture.workloads.kernel.namespaces import Namespaces
+from wirewitness.analyser.capture.workloads.kernel.processes import Process, Processes
+from wirewitness.analyser.capture.workloads.kernel.sock_diag import End, SockDiag, Socket
+from wirewitness.analyser.capture.workloads.kernel.socket_tables import connections
 
 MOST_WAITING = 20_000
 # When an end is looked for again that nobody has accepted yet, in seconds since it was before.
