@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from wirewitness.analyser.base.options import Progress, ProgressCallback, ReadOptions
 from wirewitness.analyser.capture.errors import CaptureError
-from wirewitness.analyser.reading.helpers import Helpers
+from wirewitness.analyser.decoding.run.helpers import Helpers
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis

@@ -14,10 +14,10 @@ from wirewitness.analyser.archive.dataset.place import one_dataset
 from wirewitness.analyser.base.options import ProgressCallback, ReadOptions
 from wirewitness.analyser.base.storage.address import address_of
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order, open_captures
-from wirewitness.analyser.reading.address_names import named_addresses
-from wirewitness.analyser.reading.decode import decode_captures
-from wirewitness.analyser.reading.decoded import Decoded, UnreadInput
-from wirewitness.analyser.reading.helpers import Helpers
+from wirewitness.analyser.decoding.run.address_names import named_addresses
+from wirewitness.analyser.decoding.run.decode import decode_captures
+from wirewitness.analyser.decoding.run.decoded import Decoded, UnreadInput
+from wirewitness.analyser.decoding.run.helpers import Helpers
 from wirewitness.analyser.tables.tables import DATASET_TABLES, TABLES
 from wirewitness.dissectors.core.protocol import Dissector
 from wirewitness.dissectors.registry import dissectors

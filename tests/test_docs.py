@@ -9,7 +9,7 @@ from textwrap import indent
 
 import pytest
 
-from tests.analyser.reading.test_limits import REACHED, SILENT
+from tests.analyser.decoding.run.test_limits import REACHED, SILENT
 from tests.app.program import run
 from tests.conftest import ROOT
 from tests.support.example_capture import write_capture

@@ -80,9 +80,9 @@ ABOUT_SOME = {
     "analyser/tables/selection.py": "kafka",
     "dissectors/carriers/tls/key_logging.py": "kafka mongo",
     "analyser/analysis/joined.py": "kafka",
-    "analyser/rows/internal_records.py": "kafka",
-    "analyser/rows/record_arrays.py": "kafka",
-    "analyser/rows/record_places.py": "kafka",
+    "analyser/decoding/rows/internal_records.py": "kafka",
+    "analyser/decoding/rows/record_arrays.py": "kafka",
+    "analyser/decoding/rows/record_places.py": "kafka",
     "app/cli/commands.py": "kafka mongo",
     "app/cli/guides.py": "kafka mongo mqtt",
     "app/cli/kafka_views.py": "mongo mqtt",  # `clients`

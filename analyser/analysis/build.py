@@ -16,8 +16,8 @@ import pyarrow as pa
 from wirewitness.analyser.analysis.masking import masked_column
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.capture import CaptureStats
-from wirewitness.analyser.rows.text_codes import in_text
-from wirewitness.analyser.rows.timeorder import FLOW, NO_FLOW
+from wirewitness.analyser.decoding.rows.text_codes import in_text
+from wirewitness.analyser.decoding.rows.timeorder import FLOW, NO_FLOW
 from wirewitness.analyser.tables.coded import Coder
 from wirewitness.analyser.tables.tables import TABLES, Column, arrow_schema
 from wirewitness.analyser.tcp import waits
@@ -214,7 +214,7 @@ class _Builder:
 
     def decoded(self) -> pa.Array:
         """What records of the system's own topics say."""
-        from wirewitness.analyser.rows.internal_records import decoded
+        from wirewitness.analyser.decoding.rows.internal_records import decoded
 
         return decoded(self.raw, in_text(self.topic()))
 

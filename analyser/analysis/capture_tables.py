@@ -24,10 +24,10 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.context.inferred_names import INFERRED_FROM, inferred_names, naming_remarks
 from wirewitness.analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
 from wirewitness.analyser.context.stages import STAGE_OF, Stage
-from wirewitness.analyser.reading.decoded import Decoded, UnreadInput
-from wirewitness.analyser.reading.facts import captures_table, remark_line
-from wirewitness.analyser.rows.ahead import ahead
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.ahead import ahead
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.run.decoded import Decoded, UnreadInput
+from wirewitness.analyser.decoding.run.facts import captures_table, remark_line
 from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder, plain
 from wirewitness.analyser.tables.queries import distinct, name_list, quoted
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from wirewitness.analyser.capture.workloads.named import AddressNames
     from wirewitness.analyser.context.shares import Dealer
+    from wirewitness.analyser.decoding.run.helpers import Helpers
     from wirewitness.analyser.detectors.running import Failure
-    from wirewitness.analyser.reading.helpers import Helpers
 
 # From so many rows on DuckDB is quicker, however long it takes to start.
 FEW_ROWS = 1 << 12

@@ -24,9 +24,9 @@ from wirewitness.analyser.analysis.row_order import in_order, order_columns
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.reading.decoded import Decoded
-from wirewitness.analyser.reading.facts import capture_remarks, file_label
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.run.decoded import Decoded
+from wirewitness.analyser.decoding.run.facts import capture_remarks, file_label
 from wirewitness.analyser.tables.coded import Coder
 
 if TYPE_CHECKING:

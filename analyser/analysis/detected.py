@@ -28,8 +28,8 @@ from wirewitness.analyser.detectors.told import failure_of
 from wirewitness.analyser.tables.queries import literal, quoted
 
 if TYPE_CHECKING:
+    from wirewitness.analyser.decoding.run.helpers import Helpers
     from wirewitness.analyser.detectors.running import Failure
-    from wirewitness.analyser.reading.helpers import Helpers
 
 # With fewer rows than these in all tables, one process is done before another could begin.
 FEW_ROWS = 1 << 15

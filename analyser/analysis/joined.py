@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from wirewitness.analyser.analysis.build import in_logs
 from wirewitness.analyser.base import compute as pc
-from wirewitness.analyser.rows.store import RawStore
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.store import RawStore
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.tables.coded import plain
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import pyarrow as pa
 
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.reading.decoded import UnreadInput
+from wirewitness.analyser.decoding.run.decoded import UnreadInput
 
 if TYPE_CHECKING:
     import duckdb

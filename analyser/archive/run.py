@@ -32,8 +32,8 @@ from wirewitness.analyser.archive.spark.workers import OnSpark
 from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, folder_at
 from wirewitness.analyser.base.storage.handing import is_there
 from wirewitness.analyser.capture import CaptureError, CaptureStats
-from wirewitness.analyser.reading.facts import capture_remarks, captures_table
-from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.analyser.decoding.rows.fields import row_fields
+from wirewitness.analyser.decoding.run.facts import capture_remarks, captures_table
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
 

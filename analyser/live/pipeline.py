@@ -1,6 +1,6 @@
 """The pipeline of a capture without an end, and questions to it.
 
-In: sources, as for `analyser/reading/pipeline.py`, whose way packets go. Out: at any time an Analysis of what is there,
+In: sources, as for `analyser/decoding/run/pipeline.py`, whose way packets go. Out: at any time an Analysis of what is there,
 made in a copy of the process as if the capture ended at that moment, and rates.
 """
 
@@ -21,13 +21,13 @@ from wirewitness.analyser.analysis.capture_tables import CaptureTables
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import BlockBuffer, CaptureError, CaptureStats, Source, log_segment
 from wirewitness.analyser.capture.workloads.seen import End
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.run.address_names import named_addresses
+from wirewitness.analyser.decoding.run.facts import file_label, flow_row
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.live.copies import Copy
 from wirewitness.analyser.live.rates import Rates
 from wirewitness.analyser.live.rolling import Kept, RollingStore
-from wirewitness.analyser.reading.address_names import named_addresses
-from wirewitness.analyser.reading.facts import file_label, flow_row
-from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.rows.timeorder import FLOW
 from wirewitness.analyser.tables.tables import arrow_schema
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.dissectors.core.limits import Limits

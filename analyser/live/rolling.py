@@ -15,12 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wirewitness.analyser.rows.chunk_file import ChunkWriter, read_chunk
-from wirewitness.analyser.rows.handed_over import CHUNK_ROWS, HandedOver
-from wirewitness.analyser.rows.raw_table import RawTable
-from wirewitness.analyser.rows.store import RawStore
-from wirewitness.analyser.rows.text_codes import of_its_own, together
-from wirewitness.analyser.rows.timeorder import CHUNKS_HELD, FLOW, NO_FLOW, SAMPLE_EVERY, TIME, Chunk, sorted_chunk
+from wirewitness.analyser.decoding.rows.chunk_file import ChunkWriter, read_chunk
+from wirewitness.analyser.decoding.rows.handed_over import CHUNK_ROWS, HandedOver
+from wirewitness.analyser.decoding.rows.raw_table import RawTable
+from wirewitness.analyser.decoding.rows.store import RawStore
+from wirewitness.analyser.decoding.rows.text_codes import of_its_own, together
+from wirewitness.analyser.decoding.rows.timeorder import (
+    CHUNKS_HELD,
+    FLOW,
+    NO_FLOW,
+    SAMPLE_EVERY,
+    TIME,
+    Chunk,
+    sorted_chunk,
+)
 from wirewitness.analyser.tables.tables import TABLES
 
 LASTING = frozenset(table.name for table in TABLES.values() if table.lasting)

@@ -52,7 +52,7 @@ def analyse(
     """
     check_output(output, captures)
     known = None if review is None else read_review(review)
-    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
     from wirewitness.reports.questions.causes import findings, severity_among
     from wirewitness.reports.questions.reviews import NO_REVIEW
 

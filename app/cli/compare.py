@@ -93,7 +93,7 @@ def compare(
     sides = _sides(captures, at_ns, times)
     if reading["from_ns"] is not None or reading["to_ns"] is not None:
         raise click.UsageError("--from and --to do not go with compare: --times FROM/TO names the times of both sides")
-    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
 
     import_pandas_later()
     with _opened(sides, reading) as (a, b, analyses):

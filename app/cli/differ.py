@@ -52,7 +52,7 @@ def differ(
       wirewitness differ incident.pcapng --where "client_id = 'billing-a'" --all-operations --format csv
     """
     check_output(output, captures)
-    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
     from wirewitness.analyser.tables.queries import QueryError
     from wirewitness.reports.questions.standing_out import TABLES, common_of
 

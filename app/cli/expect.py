@@ -132,7 +132,7 @@ def _pair(text: str) -> tuple[str, str]:
 def _outcomes(
     captures: tuple[str, ...], expectations: Sequence[Expectation], reading: dict[str, Any]
 ) -> tuple[list[Outcome], list[str], Status]:
-    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
     from wirewitness.app.expect.checking import check_all, doubts, tables_of
 
     import_pandas_later()

@@ -44,7 +44,7 @@ def mcp(*, captures: tuple[str, ...], **reading: Any) -> Status:
         from wirewitness.analyser.base.extras import how_to_install
 
         raise CallerError(f"the Model Context Protocol is not installed; {how_to_install('mcp')}") from error
-    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
     from wirewitness.analyser.tables.tables import TABLES
     from wirewitness.app.mcp.answers import Answers
 

@@ -55,7 +55,7 @@ def show(
     captures, wanted = (words, None) if packet is not None else (words[:-1], words[-1])
     if not captures:
         raise click.UsageError("a capture and a message id are needed: wirewitness show CAPTURE... MESSAGE_ID")
-    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
 
     import_pandas_later()
     hosts = tuple(locating["hosts"])
@@ -135,7 +135,7 @@ def _names(hosts: tuple[str, ...]) -> AddressNames | None:
     if not hosts:
         return None
     from wirewitness.analyser.base.options import ReadOptions
-    from wirewitness.analyser.reading.address_names import named_addresses
+    from wirewitness.analyser.decoding.run.address_names import named_addresses
 
     return named_addresses(ReadOptions(hosts=hosts))
 

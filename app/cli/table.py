@@ -61,7 +61,7 @@ def table(
     selection = Selection(selected, checked_columns(columns, selected), where, limit)
     check_condition(where, selected)
     check_output(output, captures)
-    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
 
     import_pandas_later()
     with open_analysis(captures, _needed(selected), reading) as analysis:

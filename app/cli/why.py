@@ -62,7 +62,7 @@ def why(*, words: tuple[str, ...], at: int | None, rows: bool, form: str, output
             "--from and --to do not go with why: causes may lie anywhere; --at TIME is the last moment"
         )
     check_output(output, captures)
-    from wirewitness.analyser.reading.pandas_later import import_pandas_later
+    from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
     from wirewitness.reports.why.ask import Asking
     from wirewitness.reports.why.model import NoSubject
     from wirewitness.reports.why.subjects import answer

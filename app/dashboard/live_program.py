@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from wirewitness.analyser.reading.parent import end_with_parent
+from wirewitness.analyser.decoding.run.parent import end_with_parent
 
 
 def main() -> None:

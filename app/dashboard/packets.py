@@ -22,7 +22,7 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.base.storage.files import file_at
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order
 from wirewitness.analyser.capture.places import Places, find_places
-from wirewitness.analyser.reading.facts import file_label
+from wirewitness.analyser.decoding.run.facts import file_label
 from wirewitness.analyser.tables.selection import conditions
 from wirewitness.app.dashboard.opened import Opened
 from wirewitness.reports.formats.message_view import MessageView, view_message

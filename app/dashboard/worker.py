@@ -19,7 +19,7 @@ from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.analysis.evidence.cache import new_part, part
 from wirewitness.analyser.base.options import Progress
-from wirewitness.analyser.reading.parent import end_with_parent
+from wirewitness.analyser.decoding.run.parent import end_with_parent
 from wirewitness.app.dashboard.opened import META, TablesGone, reading_options
 
 # Of captures with fewer messages nobody waits for an answer.

@@ -20,7 +20,7 @@ from tests.support.packets import pcap
 from tests.support.wire import packets_of
 from wirewitness.analyser.archive.dataset.kept import check_files, kept_table
 from wirewitness.analyser.archive.dataset.place import MANIFEST, DatasetError
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

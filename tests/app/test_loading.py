@@ -98,7 +98,7 @@ def test_other_tables_and_forms_need_no_more_of_arrow(table: str, form: str) -> 
 
 _TIMES = """
 import sys
-from wirewitness.analyser.reading.pandas_later import import_pandas_later
+from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
 import_pandas_later()
 from wirewitness from wirewitness import analyser
 from wirewitness.reports.questions.source import all_rows
@@ -151,7 +151,7 @@ def test_what_decrypts_is_imported_when_there_is_a_key_for_a_connection(tmp_path
     capture.write_bytes(pcap(twin(packets_of(SAMPLES / "mongo_show_databases.pcapng"), sides)[0]))
     keylog.write_bytes(sides.keylog)
     clear = loaded("table", "exchanges", str(SAMPLES / "mongo_show_databases.pcapng"))
-    assert rooms(clear, "cryptography", "wirewitness.analyser.reading.keys", "wirewitness.dissectors.carriers.tls") == [
+    assert rooms(clear, "cryptography", "wirewitness.analyser.decoding.run.keys", "wirewitness.dissectors.carriers.tls") == [
         "wirewitness.dissectors.carriers.tls", "wirewitness.dissectors.carriers.tls.alerts",
         "wirewitness.dissectors.carriers.tls.carrier",
         "wirewitness.dissectors.carriers.tls.hello",

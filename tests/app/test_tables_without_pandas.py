@@ -18,7 +18,7 @@ NAMES = [name for name in TABLES if name != "findings"]
 PROGRAM = """
 import sys
 from pathlib import Path
-from wirewitness.analyser.reading.pandas_later import import_pandas_later
+from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
 import_pandas_later()
 from tests.app.test_tables_without_pandas import shown
 sys.stdout.buffer.write(shown(Path(sys.argv[1])))

@@ -19,8 +19,8 @@ from tests.support.wire import decode
 from wirewitness import analyser
 from wirewitness.analyser.base.faults import FAULTS, RAISE
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.rows.fields import row_fields, row_kinds
-from wirewitness.analyser.rows.raw_table import RawTable
+from wirewitness.analyser.decoding.rows.fields import row_fields, row_kinds
+from wirewitness.analyser.decoding.rows.raw_table import RawTable
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
@@ -83,7 +83,7 @@ def _kinds() -> dict[str, dict[str, str]]:
 
 def _check_rows(sink: Sink) -> None:
     """All rows become Arrow."""
-    from wirewitness.analyser.rows.gathering import gathering
+    from wirewitness.analyser.decoding.rows.gathering import gathering
 
     for name, rows in sink.tables().items():
         if not rows:

@@ -21,10 +21,10 @@ from wirewitness.analyser.archive.decode.share_decoder import ShareDecoder
 from wirewitness.analyser.archive.intake.ranges import RangeStats, find_ranges, is_exact, merged
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, Source, open_captures
-from wirewitness.analyser.reading.decoded import Decoded
-from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.rows.store import RawStore
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.store import RawStore
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.run.decoded import Decoded
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
 

@@ -17,7 +17,7 @@ from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.archive.dataset.dataset import Change, InputFile, write_parts
 from wirewitness.analyser.base.storage.folders import FolderPath
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.dissectors.core.model import packet_of
 

@@ -29,8 +29,8 @@ from tests.support.shares import SAMPLES
 from tests.support.websocket import WebSocketTalk
 from wirewitness.analyser.capture import CaptureStats, EndpointTable, Source, read_batches
 from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
-from wirewitness.analyser.rows.fields import row_fields
-from wirewitness.analyser.rows.timeorder import TIED, TIME
+from wirewitness.analyser.decoding.rows.fields import row_fields
+from wirewitness.analyser.decoding.rows.timeorder import TIED, TIME
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_table import FlowTable
 from wirewitness.analyser.tcp.runs import Gap, Run, Segments
@@ -264,7 +264,7 @@ def difference(first: Told, second: Told) -> str | None:
 
 
 def in_time(table: str, rows: Sequence[Row]) -> list[str]:
-    """Rows as tables have them, see `analyser/rows/timeorder.py`. As text: NaN equals itself."""
+    """Rows as tables have them, see `analyser/decoding/rows/timeorder.py`. As text: NaN equals itself."""
     fields = FIELDS[table]
     keys = [
         fields.index(name) for name in (TIME, *TIED) if set(TIED) <= set(fields) or (name == TIME and TIME in fields)

@@ -20,8 +20,8 @@ from tests.support.packets import ACK, FIN, Captured
 from tests.support.raw_rows import raw_tables
 from tests.support.wire import Talk, decode, duplicated, lossy, reordered
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.rows.fields import row_fields
-from wirewitness.analyser.rows.timeorder import FLOW, NO_FLOW
+from wirewitness.analyser.decoding.rows.fields import row_fields
+from wirewitness.analyser.decoding.rows.timeorder import FLOW, NO_FLOW
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER

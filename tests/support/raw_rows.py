@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from wirewitness.analyser.rows.store import RawStore
+from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.tables.coded import plain
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import EndpointTable, open_captures
-from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.limits import Limits

@@ -14,13 +14,13 @@ from typing import IO
 
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.reading.areas import new_area
-from wirewitness.analyser.reading.child import Child
-from wirewitness.analyser.reading.decoded import Decoded
-from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.reading.processes import SharedReading
-from wirewitness.analyser.reading.share_process import serve
-from wirewitness.analyser.rows.store import RawStore
+from wirewitness.analyser.decoding.rows.store import RawStore
+from wirewitness.analyser.decoding.run.areas import new_area
+from wirewitness.analyser.decoding.run.child import Child
+from wirewitness.analyser.decoding.run.decoded import Decoded
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
+from wirewitness.analyser.decoding.run.processes import SharedReading
+from wirewitness.analyser.decoding.run.share_process import serve
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import dissectors
 

@@ -15,12 +15,12 @@ PROJECT = {
     "analyser/tcp/__init__.py": "",
     "analyser/tcp/table.py": "from wirewitness.analyser.tcp import shelf\nclass Table: ...",
     "analyser/tcp/shelf.py": "",
-    "analyser/rows/__init__.py": "",
-    "analyser/rows/store.py": "def late():\n    from wirewitness.analyser.tcp.shelf import Shelf",
-    "analyser/rows/words.txt": "one two",
+    "analyser/decoding/rows/__init__.py": "",
+    "analyser/decoding/rows/store.py": "def late():\n    from wirewitness.analyser.tcp.shelf import Shelf",
+    "analyser/decoding/rows/words.txt": "one two",
     "tests/analyser/tcp/test_shelf.py": "import wirewitness.analyser.tcp.shelf",
     "tests/analyser/flows/test_others.py": "import os",
-    "tests/analyser/rows/test_store.py": "from wirewitness.analyser.rows.store import Store",
+    "tests/analyser/decoding/rows/test_store.py": "from wirewitness.analyser.decoding.rows.store import Store",
     "tests/app/test_through_the_room.py": "from analyser import Table",
     "tests/app/test_through_a_helper.py": "from tests.support.helper import made",
     "tests/app/test_words.py": 'NAME = "words.txt"',
@@ -46,11 +46,11 @@ def project(tmp_path: Path) -> Path:
              "app/test_through_the_room"],
             id="of the room, and through one step",
         ),
-        pytest.param("analyser/rows/store.py", ["analyser/rows/test_store"], id="of the room alone"),
+        pytest.param("analyser/decoding/rows/store.py", ["analyser/decoding/rows/test_store"], id="of the room alone"),
         pytest.param("tests/support/helper.py", ["app/test_through_a_helper"], id="a helper"),
         pytest.param("tests/app/test_words.py", ["app/test_words"], id="a test"),
-        pytest.param("analyser/rows/words.txt", ["analyser/rows/test_store", "app/test_words"], id="data"),
-        pytest.param("analyser/rows/gone.py", ["analyser/rows/test_store"], id="a module that is gone"),
+        pytest.param("analyser/decoding/rows/words.txt", ["analyser/decoding/rows/test_store", "app/test_words"], id="data"),
+        pytest.param("analyser/decoding/rows/gone.py", ["analyser/decoding/rows/test_store"], id="a module that is gone"),
         pytest.param("Makefile", [], id="nothing"),
     ],
 )  # fmt: skip
@@ -74,8 +74,8 @@ def test_what_git_sees_as_changed(project: Path) -> None:
     git("checkout", "-b", "work")
     (project / "analyser/tcp/shelf.py").write_text("a = 1")
     git("commit", "-am", "two")
-    (project / "analyser/rows/store.py").unlink()
-    (project / "analyser/rows/new.py").write_text("")
+    (project / "analyser/decoding/rows/store.py").unlink()
+    (project / "analyser/decoding/rows/new.py").write_text("")
     assert [str(path) for path in changed_files(project)] == [
-        "analyser/tcp/shelf.py", "analyser/rows/new.py", "analyser/rows/store.py",
+        "analyser/tcp/shelf.py", "analyser/decoding/rows/new.py", "analyser/decoding/rows/store.py",
     ]  # fmt: skip

@@ -19,7 +19,7 @@ from tests.support.tls_twin import certificate
 from wirewitness.analyser.capture import CaptureStats, EndpointTable, open_captures, read_batches
 from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
 from wirewitness.analyser.decoding.outer_map import Span
-from wirewitness.analyser.reading.keys import Keys
+from wirewitness.analyser.decoding.run.keys import Keys
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_table import FlowTable
 from wirewitness.dissectors.core.carrier import Carried, Opening

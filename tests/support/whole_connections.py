@@ -18,7 +18,7 @@ from tests.support.packets import ACK, FIN, RST, SYN, Captured
 from tests.support.replay_mongo import numbered
 from tests.support.short_connections import mongo, scripts
 from tests.support.wire import Talk
-from wirewitness.analyser.reading.whole import WholeReading
+from wirewitness.analyser.decoding.run.whole import WholeReading
 from wirewitness.analyser.tcp import whole as whole_module
 from wirewitness.dissectors.core import trying
 from wirewitness.dissectors.core.limits import Limits

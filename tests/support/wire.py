@@ -14,9 +14,9 @@ from scapy.utils import RawPcapNgReader, RawPcapReader
 from tests.support.packets import ACK, FIN, PSH, RST, SYN, Captured, ethernet, ipv4, pcap, tcp
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.reading.decoded import Decoded
-from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.reading.share import Share, ShareFilter
+from wirewitness.analyser.decoding.run.decoded import Decoded
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
+from wirewitness.analyser.decoding.run.share import Share, ShareFilter
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import dissectors
 

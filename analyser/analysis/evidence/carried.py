@@ -18,7 +18,7 @@ from wirewitness.analyser.capture.places import Places, begin_at
 from wirewitness.analyser.capture.reader import read_batches
 from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
 from wirewitness.analyser.decoding.outer_map import Span, Watcher
-from wirewitness.analyser.reading.keys import Keys
+from wirewitness.analyser.decoding.run.keys import Keys
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_table import FlowTable
 from wirewitness.dissectors.carriers.tls.keylog import KeyRing

@@ -26,8 +26,8 @@ from wirewitness.analyser.base.options import ProgressCallback, ReadOptions
 from wirewitness.analyser.base.own_files import TemporaryFolder
 from wirewitness.analyser.capture import CaptureError, Source
 from wirewitness.analyser.capture.places import Places, find_places
-from wirewitness.analyser.reading.helpers import Helpers
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.run.helpers import Helpers
 from wirewitness.analyser.tables.coded import plain
 from wirewitness.dissectors.core.model import packet_of
 
@@ -278,7 +278,7 @@ def _digest(folder: Path) -> bytes:
 
 def _build(folder: Path, sources: Sequence[Source], options: ReadOptions, progress: ProgressCallback | None) -> None:
     with Helpers(options.processes - 1) as helpers:
-        from wirewitness.analyser.reading.decode import decode_captures
+        from wirewitness.analyser.decoding.run.decode import decode_captures
 
         decoded = decode_captures(list(sources), ["messages", "exchanges"], options, progress, helpers)
     try:

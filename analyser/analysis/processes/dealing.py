@@ -21,11 +21,11 @@ from wirewitness.analyser.analysis.processes.shown import SharedTables, Shown
 from wirewitness.analyser.analysis.processes.stage_shares import StageDealing
 from wirewitness.analyser.analysis.processes.told import Begin, Looked, LookedAt, Offer, Shares
 from wirewitness.analyser.base.faults import caught, sentence
+from wirewitness.analyser.decoding.run.areas import Area
+from wirewitness.analyser.decoding.run.child import Child
+from wirewitness.analyser.decoding.run.helpers import Helpers
+from wirewitness.analyser.decoding.run.share import ShareFailed
 from wirewitness.analyser.detectors.detector import Detector
-from wirewitness.analyser.reading.areas import Area
-from wirewitness.analyser.reading.child import Child
-from wirewitness.analyser.reading.helpers import Helpers
-from wirewitness.analyser.reading.share import ShareFailed
 
 _WORK = "ran rules"
 

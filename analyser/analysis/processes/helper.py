@@ -16,7 +16,7 @@ from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING
 
-from wirewitness.analyser.reading import share_process
+from wirewitness.analyser.decoding.run import share_process
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -83,9 +83,9 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
     from wirewitness.analyser.analysis.processes.share_maker import ShareMaker
     from wirewitness.analyser.analysis.processes.shown import make_view
     from wirewitness.analyser.analysis.processes.told import LookedAt, Shares
+    from wirewitness.analyser.decoding.run.areas import Area
     from wirewitness.analyser.detectors import DETECTORS
     from wirewitness.analyser.detectors.detector import Detector
-    from wirewitness.analyser.reading.areas import Area
     from wirewitness.analyser.tables.queries import HELPER_MEMORY, open_connection
     from wirewitness.analyser.tables.tables import arrow_schema
 

@@ -16,7 +16,7 @@ from wirewitness.analyser.analysis.processes.shown import make_view
 from wirewitness.analyser.analysis.processes.told import SHARE_MADE, Shares, file_of_share
 from wirewitness.analyser.base.faults import caught
 from wirewitness.analyser.context.shares import MakeShare, maker_of, write_pieces
-from wirewitness.analyser.reading.areas import Area
+from wirewitness.analyser.decoding.run.areas import Area
 
 
 class ShareMaker:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from wirewitness.analyser.reading.areas import Area
+from wirewitness.analyser.decoding.run.areas import Area
 from wirewitness.analyser.tables.views import show_rows
 
 if TYPE_CHECKING:

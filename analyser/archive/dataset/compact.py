@@ -28,7 +28,7 @@ from wirewitness.analyser.archive.spark.workers import seen_as
 from wirewitness.analyser.base.storage.files import let_reach
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.base.storage.handing import scratch_in
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.tables.queries import name_list, open_connection, select
 from wirewitness.analyser.tables.tables import ALL_TABLES
 

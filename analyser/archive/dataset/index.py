@@ -22,7 +22,7 @@ from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.base.storage.state import ObjectState
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.capture.places import Places
-from wirewitness.analyser.reading.facts import file_label
+from wirewitness.analyser.decoding.run.facts import file_label
 from wirewitness.analyser.tables.queries import select
 
 

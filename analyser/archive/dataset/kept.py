@@ -25,7 +25,7 @@ from wirewitness.analyser.base.storage.files import for_parquet
 from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, bytes_at, file_in
 from wirewitness.analyser.base.storage.handing import put_bytes
 from wirewitness.analyser.base.strange_files import bytes_in
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
 
 # What the files of a state are made of; those of another version cannot be gone on from.
 STATE_FORMAT = 8

@@ -20,7 +20,7 @@ from wirewitness.analyser.archive.dataset.part import HIDDEN, Part, Place
 from wirewitness.analyser.archive.dataset.stored import part_schema, stored_schema, to_stored
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.base.storage.handing import NewFile
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.tables.parquet import parquet_options
 from wirewitness.analyser.tables.tables import ALL_TABLES
 

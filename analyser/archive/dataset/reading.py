@@ -27,9 +27,9 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.base.own_files import TemporaryFolder
 from wirewitness.analyser.base.storage.files import absolute_name, file_at, let_reach
 from wirewitness.analyser.base.strange_files import is_no_file
-from wirewitness.analyser.reading.decoded import UnreadInput
-from wirewitness.analyser.reading.facts import file_label
-from wirewitness.analyser.rows.timeorder import FLOW, TIED
+from wirewitness.analyser.decoding.rows.timeorder import FLOW, TIED
+from wirewitness.analyser.decoding.run.decoded import UnreadInput
+from wirewitness.analyser.decoding.run.facts import file_label
 from wirewitness.analyser.tables.owners import SIDES
 from wirewitness.analyser.tables.queries import (
     UnreadableRows,

@@ -13,7 +13,7 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.tables.queries import literal, quoted
 from wirewitness.analyser.tables.tables import arrow_schema
 

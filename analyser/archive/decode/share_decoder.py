@@ -18,7 +18,7 @@ from wirewitness.analyser.archive.decode.packets import NOTE, RangeNote
 from wirewitness.analyser.base.storage.files import FilePath
 from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import PacketBatch
-from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
 
 PathOf = Callable[[int], FilePath]
 

@@ -35,9 +35,9 @@ _ROOMS = ("wirewitness.dissectors.", "wirewitness.analyser.tcp.", "wirewitness.a
 _MODULES = frozenset(
     {
         "wirewitness.analyser.capture.endpoints",
-        "wirewitness.analyser.reading.flow_records",
-        "wirewitness.analyser.reading.log_losses",
-        "wirewitness.analyser.reading.logs",
+        "wirewitness.analyser.decoding.run.flow_records",
+        "wirewitness.analyser.decoding.run.log_losses",
+        "wirewitness.analyser.decoding.run.logs",
         "wsproto.frame_protocol",
     }
 )

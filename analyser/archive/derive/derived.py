@@ -22,7 +22,7 @@ from wirewitness.analyser.archive.dataset.stored import part_schema, stored_rows
 from wirewitness.analyser.base.storage.files import let_reach
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.base.storage.handing import NewFile, scratch_in
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.tables.queries import literal, name_list, null_columns, open_connection, quoted, select
 from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 

@@ -24,7 +24,7 @@ from wirewitness.analyser.base.storage.handing import scratch_in, those_there
 from wirewitness.analyser.context.clusters import OF_FLOWS, cluster_of_flows
 from wirewitness.analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
 from wirewitness.analyser.context.topics import topic_names
-from wirewitness.analyser.reading.facts import file_label
+from wirewitness.analyser.decoding.run.facts import file_label
 from wirewitness.analyser.tables.queries import distinct, literal, name_list, open_connection, quoted
 from wirewitness.analyser.tables.tables import arrow_schema
 

@@ -44,8 +44,8 @@ from wirewitness.analyser.archive.spark.workers import seen_as
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.base.storage.handing import those_there
 from wirewitness.analyser.context.stages import STAGES
-from wirewitness.analyser.rows.fields import row_fields
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.fields import row_fields
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.dissectors.registry import dissectors
 
 if TYPE_CHECKING:

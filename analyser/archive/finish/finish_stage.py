@@ -42,8 +42,8 @@ from wirewitness.analyser.archive.decode.decode_stage import (
 from wirewitness.analyser.archive.finish.common import CLUSTER, KNOWN_FILE, read_common
 from wirewitness.analyser.archive.finish.owners_kept import kept_owners
 from wirewitness.analyser.base.storage.folders import FolderPath
-from wirewitness.analyser.rows.handed_over import batches_of
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.handed_over import batches_of
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.dissectors.registry import dissectors
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from wirewitness.analyser.analysis.joined import PAIR, REQUEST_TIMES, Flags, Ints, Joined
 from wirewitness.analyser.archive.finish.common import CLUSTER
-from wirewitness.analyser.rows.timeorder import FLOW, NO_FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW, NO_FLOW
 from wirewitness.analyser.tables.tables import TABLES
 
 PAIRS = pa.schema([*((name, pa.int64()) for name in PAIR[:-1]), (PAIR[-1], pa.bool_())])

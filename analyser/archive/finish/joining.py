@@ -27,7 +27,7 @@ from wirewitness.analyser.archive.finish.joined_rows import PAIRS
 from wirewitness.analyser.base.storage.files import let_reach
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.base.storage.handing import is_there, scratch_in
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.tables.queries import open_connection
 
 JOINED_FILE, COPIES_FILE = "joined.arrow", "joined-flows.arrow"

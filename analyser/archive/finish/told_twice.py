@@ -14,7 +14,7 @@ from wirewitness.analyser.archive.finish.finish_stage import FLOWS
 from wirewitness.analyser.archive.finish.joined_rows import JoinedRows, key_of
 from wirewitness.analyser.archive.finish.joining import COPIES, Joins
 from wirewitness.analyser.base.storage.files import FilePath, for_parquet
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
 
 _BATCH_ROWS = 1 << 15
 _COPY_OF = "duplicate_of"

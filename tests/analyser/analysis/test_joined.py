@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.reading.test_logs import asks
+from tests.analyser.decoding.run.test_logs import asks
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.request_log import write_sample_log

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.analyser.reading.test_logs import asks
+from tests.analyser.decoding.run.test_logs import asks
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.archived import differences

@@ -21,8 +21,8 @@ from tests.support.wire import Talk
 from wirewitness.analyser.analysis import capture_tables
 from wirewitness.analyser.base.faults import FAULTS, RAISE, TRACE, described
 from wirewitness.analyser.context import mqtt_stage
+from wirewitness.analyser.decoding.run import pipeline
 from wirewitness.analyser.detectors import DETECTORS
-from wirewitness.analyser.reading import pipeline
 from wirewitness.analyser.tcp import flow_table, found_signs
 from wirewitness.dissectors.registry import PROTOCOLS
 from wirewitness.reports.sections import contents, json_document

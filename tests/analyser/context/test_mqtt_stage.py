@@ -15,7 +15,7 @@ from wirewitness.analyser.context.mqtt_deliveries import Server
 from wirewitness.analyser.context.mqtt_memory import Memory
 from wirewitness.analyser.context.mqtt_stage import add_deliveries
 from wirewitness.analyser.context.stages import STAGE_OF
-from wirewitness.analyser.rows.names import with_cut_names
+from wirewitness.analyser.decoding.rows.names import with_cut_names
 from wirewitness.analyser.tables.coded import coded_table
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.dissectors.core.secrets import masked

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from wirewitness.analyser.decoding.rows import raw_table
 from wirewitness.analyser.live.copies import Copy
 from wirewitness.analyser.live.rolling import RollingStore, RollingTable
-from wirewitness.analyser.rows import raw_table
 from wirewitness.dissectors.core.blocks import Block, Coded, Numbers
 
 FLOWS = (3, 8)

@@ -18,8 +18,8 @@ from tests.support.websocket import WebSocketTalk
 from tests.support.wire import Talk, decode
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, Source, read_batches
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.reading.pipeline import Pipeline
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import PROTOCOLS, dissectors

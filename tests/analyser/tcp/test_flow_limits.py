@@ -13,8 +13,8 @@ from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 from tests.support.wire import ACK, FIN, SYN, Talk, decode
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
+from wirewitness.analyser.decoding.run.share import Share
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.reading.share import Share
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_table import FlowTable
 from wirewitness.dissectors.core.limits import Limits

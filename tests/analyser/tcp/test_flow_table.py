@@ -13,7 +13,7 @@ from tests.support.packets import Captured, pcap
 from tests.support.shares import examples
 from tests.support.wire import ACK, FIN, PSH, RST, SYN, Talk
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
-from wirewitness.analyser.reading.facts import flow_row
+from wirewitness.analyser.decoding.run.facts import flow_row
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_table import FlowTable
 from wirewitness.analyser.tcp.notes import Note

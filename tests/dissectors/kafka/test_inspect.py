@@ -16,7 +16,7 @@ from tests.conftest import SAMPLES
 from tests.support.shares import share, smallest
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.dissectors.core.inspect import Asked, Inspected, Node
 from wirewitness.dissectors.core.model import Frame
 from wirewitness.dissectors.core.options import DecodeOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.analyser.reading.test_logs import asks
+from tests.analyser.decoding.run.test_logs import asks
 from wirewitness.analyser.analysis.evidence.bytes import BytesGone
 from wirewitness.analyser.analysis.evidence.logged import line_of
 from wirewitness.analyser.analysis.evidence.rows import FlowRow, MessageRow

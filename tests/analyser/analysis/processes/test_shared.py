@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from wirewitness.analyser.analysis.processes.queue import give, take, taken
 from wirewitness.analyser.analysis.processes.shown import SharedTables, Shown, make_view, seen
-from wirewitness.analyser.reading.areas import Area, new_area
-from wirewitness.analyser.reading.helpers import closed, numbers
+from wirewitness.analyser.decoding.run.areas import Area, new_area
+from wirewitness.analyser.decoding.run.helpers import closed, numbers
 from wirewitness.analyser.tables.queries import open_connection
 
 

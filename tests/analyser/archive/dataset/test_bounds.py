@@ -42,8 +42,8 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureStats, Source, read_batches
 from wirewitness.analyser.capture.workloads.owner import Owner
 from wirewitness.analyser.capture.workloads.seen import MAX_SEEN, End
-from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.analyser.decoding.rows.fields import row_fields
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.tcp.tcp import FIN, RST
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import dissectors

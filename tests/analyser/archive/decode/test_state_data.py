@@ -25,8 +25,8 @@ from wirewitness.analyser.archive.finish.common import COMMON_FILE, Common, read
 from wirewitness.analyser.archive.kept_state import check_state
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureStats, Source, read_batches
-from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.analyser.decoding.rows.fields import row_fields
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import dissectors
 

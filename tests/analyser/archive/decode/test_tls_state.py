@@ -12,7 +12,7 @@ from tests.support.wire import packets_of
 from wirewitness.analyser.archive.decode.state_data import from_table, to_table
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureStats, Source, read_batches
-from wirewitness.analyser.reading.pipeline import Pipeline
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.dissectors.registry import dissectors
 
 

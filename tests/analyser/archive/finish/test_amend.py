@@ -24,9 +24,9 @@ from wirewitness.analyser.archive.finish.common import CLUSTER
 from wirewitness.analyser.archive.finish.finish_stage import FACTS, SETTLED, changed_facts
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.reading.decoded import Decoded
-from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.run.decoded import Decoded
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.analyser.reading.test_logs import asks
+from tests.analyser.decoding.run.test_logs import asks
 from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 from wirewitness.analyser.archive.dataset.manifest import InputFile, Manifest
 from wirewitness.analyser.archive.intake.plan import Plan, plan_files

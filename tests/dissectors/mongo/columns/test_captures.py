@@ -13,8 +13,8 @@ from tests.support.raw_rows import raw_tables_with_rows
 from tests.support.replay import replay
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.reading.pipeline import Pipeline
-from wirewitness.analyser.rows.fields import row_fields
+from wirewitness.analyser.decoding.rows.fields import row_fields
+from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.dissectors.mongo import conversation as mongo_conversation
 from wirewitness.dissectors.mongo.columns import reading
 from wirewitness.dissectors.registry import dissectors

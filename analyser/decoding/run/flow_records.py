@@ -1,0 +1,153 @@
+"""Ended flows on their way to the `flows` table, in columns: a flow costs a few hundred bytes here.
+
+In: ended flows, in any order. Out: the registered table with each flow's first packet in the column FLOW.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from wirewitness.analyser.base import compute as pc
+from wirewitness.analyser.capture import EndpointTable
+from wirewitness.analyser.decoding.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.run.facts import flow_row
+from wirewitness.analyser.decoding.run.whole_rows import seen_columns, whole_rows
+from wirewitness.analyser.tables.tables import arrow_schema
+from wirewitness.analyser.tcp.flow import Flow
+from wirewitness.analyser.tcp.tcp import MASK
+from wirewitness.analyser.tcp.two_points import Delays, Seen, duplicates
+from wirewitness.analyser.tcp.whole_flows import WholeFlows
+
+_CHUNK_ROWS = 4096
+_SEEN = pa.schema([(name, pa.int64()) for name in ("pair", "isn0", "isn1", "start0", "start1", "size0", "size1")])
+
+
+class FlowRecords:
+    """Collects ended flows. delays: what tells how far apart two points of the capture are. forgotten: flows that
+    were let go."""
+
+    def __init__(self, endpoints: EndpointTable) -> None:
+        self.delays: Delays | None = None
+        self.forgotten = 0
+        self._endpoints = endpoints
+        self._rows: list[dict[str, Any]] = []
+        self._seen: list[tuple[int, ...]] = []
+        self._first_packets: list[int] = []
+        self._logged_rows: list[dict[str, Any]] = []
+        self._first_lines: list[int] = []
+        self._logged_batches: list[pa.RecordBatch] = []
+        self._batches: list[pa.RecordBatch] = []
+        self._seen_batches: list[pa.RecordBatch] = []
+
+    def add(self, flow: Flow) -> None:
+        """A flow that has ended; every flow comes once."""
+        self._rows.append(flow_row(flow, self._endpoints))
+        self._first_packets.append(flow.first_packet)
+        high, low = flow.halves
+        isns = tuple(-1 if half.isn is None else half.isn & MASK for half in (low, high))
+        starts = tuple(half.base & MASK for half in (low, high))
+        self._seen.append((flow.pair, *isns, *starts, low.stream_bytes, high.stream_bytes))
+        if len(self._rows) >= _CHUNK_ROWS:
+            self._pack()
+
+    def add_logged(self, first_line: int, row: dict[str, Any]) -> None:
+        """A connection of a request log, with the columns that the log tells."""
+        self._logged_rows.append(row)
+        self._first_lines.append(first_line)
+        if len(self._logged_rows) >= _CHUNK_ROWS:
+            self._pack_logged()
+
+    def add_whole(self, flows: WholeFlows) -> None:
+        """Connections that were taken whole and have ended."""
+        self._pack()
+        for first in range(0, len(flows), _CHUNK_ROWS):
+            some = flows.chosen(np.arange(first, min(first + _CHUNK_ROWS, len(flows))))
+            self._batches.append(whole_rows(some, self._endpoints))
+            self._seen_batches.append(pa.record_batch([pa.array(c) for c in seen_columns(some)], schema=_SEEN))
+            self._first_packets += some.first_packet.tolist()
+
+    def forget(self, before_ns: int, most: int) -> None:
+        """Forget flows that ended before this time, and the first ended of more than `most`; whole chunks of them."""
+        self._pack()
+        self._pack_logged()
+        while _is_old(self._batches, before_ns, len(self._first_packets) > most):
+            gone = self._batches.pop(0).num_rows
+            self.forgotten += gone
+            del self._first_packets[:gone]
+            del self._seen_batches[0]
+        while _is_old(self._logged_batches, before_ns, len(self._first_lines) > most):
+            gone = self._logged_batches.pop(0).num_rows
+            self.forgotten += gone
+            del self._first_lines[:gone]
+
+    @property
+    def first_packets(self) -> list[int]:
+        """First packets, or lines, of all ended flows that are not forgotten."""
+        return self._first_packets + self._first_lines
+
+    def table(self) -> pa.Table:
+        """All flows with their first packet in the column FLOW, sorted by that."""
+        self._pack()
+        keys = pa.array(self._first_packets, pa.int64())
+        table = pa.Table.from_batches(self._batches, arrow_schema("flows")).append_column(FLOW, keys)
+        seen = pa.Table.from_batches(self._seen_batches, _SEEN).append_column(FLOW, keys)
+        table = self._with_duplicates(_by_first_packet(table), _by_first_packet(seen))
+        return table if not self._first_lines else _by_first_packet(pa.concat_tables([table, self._logged_table()]))
+
+    def let_go(self) -> None:
+        """Of the rows, which somebody has as a table; which flows they were is still known."""
+        for batches in (self._batches, self._seen_batches, self._logged_batches):
+            batches.clear()
+
+    def _logged_table(self) -> pa.Table:
+        self._pack_logged()
+        table = pa.Table.from_batches(self._logged_batches, arrow_schema("flows"))
+        return table.append_column(FLOW, pa.array(self._first_lines, pa.int64()))
+
+    def _with_duplicates(self, table: pa.Table, seen: pa.Table) -> pa.Table:
+        if self.delays is None or not self._endpoints.has_encapsulations:
+            return table
+        columns = [pc.cast(table.column(name), pa.int64()).to_pylist() for name in ("ts_first", "ts_last", "gap_bytes")]
+        numbers = zip(*columns, *(column.to_pylist() for column in seen.select(_SEEN.names).columns), strict=True)
+        flows = [
+            Seen(row, pair, self._endpoints[pair][:4], first, last, (i0, i1), (s0, s1), (n0, n1), gaps)
+            for row, (first, last, gaps, pair, i0, i1, s0, s1, n0, n1) in enumerate(numbers)
+        ]
+        ids = table.column("flow_id").to_pylist()
+        of: list[str | None] = [None] * len(ids)
+        latency: list[float | None] = [None] * len(ids)
+        offset: list[float | None] = [None] * len(ids)
+        for found in duplicates(flows, self.delays):
+            of[found.row] = ids[found.of]
+            latency[found.row], offset[found.row] = found.hop_latency_ms, found.clock_offset_ms
+        for name, values in (("duplicate_of", of), ("hop_latency_ms", latency), ("clock_offset_ms", offset)):
+            field = table.schema.field(name)
+            table = table.set_column(table.schema.get_field_index(name), field, pa.array(values, field.type))
+        return table
+
+    def _pack(self) -> None:
+        if self._rows:
+            self._batches.append(pa.RecordBatch.from_pylist(self._rows, schema=arrow_schema("flows")))
+            columns = zip(*self._seen, strict=True)
+            self._seen_batches.append(pa.record_batch([pa.array(c, pa.int64()) for c in columns], schema=_SEEN))
+            self._rows.clear()
+            self._seen.clear()
+
+    def _pack_logged(self) -> None:
+        if self._logged_rows:
+            self._logged_batches.append(pa.RecordBatch.from_pylist(self._logged_rows, schema=arrow_schema("flows")))
+            self._logged_rows.clear()
+
+
+def _by_first_packet(flows: pa.Table) -> pa.Table:
+    return pc.take(flows, pc.sort_indices(flows, [(FLOW, "ascending")]))
+
+
+def _is_old(batches: list[pa.RecordBatch], before_ns: int, are_too_many: bool) -> bool:
+    """Is the first of these to be forgotten?"""
+    if not batches:
+        return False
+    return are_too_many or pc.max(pc.cast(batches[0].column("ts_last"), pa.int64())).as_py() < before_ns
