@@ -21,13 +21,13 @@ from wirewitness.analyser.analysis.table_source import OrderedRows
 from wirewitness.analyser.analysis.views import Views
 from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.context.inferred_names import INFERRED_FROM, inferred_names, naming_remarks
-from wirewitness.analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
-from wirewitness.analyser.context.stages import STAGE_OF, Stage
 from wirewitness.analyser.decoding.rows.ahead import ahead
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.decoding.run.decoded import Decoded, UnreadInput
 from wirewitness.analyser.decoding.run.facts import captures_table, remark_line
+from wirewitness.analyser.engine.facts.named_by import BROKERS, NAMED_BY, TOPICS
+from wirewitness.analyser.engine.facts.stages import STAGE_OF, Stage
+from wirewitness.analyser.kafka.facts.inferred_names import INFERRED_FROM, inferred_names, naming_remarks
 from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder, plain
 from wirewitness.analyser.tables.queries import distinct, name_list, quoted
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     import duckdb
 
     from wirewitness.analyser.capture.workloads.named import AddressNames
-    from wirewitness.analyser.context.shares import Dealer
     from wirewitness.analyser.decoding.run.helpers import Helpers
     from wirewitness.analyser.detectors.running import Failure
+    from wirewitness.analyser.engine.facts.shares import Dealer
 
 # From so many rows on DuckDB is quicker, however long it takes to start.
 FEW_ROWS = 1 << 12
@@ -161,8 +161,8 @@ class CaptureTables:
         """Lookups for finishing tables; clusters and topic names are found first, from the tables that tell them."""
         if self._lookups is not None:
             return self._lookups
-        from wirewitness.analyser.context.clusters import cluster_of_flows
-        from wirewitness.analyser.context.topics import topic_names
+        from wirewitness.analyser.engine.facts.topics import topic_names
+        from wirewitness.analyser.kafka.facts.clusters import cluster_of_flows
 
         files, logs = self._decoded_rows.files, self._decoded_rows.logs
         flows = self._decoded_rows.flows(lambda: self.con)

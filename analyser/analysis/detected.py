@@ -17,14 +17,14 @@ from wirewitness.analyser.analysis.processes.dealing import RuleDealing
 from wirewitness.analyser.analysis.processes.shown import Shown
 from wirewitness.analyser.analysis.views import Views
 from wirewitness.analyser.base.faults import caught, sentence
-from wirewitness.analyser.context.shares import Dealer
-from wirewitness.analyser.context.stages import STAGE_OF, STAGES
 from wirewitness.analyser.detectors import DETECTORS, run_detectors
 from wirewitness.analyser.detectors.asked import asked
 from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.families import families
 from wirewitness.analyser.detectors.findings import findings_table, stories_table
 from wirewitness.analyser.detectors.told import failure_of
+from wirewitness.analyser.engine.facts.shares import Dealer
+from wirewitness.analyser.engine.facts.stages import STAGE_OF, STAGES
 from wirewitness.analyser.tables.queries import literal, quoted
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from wirewitness.analyser.analysis.analysis import UnknownTable
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.context.named_by import NAMED_BY
-from wirewitness.analyser.context.stages import STAGE_OF
+from wirewitness.analyser.engine.facts.named_by import NAMED_BY
+from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import TABLES
 
 # What a table's context columns, or the detectors, are made from.

@@ -15,7 +15,7 @@ from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
 from wirewitness.analyser.archive.dataset.store_home import BEGUN
 from wirewitness.analyser.archive.decode.decode_stage import STATE_FILE, Left, share_name, told_file
 from wirewitness.analyser.base.storage.handing import copy_folder, files_below, move_files, those_there
-from wirewitness.analyser.context.named_by import NAMED_BY
+from wirewitness.analyser.engine.facts.named_by import NAMED_BY
 
 
 def check_state(change: Change) -> None:

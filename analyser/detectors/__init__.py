@@ -1,4 +1,4 @@
-"""Tables to findings. In: views that `analyser/context` has enriched. Out: findings, and rules that broke.
+"""Tables to findings. In: views that `analyser/engine/facts` has enriched. Out: findings, and rules that broke.
 
 Here is the table of contents: families in the order in which they run; each lists its own in `rules.py`. The page of a
 detector is the docstring of its module (`DETECTORS[code].page`).

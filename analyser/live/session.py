@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from wirewitness.analyser import context, detectors  # noqa: F401  imported here, or every copy would do it anew
+from wirewitness.analyser import detectors  # noqa: F401  imported here, or every copy would do it anew
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.analysis.capture_tables import CaptureTables
 from wirewitness.analyser.analysis.needed import needed_tables

@@ -1,6 +1,6 @@
 """Tables of Kafka's groups that are made of other tables: members and rebalances.
 
-`analyser/context/group_stage.py` makes their rows.
+`analyser/kafka/facts/group_stage.py` makes their rows.
 """
 
 from __future__ import annotations

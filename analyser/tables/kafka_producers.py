@@ -1,4 +1,4 @@
-"""Tables about Kafka's producers that are made from other tables; see `analyser/context/producers_stage.py`."""
+"""Tables about Kafka's producers that are made from other tables; see `analyser/kafka/facts/producers_stage.py`."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ A column's `source` says who fills it:
   row      the dissector (or the capture layer) put the value into the row under the same name
   flow     looked up by the row's flow when the table leaves the store, so that facts learned late still apply
   derived  computed for whole batches from other fields (ids, file names, latencies), see `analyser/analysis/build.py`
-  context  joined from other rows of the capture, see `analyser/context`
+  context  joined from other rows of the capture, see `analyser/engine/facts`
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wirewitness.analyser.context.log_ends import log_end_query
-from wirewitness.analyser.context.stored_offsets import BROKER_ORDER
+from wirewitness.analyser.kafka.facts.log_ends import log_end_query
+from wirewitness.analyser.kafka.facts.stored_offsets import BROKER_ORDER
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.questions.source import Source, all_rows, rows, selected
 

@@ -7,7 +7,7 @@ its values. As in the views, `{until}` is a SQL boolean over `at_ns`, and `{now_
 
 from __future__ import annotations
 
-from wirewitness.analyser.context.stored_offsets import COMMITS, READS
+from wirewitness.analyser.kafka.facts.stored_offsets import COMMITS, READS
 from wirewitness.reports.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS
 
 RESTART_TABLES = (*PARTITION_TABLES, "kafka_records")

@@ -68,7 +68,7 @@ class PartitionState:
     """The last accepted commit of one partition, who wrote it, and how far the log had grown.
 
     accepted, refused: commits in the capture. committers: identities (address, client id, member id) among the
-    accepted ones. All but the counts are None when no commit was accepted. lag: see analyser/context/kafka_lag.py.
+    accepted ones. All but the counts are None when no commit was accepted. lag: see analyser/kafka/facts/lag.py.
     log_end_age_ms: since the log end was told; lag_ms: since it passed the offset (lag_times.py), None: not known.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.context.kafka_lag import LAG_TABLES, lag_query
+from wirewitness.analyser.kafka.facts.lag import LAG_TABLES, lag_query
 from wirewitness.reports.questions.columns import PAGE, TEXT, Column
 from wirewitness.reports.questions.group_history import REBALANCES, START_UP
 from wirewitness.reports.questions.group_members import MEMBER_TABLES, MEMBERS_AT

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirewitness.analyser.context.log_ends import DELETED_TOPICS, TOPIC_LIVES, log_end_query, with_life
+from wirewitness.analyser.kafka.facts.log_ends import DELETED_TOPICS, TOPIC_LIVES, log_end_query, with_life
 from wirewitness.analyser.tables.queries import UNAWAITED_MS, literal
 from wirewitness.reports.questions.failures import IS_UNANSWERED
 from wirewitness.reports.questions.owners import OWNERS

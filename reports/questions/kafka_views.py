@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.context.log_ends import END_TABLES
+from wirewitness.analyser.kafka.facts.log_ends import END_TABLES
 from wirewitness.analyser.tables.queries import UNAWAITED_MS
 from wirewitness.reports.questions.columns import PAGE, TEXT, Column
 from wirewitness.reports.questions.failures import IS_UNANSWERED

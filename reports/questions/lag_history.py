@@ -1,7 +1,7 @@
 """How far behind a group was at every moment. In: a source and a group; out: rows to draw, one per partition and bin.
 
 The stored offset is a step function in the order in which the broker applied commits, the log end one in the order of
-the answers that tell it; both hold until the next step (`analyser/context/kafka_lag.py` says what they are). A bin
+the answers that tell it; both hold until the next step (`analyser/kafka/facts/lag.py` says what they are). A bin
 tells the least and the most lag that stood in it, so two writers that take turns within a bin are seen. How things
 stood before the time range counts: a partition that is quiet in it has a lag all the same.
 
@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirewitness.analyser.context.kafka_lag import DELETED, LAG_ROWS, LAG_STEPS, MOST_CARRIED, lag_steps
-from wirewitness.analyser.context.lag_times import PASSED_STEPS
-from wirewitness.analyser.context.stored_offsets import GROUP
+from wirewitness.analyser.kafka.facts.lag import DELETED, LAG_ROWS, LAG_STEPS, MOST_CARRIED, lag_steps
+from wirewitness.analyser.kafka.facts.lag_times import PASSED_STEPS
+from wirewitness.analyser.kafka.facts.stored_offsets import GROUP
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.questions.commits import same
 from wirewitness.reports.questions.source import Source, all_rows

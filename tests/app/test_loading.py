@@ -131,7 +131,7 @@ def test_a_message_of_a_capture_that_was_seen_before_needs_no_tables(
             "duckdb",
             "pandas",
             "rich",
-            "wirewitness.analyser.context",
+            "wirewitness.analyser.engine.facts",
             "wirewitness.analyser.detectors",
             "wirewitness.analyser.analysis",
         )

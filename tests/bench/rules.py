@@ -25,7 +25,7 @@ from tests.bench.steps import archive_steps
 from tests.support.replay import GROUP_EXCHANGES, replay
 from tests.support.replay_deliveries import write_deliveries
 from wirewitness import analyser
-from wirewitness.analyser.context.stages import STAGE_OF
+from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.reports.sections.protocols import REPORT_TABLES
 
 PROFILES = ("hot_group", "groups", "small", "deliveries", "mongo")

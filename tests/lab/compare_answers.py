@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tests.lab.load_slack import Slack
 from wirewitness.analyser.analysis.analysis import Analysis
-from wirewitness.analyser.context.log_ends import DELETED_TOPICS, log_end_query
+from wirewitness.analyser.kafka.facts.log_ends import DELETED_TOPICS, log_end_query
 from wirewitness.reports.questions.kafka_view import view_sql
 from wirewitness.reports.questions.kafka_views import VIEWS
 from wirewitness.reports.questions.source import rows

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from wirewitness.analyser.context.stages import STAGES
+from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
 # Stages of the context put their own views in the place of these.

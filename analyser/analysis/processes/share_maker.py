@@ -15,8 +15,8 @@ import pyarrow as pa
 from wirewitness.analyser.analysis.processes.shown import make_view
 from wirewitness.analyser.analysis.processes.told import SHARE_MADE, Shares, file_of_share
 from wirewitness.analyser.base.faults import caught
-from wirewitness.analyser.context.shares import MakeShare, maker_of, write_pieces
 from wirewitness.analyser.decoding.run.areas import Area
+from wirewitness.analyser.engine.facts.shares import MakeShare, maker_of, write_pieces
 
 
 class ShareMaker:

@@ -17,8 +17,8 @@ import pyarrow as pa
 from wirewitness.analyser.analysis.processes.queue import give, take
 from wirewitness.analyser.analysis.processes.shown import SharedTables, Shown
 from wirewitness.analyser.analysis.processes.told import SHARE_MADE, Shares, file_of_share
-from wirewitness.analyser.context.stage import Held
 from wirewitness.analyser.decoding.run.helpers import Helpers
+from wirewitness.analyser.engine.facts.stage import Held
 
 
 class StageDealing:

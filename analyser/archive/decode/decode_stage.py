@@ -39,11 +39,11 @@ from wirewitness.analyser.base.storage.handing import is_there, new_folder, seal
 from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import CaptureError, CaptureStats, Source
 from wirewitness.analyser.capture.sources import explain
-from wirewitness.analyser.context.named_by import NAMED_BY
 from wirewitness.analyser.decoding.rows.handed_over import HandedOver, batches_of
 from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
+from wirewitness.analyser.engine.facts.named_by import NAMED_BY
 from wirewitness.analyser.tables.coded import plain
 from wirewitness.dissectors.registry import dissectors
 

@@ -25,10 +25,10 @@ from wirewitness.analyser.archive.dataset.reading import DatasetTables, chosen_p
 from wirewitness.analyser.archive.intake.plan import named
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order, open_captures
-from wirewitness.analyser.context.stages import STAGE_OF
 from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.decoding.run.share import Share, ShareFilter
+from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.dissectors.registry import PROTOCOLS, dissectors
 

@@ -2,7 +2,7 @@
 
 In: a change that has all base rows (from whatever connection and run), and who works. Out: the same change in which
 commits, fetches and publishes have their context columns, and with the tables that are made of others. It is done by
-the stages of `analyser/context`, as for captures, in tasks, by keys where there are many rows (`keyed.py`); DuckDB
+the stages of `analyser/engine/facts`, as for captures, in tasks, by keys where there are many rows (`keyed.py`); DuckDB
 keeps to its memory limit and spills. Of Kafka's offsets, only hours are read that can come out otherwise than in the
 last run (`kafka_context.py`).
 """
@@ -15,8 +15,8 @@ from wirewitness.analyser.archive.derive.derived import Hour
 from wirewitness.analyser.archive.derive.hour_summaries import stamp_again
 from wirewitness.analyser.archive.derive.keyed import run_stage
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
-from wirewitness.analyser.context.stage import OFFSETS, TITLES
-from wirewitness.analyser.context.stages import STAGES
+from wirewitness.analyser.engine.facts.stage import OFFSETS, TITLES
+from wirewitness.analyser.engine.facts.stages import STAGES
 
 # As stages are seen in Spark, by the tables that they make.
 NAMES = {makes: f"context: {title}" for makes, title in TITLES.items()}

@@ -1,7 +1,7 @@
 """The context of commits and fetches over months: only hours are read whose rows can come out otherwise.
 
 In: a change that has all base rows, and who works. Out: hours, and the commits and fetches of such hours made anew by
-`analyser/context/enrich.py`, some hours of one of both tables in each task; of an hour with many rows the commits of
+`analyser/kafka/facts/enrich.py`, some hours of one of both tables in each task; of an hour with many rows the commits of
 some partitions, or some of the fetches.
 
 What a row takes from far away is little, and each hour tells it in few rows (`kafka_summaries.py`): which generations
@@ -60,10 +60,10 @@ from wirewitness.analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_H
 from wirewitness.analyser.archive.derive.share_files import Left, Stretch, leave, put_into_hours, shares_for, stretches
 from wirewitness.analyser.archive.derive.tasks import each_of
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
-from wirewitness.analyser.context.commit_views import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
-from wirewitness.analyser.context.enrich import enrich
-from wirewitness.analyser.context.ownership import OWNERSHIP_SQL
-from wirewitness.analyser.context.stage import OF_PARTITIONS, OFFSETS, PARTITION, TITLES
+from wirewitness.analyser.engine.facts.stage import OF_PARTITIONS, OFFSETS, PARTITION, TITLES
+from wirewitness.analyser.kafka.facts.commit_views import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
+from wirewitness.analyser.kafka.facts.enrich import enrich
+from wirewitness.analyser.kafka.facts.ownership import OWNERSHIP_SQL
 from wirewitness.analyser.tables.queries import literal, quoted
 
 # As it is seen in Spark.

@@ -12,7 +12,7 @@ import duckdb
 from wirewitness.analyser.archive.derive.derived import Hour, among, hour_of
 from wirewitness.analyser.archive.derive.hour_summaries import HourSummary
 from wirewitness.analyser.archive.derive.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
-from wirewitness.analyser.context.losses import is_lost
+from wirewitness.analyser.engine.facts.losses import is_lost
 
 COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
 _HOUR = hour_of("ts")

@@ -26,9 +26,9 @@ from wirewitness.analyser.archive.derive.derived import (
 from wirewitness.analyser.archive.derive.share_files import Left, leave, put_into_hours, shares_for
 from wirewitness.analyser.archive.derive.tasks import each_of
 from wirewitness.analyser.archive.spark.workers import Workers
-from wirewitness.analyser.context.reading_stage import OfAllShares, add_share, told_by_share
-from wirewitness.analyser.context.stage import KEYED, READING, Keyed
-from wirewitness.analyser.context.stages import Stage
+from wirewitness.analyser.engine.facts.stage import KEYED, READING, Keyed
+from wirewitness.analyser.engine.facts.stages import Stage
+from wirewitness.analyser.kafka.facts.reading_stage import OfAllShares, add_share, told_by_share
 from wirewitness.analyser.tables.queries import quoted
 
 

@@ -30,9 +30,9 @@ from wirewitness.analyser.archive.derive.derived import (
 from wirewitness.analyser.archive.derive.hour_summaries import Anew, HourSummary, differing, make_summaries, summarised
 from wirewitness.analyser.archive.derive.tasks import each_of
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
-from wirewitness.analyser.context.kafka_lag import LAG_ROWS, LAG_STEPS, gone_steps
-from wirewitness.analyser.context.log_ends import KEPT_S, LOG_ENDS, PARTITION, SECOND, TOPIC_LIVES, with_life
-from wirewitness.analyser.context.stored_offsets import COMMITS, GROUP, LAST_READ, READS, STORED, STORED_TABLES
+from wirewitness.analyser.kafka.facts.lag import LAG_ROWS, LAG_STEPS, gone_steps
+from wirewitness.analyser.kafka.facts.log_ends import KEPT_S, LOG_ENDS, PARTITION, SECOND, TOPIC_LIVES, with_life
+from wirewitness.analyser.kafka.facts.stored_offsets import COMMITS, GROUP, LAST_READ, READS, STORED, STORED_TABLES
 
 TABLE = "kafka_lag_minutes"
 # As it is seen in Spark.

@@ -32,9 +32,9 @@ from wirewitness.analyser.archive.finish.finish_stage import FACTS, FLOWS, diffe
 from wirewitness.analyser.archive.finish.told_twice import Telling, ToldTwice, may_have
 from wirewitness.analyser.base.storage.files import FilePath, for_parquet
 from wirewitness.analyser.base.storage.folders import FolderPath, file_in
-from wirewitness.analyser.context.named_by import TOPICS  # its rows have the names of topics from the wire
 from wirewitness.analyser.decoding.rows.internal_records import decoded
 from wirewitness.analyser.decoding.rows.timeorder import FLOW, NO_FLOW
+from wirewitness.analyser.engine.facts.named_by import TOPICS  # its rows have the names of topics from the wire
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 AMENDED_DDL = "made binary"

@@ -21,10 +21,10 @@ from wirewitness.analyser.archive.decode.decode_stage import FLOWS_FILE
 from wirewitness.analyser.base.storage.files import let_reach
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.base.storage.handing import scratch_in, those_there
-from wirewitness.analyser.context.clusters import OF_FLOWS, cluster_of_flows
-from wirewitness.analyser.context.named_by import BROKERS, NAMED_BY, TOPICS
-from wirewitness.analyser.context.topics import topic_names
 from wirewitness.analyser.decoding.run.facts import file_label
+from wirewitness.analyser.engine.facts.named_by import BROKERS, NAMED_BY, TOPICS
+from wirewitness.analyser.engine.facts.topics import topic_names
+from wirewitness.analyser.kafka.facts.clusters import OF_FLOWS, cluster_of_flows
 from wirewitness.analyser.tables.queries import distinct, literal, name_list, open_connection, quoted
 from wirewitness.analyser.tables.tables import arrow_schema
 

@@ -43,9 +43,9 @@ from wirewitness.analyser.archive.spark.tasks import dealt, tasks_for
 from wirewitness.analyser.archive.spark.workers import seen_as
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.base.storage.handing import those_there
-from wirewitness.analyser.context.stages import STAGES
 from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
+from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.dissectors.registry import dissectors
 
 if TYPE_CHECKING:

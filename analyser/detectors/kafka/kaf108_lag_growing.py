@@ -124,7 +124,7 @@ def _fetches_of(group: str | None, fetches: Frame) -> Frame:
 
 
 def _ends(fetches: Frame, lists: Sequence[Row], batches: Sequence[Row]) -> _Ends:
-    """As analyser/context/log_ends.py, but for logs that are cut: these have no growing lag."""
+    """As analyser/kafka/facts/log_ends.py, but for logs that are cut: these have no growing lag."""
     answered = fetches["ts_response"].numbers()
     at = np.where(answered == UNKNOWN, fetches["ts"].numbers(), answered)
     told = [

@@ -14,7 +14,7 @@ from tests.conftest import SAMPLES
 from wirewitness import analyser
 from wirewitness.analyser import detectors
 from wirewitness.analyser.analysis.analysis import Analysis, UnknownTable
-from wirewitness.analyser.context.stages import Stage
+from wirewitness.analyser.engine.facts.stages import Stage
 from wirewitness.analyser.tables.queries import QueryError
 from wirewitness.analyser.tables.tables import PANDAS_TYPES, TABLES, arrow_schema
 

@@ -20,7 +20,6 @@ from tests.support.packets import pcap
 from tests.support.wire import Talk
 from wirewitness.analyser.analysis import capture_tables
 from wirewitness.analyser.base.faults import FAULTS, RAISE, TRACE, described
-from wirewitness.analyser.context import mqtt_stage
 from wirewitness.analyser.decoding.run import pipeline
 from wirewitness.analyser.detectors import DETECTORS
 from wirewitness.analyser.tcp import flow_table, found_signs

@@ -13,13 +13,13 @@ import duckdb
 from tests.analyser.detectors.scenarios import Scenario
 from tests.support.rows import connection_from_rows
 from tests.support.shares import RUNS_THE_REST
-from wirewitness.analyser.context.stages import STAGES, Stage
 from wirewitness.analyser.detectors import DETECTORS, running
 from wirewitness.analyser.detectors.asked import asked
 from wirewitness.analyser.detectors.cut import Key, cut
 from wirewitness.analyser.detectors.detector import Detector
 from wirewitness.analyser.detectors.frame import Frame
 from wirewitness.analyser.detectors.partition_sql import partitions_sql
+from wirewitness.analyser.engine.facts.stages import STAGES, Stage
 from wirewitness.analyser.tables.tables import TABLES
 
 

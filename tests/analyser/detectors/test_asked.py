@@ -10,9 +10,9 @@ from tests.analyser.detectors.scenarios import FIRES, Scenario
 from tests.support.packets import pcap
 from tests.support.wire import ACK, RST, SYN, Talk
 from wirewitness import analyser
-from wirewitness.analyser.context.stages import STAGES
 from wirewitness.analyser.detectors import DETECTORS
 from wirewitness.analyser.detectors.asked import asked
+from wirewitness.analyser.engine.facts.stages import STAGES
 
 
 def _codes(filled: set[str], protocols: set[str | None]) -> set[str]:

@@ -21,7 +21,6 @@ from tests.analyser.detectors.concerned import connected, looked_at, partitions
 from tests.analyser.detectors.scenarios import FAULTS, FIRES
 from tests.support.rows import connection_from_rows
 from tests.support.shares import every, proves_more, share
-from wirewitness.analyser.context.topics import views
 from wirewitness.analyser.detectors import DETECTORS, dealt_rows, running, shared_rows
 from wirewitness.analyser.detectors.cut import Key
 from wirewitness.analyser.detectors.detector import Detector
@@ -31,6 +30,7 @@ from wirewitness.analyser.detectors.loaded import LoadedRows
 from wirewitness.analyser.detectors.partition_sql import ALL_BUCKETS, suspects_sql
 from wirewitness.analyser.detectors.running import run
 from wirewitness.analyser.detectors.shared_rows import SharedRows
+from wirewitness.analyser.engine.facts.topics import views
 
 ALL = [*{scenario.code: scenario for scenario in reversed(FIRES)}.values(), *FAULTS]
 NUMBERS = range(len(ALL))

@@ -10,7 +10,7 @@ import pytest
 from tests.analyser.detectors.scenarios.build import Row, at, commit, flow, group_event
 from tests.analyser.detectors.scenarios.build_groups import beat, beats, join, sync
 from tests.support.rows import connection_from_rows
-from wirewitness.analyser.context.group_stage import add_members_and_rebalances
+from wirewitness.analyser.kafka.facts.group_stage import add_members_and_rebalances
 from wirewitness.reports.questions.group_members import MEMBERS_AT
 from wirewitness.reports.questions.group_states import CHANGES, STATES
 

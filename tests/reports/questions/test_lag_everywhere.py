@@ -25,10 +25,10 @@ from tests.support.shares import examples, share, smallest
 from wirewitness import analyser
 from wirewitness.analyser.archive.derive.lags import MINUTE_NS, run_lags
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.context.log_ends import END_TABLES
 from wirewitness.analyser.detectors.frame import Frame, Span
 from wirewitness.analyser.detectors.held import held_rows
 from wirewitness.analyser.detectors.kafka.commits import commits_of
+from wirewitness.analyser.kafka.facts.log_ends import END_TABLES
 from wirewitness.analyser.tables.tables import TABLES as TABLES_BY_NAME
 from wirewitness.app.cli.main import cli
 from wirewitness.reports.questions.commits import log_ends

@@ -31,11 +31,12 @@ from wirewitness.analyser.analysis.processes.dealing import RuleDealing
 from wirewitness.analyser.base.faults import FAULTS
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.context import enrich, kept_pieces, reading_stage, shares
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.detectors import DETECTORS, running, shared_rows
 from wirewitness.analyser.detectors.running import MOST_FINDINGS
+from wirewitness.analyser.engine.facts import kept_pieces, shares
 from wirewitness.analyser.inputs import analysis_of
+from wirewitness.analyser.kafka.facts import enrich, reading_stage
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import PROTOCOLS
 

@@ -22,7 +22,7 @@ from wirewitness.analyser.archive.derive.aggregates import merge_rows, run_aggre
 from wirewitness.analyser.archive.derive.history import run_history
 from wirewitness.analyser.archive.derive.lags import MINUTE_NS
 from wirewitness.analyser.archive.derive.sketches import merged, percentiles, sketch_of
-from wirewitness.analyser.context.log_ends import SECOND_NS
+from wirewitness.analyser.kafka.facts.log_ends import SECOND_NS
 from wirewitness.analyser.tables.tables import arrow_schema
 
 CAPTURES = [SAMPLES / "kafka_fenced_commit.pcapng", SAMPLES / "mqtt_takeover_loop.pcapng"]

@@ -17,7 +17,7 @@ from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, write_parts
 from wirewitness.analyser.archive.derive.context import run_context
-from wirewitness.analyser.context.stages import STAGE_OF, STAGES
+from wirewitness.analyser.engine.facts.stages import STAGE_OF, STAGES
 from wirewitness.analyser.tables.tables import TABLES
 
 MADE = {table for stage in STAGES for table in stage.new}

@@ -20,7 +20,7 @@ from wirewitness.analyser.archive.dataset.parts import HOUR_NS
 from wirewitness.analyser.archive.derive.context import run_context
 from wirewitness.analyser.archive.derive.hour_summaries import stamp_again
 from wirewitness.analyser.archive.derive.kafka_context import hours_to_make
-from wirewitness.analyser.context.enrich import enrich
+from wirewitness.analyser.kafka.facts.enrich import enrich
 
 RUNS = 3
 FLOWS = [flow(f"flow{one}", client_address=f"10.1.0.{one}") for one in (1, 2, 3)]

@@ -16,8 +16,8 @@ from wirewitness.analyser.archive.dataset.dataset import Change, Dataset
 from wirewitness.analyser.archive.derive.context import run_context
 from wirewitness.analyser.archive.derive.share_files import SHARE_ROWS, shares_for
 from wirewitness.analyser.archive.spark.workers import HERE
-from wirewitness.analyser.context.stage import KEYED
-from wirewitness.analyser.context.stages import STAGES
+from wirewitness.analyser.engine.facts.stage import KEYED
+from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 
@@ -43,7 +43,7 @@ def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pyt
     expected = _made(tmp_path / "whole", whole)
     monkeypatch.setattr("wirewitness.analyser.archive.derive.keyed.shares_for", lambda rows: 4)
     monkeypatch.setattr("wirewitness.analyser.archive.derive.kafka_context.shares_for", lambda rows: 6)
-    monkeypatch.setattr("wirewitness.analyser.context.enrich.STEP_ROWS", 100)
+    monkeypatch.setattr("wirewitness.analyser.kafka.facts.enrich.STEP_ROWS", 100)
     monkeypatch.setattr("wirewitness.analyser.archive.derive.derived.TASK_MEMORY", "64MB")
     monkeypatch.setattr("wirewitness.analyser.archive.derive.derived.TOGETHER_ROWS", 1_000)
     monkeypatch.setattr("wirewitness.analyser.archive.derive.share_files.WRITTEN_ROWS", 700)

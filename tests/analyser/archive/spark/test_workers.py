@@ -20,7 +20,7 @@ from wirewitness.analyser.archive.derive.detectors import STAGE as FINDINGS
 from wirewitness.analyser.archive.finish.finish_run import STAGE as FINISHING
 from wirewitness.analyser.archive.run import ArchiveOptions, archive, compact_dataset
 from wirewitness.analyser.archive.spark.workers import HERE, OnSpark, Workers, seen_as
-from wirewitness.analyser.context.stages import STAGES
+from wirewitness.analyser.engine.facts.stages import STAGES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,12 +20,12 @@ from tests.support.shares import RUNS_THE_REST, pairs, proves_more, smallest
 from wirewitness import analyser
 from wirewitness.analyser.capture import CaptureStats, EndpointTable, read_batches
 from wirewitness.analyser.capture.sources import Source
-from wirewitness.analyser.context.stages import STAGE_OF
 from wirewitness.analyser.decoding.run.child import Child
 from wirewitness.analyser.decoding.run.helpers import Helpers
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.decoding.run.processes import SharedReading
 from wirewitness.analyser.decoding.run.share import Share, ShareFailed, ShareFilter
+from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import PROTOCOLS

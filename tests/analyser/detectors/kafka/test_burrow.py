@@ -8,8 +8,8 @@ import pytest
 from tests.analyser.detectors.scenarios.build import Row, commit, fetch
 from tests.support.burrow import Commit, verdict, verdict_of, verdicts_over_time
 from tests.support.rows import connection_from_rows
-from wirewitness.analyser.context.stages import STAGES
 from wirewitness.analyser.detectors import run_detectors
+from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.analyser.tables.tables import TABLES
 
 STUCK = 500

@@ -8,10 +8,10 @@ import pytest
 
 from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, group_event, stored
 from tests.support.rows import connection_from_rows
-from wirewitness.analyser.context.stages import STAGES
 from wirewitness.analyser.detectors import DETECTORS
 from wirewitness.analyser.detectors.findings import Finding
 from wirewitness.analyser.detectors.running import run
+from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.analyser.tables.tables import TABLES
 
 

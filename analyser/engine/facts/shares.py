@@ -1,0 +1,95 @@
+"""Shares of the rows of a stage, which several processes make.
+
+In: what makes shares, on a connection with the views of a stage. Out: numbers of shares to make here, and files with
+what others made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from wirewitness.analyser.engine.facts.stage import Held
+
+if TYPE_CHECKING:
+    import duckdb
+
+# With fewer rows than these, one process is done before another could begin.
+FEW_ROWS = 1 << 16
+
+# The rows of one share, in pieces. Arguments: its number, and how many shares there are.
+MakeShare = Callable[[int, int], Iterator[pa.Table]]
+
+
+class Dealer(Protocol):
+    """Deals shares to processes.
+
+    processes: how many there are, this one too.
+    """
+
+    processes: int
+
+    def deal(self, work: str, tables: Sequence[str], held: Held, shares: int) -> Iterator[tuple[int, Path | None]]:
+        """The numbers of shares, of each the file that another process made, or None where it has to be made here,
+        before the next one is asked for. They are offered at once, and come in any order.
+
+        work: see `maker_of`. tables: names of those that it reads. held: those of them that others have not seen.
+        """
+        ...
+
+
+def maker_of(work: str) -> Callable[[duckdb.DuckDBPyConnection, Held], AbstractContextManager[MakeShare]]:
+    """What makes shares, for a connection with the views that the work reads and nothing else.
+
+    work: a module of this room and a function in it.
+    """
+    module, name = work.split(".")
+    found: Callable[[duckdb.DuckDBPyConnection, Held], AbstractContextManager[MakeShare]]
+    found = getattr(import_module(f"wirewitness.analyser.engine.facts.{module}"), name)
+    return found
+
+
+def shares_of(rows: int, most_rows: int, dealer: Dealer | None) -> int:
+    """How many shares to make of so many rows: as few as memory allows, and the same number for each process."""
+    fewest = max(1, -(-rows // most_rows))
+    if dealer is None or rows < FEW_ROWS:
+        return fewest
+    return -(-fewest // dealer.processes) * dealer.processes
+
+
+def dealt(
+    dealer: Dealer | None, work: str, tables: Sequence[str], held: Held, shares: int
+) -> Iterator[tuple[int, Path | None]]:
+    """As `Dealer.deal`; all of them are made here where nobody deals."""
+    if dealer is None or shares == 1:
+        return ((share, None) for share in range(shares))
+    return dealer.deal(work, tables, held, shares)
+
+
+def write_pieces(pieces: Iterable[pa.Table], path: Path) -> None:
+    """Leave the rows of a share to another process. All pieces have the same columns."""
+    with path.open("wb") as file, ExitStack() as opened:
+        writer = None
+        for piece in pieces:
+            if writer is None:
+                options = pa.ipc.IpcWriteOptions(compression="lz4")
+                writer = opened.enter_context(pa.ipc.new_stream(file, piece.schema, options=options))
+            writer.write_table(piece)
+
+
+def pieces_in(path: Path) -> Iterator[pa.Table]:
+    """These rows; the file is gone then."""
+    if path.stat().st_size:
+        with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as batches:
+            rows = 0
+            for batch in batches:
+                rows += batch.num_rows
+                yield pa.Table.from_batches([batch])
+            if not rows:  # a writer leaves the columns alone
+                yield batches.schema.empty_table()
+    path.unlink()

@@ -1,0 +1,65 @@
+"""The stages of the context: which tables are made, or get columns, from other rows of the capture.
+
+In: nothing. Out: STAGES, one line for each stage; `analyser/analysis/capture_tables.py` runs a stage when one of its
+tables is asked for, `analyser/archive/derive/context.py` for a whole dataset. A stage replaces the views of the tables
+that it makes; without rows of dissectors they are empty. What a stage does is imported when it runs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirewitness.analyser.engine.facts.shares import Dealer
+from wirewitness.analyser.engine.facts.stage import (
+    CONNECTIONS,
+    CURSORS,
+    DELIVERIES,
+    GROUPS,
+    NOTHING,
+    OFFSETS,
+    PRODUCERS,
+    READING,
+    Held,
+)
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+class Stage(NamedTuple):
+    """One stage: its tables, see `StageTables`, and what makes them: a function of a module of this room.
+
+    Any of the tables may be missing. in_shares: several processes can make it.
+    """
+
+    makes: tuple[str, ...]
+    reads: tuple[str, ...]
+    uses: tuple[str, ...]
+    new: tuple[str, ...]
+    module: str
+    function: str
+    in_shares: bool = False
+
+    def run(self, con: DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:
+        """Replace or create the views of `makes`, but for those that are given back, whose views the caller makes.
+
+        held: tables of `makes` whose views the caller makes, with their rows; of those that are new, the file for their
+        rows, should there be many. Those that are not new are given back with the same rows in the same order. dealer:
+        of shares to several processes.
+        """
+        make = getattr(import_module(f"wirewitness.analyser.engine.facts.{self.module}"), self.function)
+        made: Held = make(con, held, dealer) if self.in_shares else make(con, held)
+        return made
+
+
+STAGES = (
+    Stage(*OFFSETS, "enrich", "enrich", in_shares=True),
+    Stage(*READING, "reading_stage", "add_reading_runs", in_shares=True),
+    Stage(*GROUPS, "group_stage", "add_members_and_rebalances"),
+    Stage(*PRODUCERS, "producers_stage", "add_producers"),
+    Stage(*CONNECTIONS, "connections_stage", "add_connections"),
+    Stage(*DELIVERIES, "mqtt_stage", "add_deliveries"),
+    Stage(*CURSORS, "mongo_stage", "add_cursors_and_transactions"),
+)
+STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}

@@ -1,0 +1,209 @@
+"""Where a consumer group stands: its stored offsets and its lag behind the log ends (`log_ends.py`). In: nothing.
+Out: SQL over the Kafka tables, the only place that says what these words mean.
+
+- Stored offset: the one of the last accepted commit, in the order in which the broker took them. On one connection that
+  is the order of the stream, between connections the time of the answer. A TxnOffsetCommit counts from its own answer,
+  as if its transaction were committed.
+- It is gone with an answered OffsetDelete, with its group (DeleteGroups), and with its topic, which is deleted or made
+  anew. What comes then counts again.
+- An answered OffsetFetch that was sent after all these says what is stored, -1 that nothing is; who committed it is
+  known only where it is what the last commit stored. While a transaction is open the broker tells the offset before
+  it (KIP-447), so behind a TxnOffsetCommit only an answer that waits for it counts (require_stable).
+- Lag: from the stored offset to the log end. 0 where the stored offset is ahead, since then the log end is an old one;
+  null where one of both is not known.
+An unknown cluster is a cluster of its own (''), never a wildcard, and so are an unknown group and topic.
+"""
+
+from __future__ import annotations
+
+from wirewitness.analyser.kafka.facts.log_ends import (
+    DELETED_TOPICS,
+    END_TABLES,
+    LOG_ENDS,
+    PARTITION,
+    TOPIC_LIVES,
+    ends_of_bins,
+    with_life,
+)
+from wirewitness.analyser.kafka.facts.stored_offsets import (
+    COMMITS,
+    DELETED_GROUPS,
+    DELETED_OFFSETS,
+    GROUP,
+    LAST_READ,
+    READS,
+    STORED,
+    STORED_TABLES,
+)
+
+# What `lag_query` reads, beside `exchanges` for bins.
+LAG_TABLES = (*STORED_TABLES, *END_TABLES)
+
+LAG = """
+    CASE WHEN log_end_offset >= committed_offset
+         THEN try_cast(log_end_offset::HUGEINT - committed_offset AS BIGINT)
+         WHEN log_end_offset < committed_offset THEN 0 END"""
+
+# Lag by bins of time, step by step. `lag_lives` are TOPIC_LIVES, `lag_commits` rows of COMMITS, `lag_reads` rows of
+# READS and `lag_ends` rows of LOG_ENDS with the `life` of their topic, all with the begin of their `bin`, and `here`:
+# false for rows of earlier times, which say how things stood but make no row. `lag_gone_*` are rows of DELETED_* with
+# their `bin`.
+LAG_STEPS = {
+    "lag_counts": f"""
+        SELECT {GROUP}, bin, bool_or(here) AS here, max(at_ns) FILTER (accepted) AS stored_ns,
+               count(*) FILTER (accepted) AS accepted, count(*) FILTER (refused) AS refused,
+               count(DISTINCT struct_pack(client_address, client_id, member_id)) FILTER (accepted) AS committers,
+               min(committed_offset) FILTER (accepted) AS lowest_offset,
+               max(committed_offset) FILTER (accepted) AS highest_offset
+        FROM lag_commits GROUP BY ALL""",
+    # Rows are compared in full only where the last answers came at one time: that costs much more than numbers.
+    "lag_stored": with_life(
+        f"""
+        SELECT {GROUP}, bin, unnest({STORED})
+        FROM lag_commits JOIN (SELECT {GROUP}, bin, stored_ns AS at_ns FROM lag_counts) USING ({GROUP}, bin, at_ns)
+        WHERE accepted GROUP BY {GROUP}, bin""",
+        "lag_lives",
+    ),
+    "lag_last_reads": with_life(
+        f"SELECT {GROUP}, bin, bool_or(here) AS here, unnest({LAST_READ}) FROM lag_reads GROUP BY {GROUP}, bin",
+        "lag_lives",
+    ),
+    "lag_log_ends": ends_of_bins("lag_ends"),
+    # A row where the group committed, was told an offset, or the log's end was seen: a group that stopped committing
+    # shows as growing lag.
+    "lag_bins": f"""
+        SELECT {GROUP}, bin FROM lag_counts WHERE here
+        UNION
+        SELECT {GROUP}, bin FROM lag_last_reads WHERE here AND committed_offset >= 0
+        UNION
+        SELECT {GROUP}, ends.bin
+        FROM (SELECT {GROUP}, min(bin) AS first
+              FROM (SELECT {GROUP}, bin FROM lag_stored
+                    UNION ALL SELECT {GROUP}, bin FROM lag_last_reads WHERE committed_offset >= 0)
+              GROUP BY ALL) AS groups
+        JOIN lag_log_ends AS ends USING ({PARTITION}) WHERE ends.bin >= groups.first AND ends.here""",
+}
+_GONE = {"offsets": GROUP, "groups": "cluster, group_id", "topics": "cluster, topic"}
+DELETED = {"offsets": DELETED_OFFSETS, "groups": DELETED_GROUPS, "topics": DELETED_TOPICS}
+
+
+def _as_of(table: str, name: str, keys: str) -> str:
+    """The last row of a table up to a row of `bins`."""
+    same = " AND ".join(f"bins.{key} = {name}.{key}" for key in keys.split(", "))
+    return f"ASOF LEFT JOIN {table} AS {name} ON {same} AND bins.bin >= {name}.bin"
+
+
+def gone_steps(begin: str, until: str = "true") -> dict[str, str]:
+    """The steps `lag_gone_*`. begin: of the bin of `at_ns`. until: a condition on `at_ns`."""
+    return {
+        f"lag_gone_{name}": f"""
+            SELECT {keys}, {begin} AS bin, max(at_ns) AS at_ns FROM ({DELETED[name]}) WHERE {until} GROUP BY ALL"""
+        for name, keys in _GONE.items()
+    }
+
+
+# What holds at the end of each bin. by_read: the last OffsetFetch says it, not the last commit.
+_HELD = f"""
+    SELECT *, coalesce(stored.at_ns > gone_ns, false) AS by_commit,
+           coalesce(epoch_ns(reads.ts) > greatest(gone_ns, coalesce(stored.at_ns, 0))
+                    AND (reads.stable OR NOT coalesce(stored.transactional, false)), false) AS by_read
+    FROM (
+        SELECT bins.*, stored, reads, ends.log_end, ends.end_ns, ends.life AS end_life,
+               coalesce(gone_topics.at_ns, 0) AS topic_gone_ns,
+               greatest(coalesce(gone_offsets.at_ns, 0), coalesce(gone_groups.at_ns, 0), topic_gone_ns) AS gone_ns
+        FROM lag_bins AS bins
+        {_as_of("lag_stored", "stored", GROUP)}
+        {_as_of("lag_last_reads", "reads", GROUP)}
+        {_as_of("lag_log_ends", "ends", PARTITION)}
+        {" ".join(_as_of(f"lag_gone_{name}", f"gone_{name}", keys) for name, keys in _GONE.items())})"""
+_STANDS = f"""
+    SELECT * EXCLUDE (stored, reads, log_end, end_ns), stored.log_end_offset AS known_end,
+           CASE WHEN by_read THEN reads.life WHEN by_commit THEN stored.life END AS life,
+           CASE WHEN by_read THEN nullif(reads.committed_offset, -1)
+                WHEN by_commit THEN stored.committed_offset END AS committed_offset,
+           CASE WHEN by_commit AND (NOT by_read OR reads.committed_offset = stored.committed_offset) THEN stored END
+               AS last,
+           CASE WHEN coalesce(end_life >= topic_gone_ns, true) THEN log_end END AS log_end,
+           CASE WHEN coalesce(end_life >= topic_gone_ns, true) THEN end_ns END AS end_ns
+    FROM ({_HELD})"""
+# How things stand at the end of each bin: what LAG_STEPS come to.
+LAG_ROWS = f"""
+    SELECT *, {LAG} AS lag FROM (
+        SELECT nullif(stands.cluster, '') AS cluster_id, nullif(stands.group_id, '') AS group_id,
+               nullif(stands.topic, '') AS topic, stands.partition, stands.bin,
+               CASE WHEN coalesce(life >= end_life, true) THEN stands.committed_offset END AS committed_offset,
+               CASE WHEN end_life IS NULL THEN CASE WHEN by_commit THEN known_end END
+                    WHEN coalesce(life <= end_life, true) THEN log_end END AS log_end_offset,
+               CASE WHEN coalesce(life <= end_life, true) THEN end_ns END AS end_ns,
+               last.member_id, last.client_id, last.client_address, last.generation, last.owner_member_id,
+               epoch_ns(last.ts) AS sent_ns, last.at_ns AS stored_ns,
+               coalesce(counts.accepted, 0) AS accepted, coalesce(counts.refused, 0) AS refused,
+               coalesce(counts.committers, 0) AS committers, counts.lowest_offset, counts.highest_offset
+        FROM ({_STANDS}) AS stands
+        LEFT JOIN lag_counts AS counts USING ({GROUP}, bin))"""
+
+
+# So many bins of a partition are made at most where it was quiet.
+MOST_CARRIED = 100_000
+# Instead of `lag_bins`: all bins from a partition's first on until the last request of the capture, so that what stands
+# is told while nobody commits or fetches.
+_CARRIED = f"""
+    WITH told AS ({LAG_STEPS["lag_bins"]})
+    FROM told
+    UNION
+    SELECT {GROUP}, unnest(range(first, last + {{width}}, {{width}}))
+    FROM (SELECT {GROUP}, min(bin) AS first FROM told GROUP BY ALL),
+         (SELECT max(bin) AS last FROM (
+             SELECT max(bin) AS bin FROM lag_counts UNION ALL SELECT max(bin) FROM lag_log_ends
+             UNION ALL SELECT max(bin) FROM lag_last_reads
+             {" ".join(f"UNION ALL SELECT max(bin) FROM lag_gone_{name}" for name in _GONE)}
+             UNION ALL SELECT {{begin}} FROM (SELECT max(epoch_ns(ts)) AS at_ns FROM exchanges)))
+    WHERE (last - first) // {{width}} < {MOST_CARRIED}"""
+
+
+def lag_query(
+    width: str = "",
+    *,
+    until: str = "true",
+    group: str = "true",
+    commits: str = "true",
+    ends: str = "true",
+    assigned: str = "",
+) -> str:
+    """A SELECT of LAG_ROWS over `lag_steps`, which says what the arguments are."""
+    steps = lag_steps(width, until=until, group=group, commits=commits, ends=ends, assigned=assigned)
+    named = ", ".join(f"{name} AS ({query})" for name, query in steps.items())
+    return f"with {named} {LAG_ROWS}"
+
+
+def lag_steps(
+    width: str = "",
+    *,
+    until: str = "true",
+    group: str = "true",
+    commits: str = "true",
+    ends: str = "true",
+    assigned: str = "",
+) -> dict[str, str]:
+    """What LAG_ROWS reads, step by step: in the end, or at the end of bins of `width` ns (SQL; reads `exchanges`).
+
+    until: a condition on `at_ns` of all that is told. group: one on COMMITS and READS; commits, ends: on COMMITS and
+    LOG_ENDS. assigned: a SELECT of partitions (GROUP) that have a row even where nothing was committed.
+    """
+    begin = f"at_ns // {width} * {width}" if width else "0"
+    told = with_life(f"FROM ({LOG_ENDS}) WHERE {ends} AND {until}", "lag_lives")
+    row = f"{begin} AS bin, true AS here"
+    steps = {
+        "lag_lives": TOPIC_LIVES,
+        "lag_commits": f"SELECT *, {row} FROM ({COMMITS}) WHERE {until} AND {group} AND {commits}",
+        "lag_reads": f"SELECT *, {row} FROM ({READS}) WHERE {until} AND {group}",
+        "lag_ends": f"SELECT *, {row} FROM ({told})",
+        **gone_steps(begin, until),
+        **LAG_STEPS,
+    }
+    if assigned:
+        given = f"SELECT {GROUP}, 0 AS bin, true AS here, false AS accepted, false AS refused FROM ({assigned})"
+        steps["lag_commits"] += f" UNION ALL BY NAME {given}"
+    if width:
+        steps["lag_bins"] = _CARRIED.format(width=width, begin=begin)
+    return steps
