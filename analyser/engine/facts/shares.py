@@ -46,11 +46,11 @@ class Dealer(Protocol):
 def maker_of(work: str) -> Callable[[duckdb.DuckDBPyConnection, Held], AbstractContextManager[MakeShare]]:
     """What makes shares, for a connection with the views that the work reads and nothing else.
 
-    work: a module of this room and a function in it.
+    work: a module below `analyser` and a function in it, with a dot between.
     """
-    module, name = work.split(".")
+    module, _, name = work.rpartition(".")
     found: Callable[[duckdb.DuckDBPyConnection, Held], AbstractContextManager[MakeShare]]
-    found = getattr(import_module(f"wirewitness.analyser.engine.facts.{module}"), name)
+    found = getattr(import_module(f"wirewitness.analyser.{module}"), name)
     return found
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Stage(NamedTuple):
-    """One stage: its tables, see `StageTables`, and what makes them: a function of a module of this room.
+    """One stage: its tables, see `StageTables`, and what makes them: a function of a module below `analyser`.
 
     Any of the tables may be missing. in_shares: several processes can make it.
     """
@@ -48,18 +48,18 @@ class Stage(NamedTuple):
         rows, should there be many. Those that are not new are given back with the same rows in the same order. dealer:
         of shares to several processes.
         """
-        make = getattr(import_module(f"wirewitness.analyser.engine.facts.{self.module}"), self.function)
+        make = getattr(import_module(f"wirewitness.analyser.{self.module}"), self.function)
         made: Held = make(con, held, dealer) if self.in_shares else make(con, held)
         return made
 
 
 STAGES = (
-    Stage(*OFFSETS, "enrich", "enrich", in_shares=True),
-    Stage(*READING, "reading_stage", "add_reading_runs", in_shares=True),
-    Stage(*GROUPS, "group_stage", "add_members_and_rebalances"),
-    Stage(*PRODUCERS, "producers_stage", "add_producers"),
-    Stage(*CONNECTIONS, "connections_stage", "add_connections"),
-    Stage(*DELIVERIES, "mqtt_stage", "add_deliveries"),
-    Stage(*CURSORS, "mongo_stage", "add_cursors_and_transactions"),
+    Stage(*OFFSETS, "kafka.facts.enrich", "enrich", in_shares=True),
+    Stage(*READING, "kafka.facts.reading_stage", "add_reading_runs", in_shares=True),
+    Stage(*GROUPS, "kafka.facts.group_stage", "add_members_and_rebalances"),
+    Stage(*PRODUCERS, "kafka.facts.producers_stage", "add_producers"),
+    Stage(*CONNECTIONS, "kafka.facts.connections_stage", "add_connections"),
+    Stage(*DELIVERIES, "mqtt.facts.stage", "add_deliveries"),
+    Stage(*CURSORS, "mongo.facts.stage", "add_cursors_and_transactions"),
 )
 STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}

@@ -83,7 +83,7 @@ def _added(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
     """
     commits = _count(con, "context_commits")
     shares = shares_of(commits + _count(con, f"in_{FETCHES}"), STEP_ROWS, dealer)
-    numbers = dealt(dealer, "enrich.commits_of_share", READS, held, shares)
+    numbers = dealt(dealer, "kafka.facts.enrich.commits_of_share", READS, held, shares)
     with _made_once(con):
         pieces = [
             piece

@@ -19,6 +19,7 @@ from tests.support.mqtt_encode import connack, connect, publish, suback, subscri
 from tests.support.packets import pcap
 from tests.support.wire import Talk
 from wirewitness.analyser.analysis import capture_tables
+from wirewitness.analyser.mqtt.facts import stage
 from wirewitness.analyser.base.faults import FAULTS, RAISE, TRACE, described
 from wirewitness.analyser.decoding.run import pipeline
 from wirewitness.analyser.detectors import DETECTORS
@@ -123,7 +124,7 @@ def test_a_fault_in_a_stage_of_the_context(monkeypatch: pytest.MonkeyPatch, capt
         con.execute("ALTER VIEW mqtt_publishes RENAME TO in_publishes")
         broken()
 
-    monkeypatch.setattr(mqtt_stage, "add_deliveries", fails)
+    monkeypatch.setattr(stage, "add_deliveries", fails)
     done = run("table", "mqtt_publishes", capture, "--format", "jsonl")
     assert (done.returncode, b"context of mqtt_publishes" in done.stderr) == (0, True), done.stderr
     assert [json.loads(line)["expected_deliveries"] for line in done.stdout.splitlines()] == [None, None]

@@ -13,7 +13,7 @@ from tests.support.rows import connection_from_rows
 from wirewitness.analyser.decoding.rows.names import with_cut_names
 from wirewitness.analyser.engine.facts import kept_pieces
 from wirewitness.analyser.engine.facts.stages import STAGE_OF
-from wirewitness.analyser.mqtt.facts import search
+from wirewitness.analyser.mqtt.facts import search, stage
 from wirewitness.analyser.mqtt.facts.deliveries import Server
 from wirewitness.analyser.mqtt.facts.memory import Memory
 from wirewitness.analyser.mqtt.facts.stage import add_deliveries
@@ -234,8 +234,8 @@ def test_no_mqtt_gives_empty_tables() -> None:
 
 
 def test_the_stage_declares_what_it_reads() -> None:
-    stage = STAGE_OF["mqtt_deliveries"]
-    assert set(stage.makes) | set(stage.reads) == {name for name in TABLES if name.startswith("mqtt_")}
+    deliveries = STAGE_OF["mqtt_deliveries"]
+    assert set(deliveries.makes) | set(deliveries.reads) == {name for name in TABLES if name.startswith("mqtt_")}
 
 
 def test_what_the_subscriber_did_not_acknowledge_was_only_sent() -> None:
@@ -510,9 +510,9 @@ def test_what_another_server_lets_go_of_is_handed_over_at_once(monkeypatch: pyte
             yield part
             left.append(sum(len(server.told) for server in servers if server.waiting_bytes == 0))
 
-    monkeypatch.setattr(mqtt_search, "Server", Seen)
-    monkeypatch.setattr(mqtt_search, "Memory", lambda: Memory(50_000))
-    monkeypatch.setattr(mqtt_search, "events_of_servers", events)
+    monkeypatch.setattr(search, "Server", Seen)
+    monkeypatch.setattr(search, "Memory", lambda: Memory(50_000))
+    monkeypatch.setattr(search, "events_of_servers", events)
     rows, _ = capture.result()
     assert [row["status"] for row in rows] == ["unknown"] * 20
     assert left[-1] == 0
@@ -570,8 +570,8 @@ def test_rows_that_are_held_are_given_back_with_the_same(
     assert {row["status"] for row in expected["mqtt_deliveries"]} == {"delivered", "sent", "missing", "lost"}
     assert len(expected["mqtt_absences"]) == 1
     monkeypatch.setattr(kept_pieces, "FEW_ROWS", few)
-    monkeypatch.setattr(mqtt_stage, "PIECE_ROWS", few)
-    monkeypatch.setattr(mqtt_stage, "COUNTED_ROWS", 10 * few)
+    monkeypatch.setattr(stage, "PIECE_ROWS", few)
+    monkeypatch.setattr(stage, "COUNTED_ROWS", 10 * few)
     made = of_rows(of_all_kinds(), tmp_path, in_file)
     assert isinstance(made["mqtt_publishes"], Path) == in_file
     assert isinstance(made["mqtt_deliveries"], Path) == (few == 2)
