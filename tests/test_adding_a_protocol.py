@@ -38,7 +38,7 @@ from pathlib import Path
 from random import Random
 from struct import pack
 from tests.app.program import run
-from tests.analyser.detectors.test_scenarios import findings_of
+from tests.analyser.engine.rules.test_scenarios import findings_of
 from tests.analyser.detectors.scenarios import FIRES, NEAR_MISSES
 from tests.support import kafka_encode
 from tests.support.packets import pcap
@@ -190,7 +190,7 @@ def test_the_page_adds_files_and_lines() -> None:
     tables = {name: hunks for name, hunks in CHANGES if not name.startswith("dissectors/example/")}
     added = {name: sum(line.startswith("+") for line in hunks.splitlines()) for name, hunks in tables.items()}
     assert sorted(tables) == [
-        "analyser/detectors/__init__.py",
+        "analyser/analysis/all_rules.py",
         "analyser/otel/protocols.py",
         "analyser/tables/tables.py",
         "app/cli/main.py",

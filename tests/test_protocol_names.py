@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.crosscheck.protocols import COMPARED
-from wirewitness.analyser.detectors import DETECTORS
 from wirewitness.dissectors.registry import OPTIONAL, PROTOCOLS
 
 NAMES = {name: {name, dissector.title.lower(), dissector.letters.lower()} for name, dissector in PROTOCOLS.items()}
@@ -26,7 +26,7 @@ NAMES = {name: {name, dissector.title.lower(), dissector.letters.lower()} for na
 TABLES_OF_CONTENTS = {
     "analyser/engine/facts/stage.py",
     "analyser/crosscheck/protocols.py",
-    "analyser/detectors/__init__.py",
+    "analyser/analysis/all_rules.py",
     "analyser/otel/protocols.py",
     "analyser/tables/tables.py",
     "app/cli/main.py",
@@ -67,16 +67,16 @@ ABOUT_SOME = {
     "analyser/kafka/facts/stable_offsets.py": "kafka",
     "analyser/kafka/facts/transaction_spans.py": "kafka",
     "analyser/crosscheck/ours.py": "mqtt",
-    "analyser/detectors/capture/cap106_encrypted_share.py": "kafka mongo",
-    "analyser/detectors/everyday.py": "kafka mongo",
-    "analyser/detectors/net/net101_idle_dropped.py": "kafka mongo mqtt",
-    "analyser/detectors/net/net103_retry_storm.py": "kafka mongo mqtt",
-    "analyser/detectors/net/net104_reconnect_herd.py": "mqtt",
-    "analyser/detectors/stories.py": "kafka mongo",
-    "analyser/detectors/story_facts.py": "kafka",
-    "analyser/detectors/tls/settings.py": "kafka mongo mqtt",
-    "analyser/detectors/tls/tls_flows.py": "kafka",
-    "analyser/detectors/story_links.py": "kafka mongo mqtt",
+    "analyser/network/rules/capture/cap106_encrypted_share.py": "kafka mongo",
+    "analyser/engine/rules/everyday.py": "kafka mongo",
+    "analyser/network/rules/net/net101_idle_dropped.py": "kafka mongo mqtt",
+    "analyser/network/rules/net/net103_retry_storm.py": "kafka mongo mqtt",
+    "analyser/network/rules/net/net104_reconnect_herd.py": "mqtt",
+    "analyser/engine/stories/stories.py": "kafka mongo",
+    "analyser/engine/stories/story_facts.py": "kafka",
+    "analyser/network/rules/tls/settings.py": "kafka mongo mqtt",
+    "analyser/network/rules/tls/tls_flows.py": "kafka",
+    "analyser/engine/stories/story_links.py": "kafka mongo mqtt",
     "analyser/tables/selection.py": "kafka",
     "dissectors/carriers/tls/key_logging.py": "kafka mongo",
     "analyser/analysis/joined.py": "kafka",

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from wirewitness.analyser.capture.workloads.named import AddressNames
     from wirewitness.analyser.decoding.run.helpers import Helpers
-    from wirewitness.analyser.detectors.running import Failure
     from wirewitness.analyser.engine.facts.shares import Dealer
+    from wirewitness.analyser.engine.rules.running import Failure
 
 # From so many rows on DuckDB is quicker, however long it takes to start.
 FEW_ROWS = 1 << 12

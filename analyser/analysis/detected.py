@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from wirewitness.analyser.analysis.all_rules import DETECTORS, run_detectors
 from wirewitness.analyser.analysis.processes.dealing import RuleDealing
 from wirewitness.analyser.analysis.processes.shown import Shown
 from wirewitness.analyser.analysis.views import Views
 from wirewitness.analyser.base.faults import caught, sentence
-from wirewitness.analyser.detectors import DETECTORS, run_detectors
-from wirewitness.analyser.detectors.asked import asked
-from wirewitness.analyser.detectors.detector import Detector
-from wirewitness.analyser.detectors.families import families
-from wirewitness.analyser.detectors.findings import findings_table, stories_table
-from wirewitness.analyser.detectors.told import failure_of
 from wirewitness.analyser.engine.facts.shares import Dealer
 from wirewitness.analyser.engine.facts.stages import STAGE_OF, STAGES
+from wirewitness.analyser.engine.rules.asked import asked
+from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.families import families
+from wirewitness.analyser.engine.rules.findings import findings_table, stories_table
+from wirewitness.analyser.engine.rules.told import failure_of
 from wirewitness.analyser.tables.queries import literal, quoted
 
 if TYPE_CHECKING:
     from wirewitness.analyser.decoding.run.helpers import Helpers
-    from wirewitness.analyser.detectors.running import Failure
+    from wirewitness.analyser.engine.rules.running import Failure
 
 # With fewer rows than these in all tables, one process is done before another could begin.
 FEW_ROWS = 1 << 15

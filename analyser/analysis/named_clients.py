@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.base.words import count, printable
 from wirewitness.analyser.capture.workloads.owner import Owner, agreed, owner_words
-from wirewitness.analyser.detectors import DETECTORS
-from wirewitness.analyser.detectors.asked import protocol_of
+from wirewitness.analyser.engine.rules.asked import protocol_of
 from wirewitness.analyser.tables.owners import process_text
 from wirewitness.analyser.tables.queries import literal, quoted
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
@@ -28,7 +28,7 @@ from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 if TYPE_CHECKING:
     import duckdb
 
-# Elements of a finding's numbers that are clients; see `analyser/detectors/numbers.py`.
+# Elements of a finding's numbers that are clients; see `analyser/engine/rules/numbers.py`.
 _LISTS = ("clients", "committers", "victims")
 # So many owners are listed; more are counted.
 MOST_OWNERS = 3

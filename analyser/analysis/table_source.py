@@ -13,7 +13,7 @@ from wirewitness.analyser.decoding.run.decoded import UnreadInput
 if TYPE_CHECKING:
     import duckdb
 
-    from wirewitness.analyser.detectors.running import Failure
+    from wirewitness.analyser.engine.rules.running import Failure
 
 
 class OrderedRows(NamedTuple):

@@ -40,7 +40,7 @@ from wirewitness.dissectors.registry import dissectors
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from wirewitness.analyser.detectors.running import Failure
+    from wirewitness.analyser.engine.rules.running import Failure
 
 __all__ = ["SHARES", "ArchiveOptions", "Summary", "archive", "compact_dataset"]
 

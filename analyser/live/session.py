@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from wirewitness.analyser import detectors  # noqa: F401  imported here, or every copy would do it anew
+from wirewitness.analyser.analysis import all_rules  # noqa: F401  imported here, or every copy would do it anew
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.analysis.capture_tables import CaptureTables
 from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.base.options import Progress, ReadOptions
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.detectors.findings import stories_table, table_rows
+from wirewitness.analyser.engine.rules.findings import stories_table, table_rows
 from wirewitness.analyser.live.asking import AskedWindow, Window, far, near
 from wirewitness.analyser.live.copies import CopyFailed
 from wirewitness.analyser.live.feed import CaptureState

@@ -97,7 +97,7 @@ def _check_rule(name: str) -> str:
     """The code of a rule. CallerError for what is neither a rule nor an id."""
     if name.lower() == EVERYTHING or _ID.fullmatch(name.lower()):
         return name
-    from wirewitness.analyser.detectors import DETECTORS
+    from wirewitness.analyser.analysis.all_rules import DETECTORS
 
     names = {detector.name: code for code, detector in DETECTORS.items()}
     code = names.get(name.lower(), name.upper())

@@ -12,7 +12,7 @@ from wirewitness.app.cli.names import checked_name
 from wirewitness.app.cli.output import terminal_width, write_text
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.detectors.detector import Detector
+    from wirewitness.analyser.engine.rules.detector import Detector
 
 
 @click.command()
@@ -38,7 +38,7 @@ def detectors(code: str | None, form: str, debug: bool) -> Status:
 
 
 def _registered() -> list[Detector]:
-    from wirewitness.analyser.detectors import DETECTORS
+    from wirewitness.analyser.analysis.all_rules import DETECTORS
 
     return sorted(DETECTORS.values(), key=lambda detector: detector.code)
 

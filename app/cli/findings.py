@@ -73,8 +73,8 @@ def findings(
     """
     check_output(output, captures)
     known = review_of(review, accepted, note, captures)
+    from wirewitness.analyser.analysis.all_rules import tables_needed
     from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
-    from wirewitness.analyser.detectors import tables_needed
     from wirewitness.reports.questions.causes import findings as found_in
     from wirewitness.reports.questions.causes import severity_among
 

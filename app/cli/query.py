@@ -63,7 +63,7 @@ def query(
 
 def _tables_of(sql: str, captures: list[str]) -> list[str]:
     """Tables that the query needs. CallerError for SQL that cannot be answered, before any capture is read."""
-    from wirewitness.analyser.detectors import tables_needed
+    from wirewitness.analyser.analysis.all_rules import tables_needed
     from wirewitness.analyser.tables.queries import QueryError, missing_table, tables_in
     from wirewitness.analyser.tables.tables import ALL_TABLES
 

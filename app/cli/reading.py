@@ -16,7 +16,7 @@ from wirewitness.app.cli.options import read_options
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.analyser.base.options import Progress
-    from wirewitness.analyser.detectors.running import Failure
+    from wirewitness.analyser.engine.rules.running import Failure
 
 
 @contextmanager
@@ -62,9 +62,9 @@ def status_of(analysis: Analysis) -> Status:
 
 def complain_of_failure(failure: Failure) -> None:
     """Says what a detector could not look at."""
-    from wirewitness.analyser.detectors import DETECTORS
-    from wirewitness.analyser.detectors.findings import subject_text
-    from wirewitness.analyser.detectors.running import NotLookedAt
+    from wirewitness.analyser.analysis.all_rules import DETECTORS
+    from wirewitness.analyser.engine.rules.findings import subject_text
+    from wirewitness.analyser.engine.rules.running import NotLookedAt
 
     if isinstance(failure.error, NotLookedAt):
         about = subject_text(**dict(zip(DETECTORS[failure.code].partition_by, failure.key, strict=False)))

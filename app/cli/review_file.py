@@ -83,7 +83,7 @@ def _entry(where: str, values: Mapping[str, Any]) -> Entry:
 
 
 def _rule(value: Any, where: str) -> str:
-    from wirewitness.analyser.detectors import DETECTORS
+    from wirewitness.analyser.analysis.all_rules import DETECTORS
 
     text = _text(value, where)
     names = {detector.name: code for code, detector in DETECTORS.items()}

@@ -73,6 +73,6 @@ def _needed(name: str) -> list[str]:
     """Tables to read for a table; the findings need all that detectors look at."""
     if name != "findings":
         return [name]
-    from wirewitness.analyser.detectors import tables_needed
+    from wirewitness.analyser.analysis.all_rules import tables_needed
 
     return [name, *sorted(tables_needed())]

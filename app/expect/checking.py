@@ -51,7 +51,7 @@ class Outcome:
 
 def tables_of(expectations: Iterable[Expectation]) -> tuple[str, ...]:
     """Tables to read for these expectations."""
-    from wirewitness.analyser.detectors import tables_needed
+    from wirewitness.analyser.analysis.all_rules import tables_needed
 
     every = list(expectations)
     needed = [rows.table for one in every for rows in one.needs]

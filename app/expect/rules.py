@@ -20,8 +20,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.base.severity import SEVERITIES
-from wirewitness.analyser.detectors import DETECTORS
 from wirewitness.analyser.tables.queries import quoted
 from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.app.cli.names import near_names

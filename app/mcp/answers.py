@@ -105,7 +105,7 @@ class Answers:
 
     def rule(self, code: str) -> str:
         """How a rule decides, and when it is wrong. Raises NoAnswer."""
-        from wirewitness.analyser.detectors import DETECTORS
+        from wirewitness.analyser.analysis.all_rules import DETECTORS
 
         known = DETECTORS.get(code.upper())
         if known is None:

@@ -1,6 +1,6 @@
 """Errors and missing answers that no rule judged. In: an analysis and its findings; out: kinds of errors, most first.
 
-A kind is what one client got for one operation. Left out is what is everyday (`analyser/detectors/everyday.py`) and
+A kind is what one client got for one operation. Left out is what is everyday (`analyser/engine/rules/everyday.py`) and
 what a finding explains: its evidence has one of these exchanges, or it names the code and one of the clients, in that
 time.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from wirewitness.analyser.detectors.everyday import EVERYDAY, Everyday
+from wirewitness.analyser.engine.rules.everyday import EVERYDAY, Everyday
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.questions.causes import Finding
 from wirewitness.reports.questions.failures import UNANSWERED

@@ -15,7 +15,7 @@ from tests.app.captures import write_capture
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.shares import every, share
-from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.tables.tables import DATASET_TABLES, TABLES, arrow_schema
 from wirewitness.app.cli.commands import COMMANDS
 from wirewitness.app.cli.main import cli

@@ -62,7 +62,7 @@ def test_a_table_imports_the_decoder_of_the_protocol_that_is_spoken(sample: str,
     decoders = {f"wirewitness.dissectors.{protocol}.conversation" for protocol in PROTOCOLS}
     assert decoders & there == {f"wirewitness.dissectors.{spoken}.conversation"}
     assert rooms(there, *ARROW) == []
-    assert rooms(there, "duckdb", "pandas", "rich", "crc32c", "wirewitness.analyser.detectors", "http") == []
+    assert rooms(there, "duckdb", "pandas", "rich", "crc32c", "wirewitness.analyser.analysis.all_rules", "http") == []
     assert rooms(there, "wirewitness.analyser.archive") == [
         "wirewitness.analyser.archive",
         "wirewitness.analyser.archive.dataset",
@@ -81,7 +81,7 @@ def test_a_table_imports_the_decoder_of_the_protocol_that_is_spoken(sample: str,
 def test_rules_do_not_import_pandas(sample: str) -> None:
     there = loaded("table", "findings", str(SAMPLES / f"{sample}.pcapng"))
     assert rooms(there, "pandas") == []
-    assert rooms(there, "wirewitness.analyser.detectors.kafka")
+    assert rooms(there, "wirewitness.analyser.kafka.rules")
 
 
 def test_the_report_does_not_import_pandas() -> None:
@@ -132,7 +132,7 @@ def test_a_message_of_a_capture_that_was_seen_before_needs_no_tables(
             "pandas",
             "rich",
             "wirewitness.analyser.engine.facts",
-            "wirewitness.analyser.detectors",
+            "wirewitness.analyser.analysis.all_rules",
             "wirewitness.analyser.analysis",
         )
         == []

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.detectors.concerned import connected
 from tests.analyser.detectors.scenarios import FIRES
+from tests.analyser.engine.rules.concerned import connected
 from tests.lab.incidents.judge import truths_of_two
 from tests.lab.incidents.sides import BLAMES, blamed, guilty, wrong_side
 from tests.lab.incidents.verdict import Said, verdict
-from wirewitness.analyser import detectors as detectors_room
-from wirewitness.analyser.detectors import DETECTORS
-from wirewitness.analyser.detectors.running import run
+from wirewitness.analyser.analysis import all_rules as detectors_room
+from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.engine.rules.running import run
 
 CLIENT = {"client_id": "shop", "address": "10.3.0.1"}
 SERVER = {"server": "10.3.0.9:27017"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.dissectors.registry import PROTOCOLS
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tests.analyser.detectors.scenarios.build import Row, assigned, commit, fetch, flow, group_event
+from tests.analyser.engine.rules.scenarios.build import Row, assigned, commit, fetch, flow, group_event
 
 MADE = ("kafka_offset_commits", "kafka_fetch_partitions", "kafka_members", "kafka_rebalances", "kafka_reading_runs")
 HOURS, GIANT, OTHERS = 3, 4_000, 400

@@ -25,7 +25,7 @@ from wirewitness.analyser.decoding.run.areas import Area
 from wirewitness.analyser.decoding.run.child import Child
 from wirewitness.analyser.decoding.run.helpers import Helpers
 from wirewitness.analyser.decoding.run.share import ShareFailed
-from wirewitness.analyser.detectors.detector import Detector
+from wirewitness.analyser.engine.rules.detector import Detector
 
 _WORK = "ran rules"
 

@@ -28,7 +28,7 @@ _LATER = (
     "duckdb",
     "wirewitness.analyser.analysis.processes.share_maker",
     "wirewitness.analyser.analysis.processes.looking",
-    "wirewitness.analyser.detectors",
+    "wirewitness.analyser.analysis.all_rules",
     "wirewitness.analyser.tables.queries",
 )
 
@@ -78,14 +78,14 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
 
     import pyarrow as pa
 
+    from wirewitness.analyser.analysis.all_rules import DETECTORS
     from wirewitness.analyser.analysis.processes.looking import look
     from wirewitness.analyser.analysis.processes.queue import taken
     from wirewitness.analyser.analysis.processes.share_maker import ShareMaker
     from wirewitness.analyser.analysis.processes.shown import make_view
     from wirewitness.analyser.analysis.processes.told import LookedAt, Shares
     from wirewitness.analyser.decoding.run.areas import Area
-    from wirewitness.analyser.detectors import DETECTORS
-    from wirewitness.analyser.detectors.detector import Detector
+    from wirewitness.analyser.engine.rules.detector import Detector
     from wirewitness.analyser.tables.queries import HELPER_MEMORY, open_connection
     from wirewitness.analyser.tables.tables import arrow_schema
 

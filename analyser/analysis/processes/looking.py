@@ -12,11 +12,11 @@ import duckdb
 import pyarrow as pa
 
 from wirewitness.analyser.analysis.processes.told import Looked
-from wirewitness.analyser.detectors.detector import Detector
-from wirewitness.analyser.detectors.findings import finding_row
-from wirewitness.analyser.detectors.running import Failure, PartitionTooLarge, found_together
-from wirewitness.analyser.detectors.shared_rows import SharedRows
-from wirewitness.analyser.detectors.told import failure_data
+from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.findings import finding_row
+from wirewitness.analyser.engine.rules.running import Failure, PartitionTooLarge, found_together
+from wirewitness.analyser.engine.rules.shared_rows import SharedRows
+from wirewitness.analyser.engine.rules.told import failure_data
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_TABLES: Mapping[str, pa.Table | Path] = MappingProxyType({})

@@ -47,7 +47,7 @@ from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
 if TYPE_CHECKING:
     from wirewitness.analyser.capture.workloads.named import AddressNames
-    from wirewitness.analyser.detectors.running import Failure
+    from wirewitness.analyser.engine.rules.running import Failure
 
 # Hours are read together until they have so many rows; what is sorted at one time is little more.
 PIECE_ROWS = 1 << 19

@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.derive.rule_families import SHARE_ROWS, look_in_shares
 from wirewitness.analyser.archive.derive.rule_tasks import Limits, look, placed
 from wirewitness.analyser.archive.derive.tasks import each_of
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
-from wirewitness.analyser.detectors import DETECTORS
-from wirewitness.analyser.detectors.findings import Finding, findings_table
-from wirewitness.analyser.detectors.running import MOST_PARTITION_ROWS, Failure
-from wirewitness.analyser.detectors.told import failure_of
+from wirewitness.analyser.engine.rules.findings import Finding, findings_table
+from wirewitness.analyser.engine.rules.running import MOST_PARTITION_ROWS, Failure
+from wirewitness.analyser.engine.rules.told import failure_of
 
 # As it is seen in Spark.
 STAGE = "findings"

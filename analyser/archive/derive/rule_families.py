@@ -15,6 +15,7 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
+from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.analysis.kept import Kept, kept
 from wirewitness.analyser.analysis.views import kept_batches
 from wirewitness.analyser.archive.dataset.change import Change
@@ -25,11 +26,10 @@ from wirewitness.analyser.archive.derive.rule_tasks import Told, named_by, task_
 from wirewitness.analyser.archive.derive.share_files import remove_files
 from wirewitness.analyser.archive.derive.tasks import each_of
 from wirewitness.analyser.archive.spark.workers import Workers
-from wirewitness.analyser.detectors import DETECTORS
-from wirewitness.analyser.detectors.detector import Detector
-from wirewitness.analyser.detectors.families import families
-from wirewitness.analyser.detectors.partition_sql import TOPIC, key_sql, loaded_columns
-from wirewitness.analyser.detectors.running import Failure, run
+from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.families import families
+from wirewitness.analyser.engine.rules.partition_sql import TOPIC, key_sql, loaded_columns
+from wirewitness.analyser.engine.rules.running import Failure, run
 from wirewitness.analyser.tables.queries import quoted
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.analyser.tables.views import show_rows

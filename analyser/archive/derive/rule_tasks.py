@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 import duckdb
 
+from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.archive.dataset.sight import Sight
 from wirewitness.analyser.archive.derive.derived import connection_over, view_of
 from wirewitness.analyser.base.storage.handing import scratch_in
-from wirewitness.analyser.detectors import DETECTORS
-from wirewitness.analyser.detectors.detector import Detector
-from wirewitness.analyser.detectors.findings import Finding
-from wirewitness.analyser.detectors.partition_sql import ALL_BUCKETS, selection_sql
-from wirewitness.analyser.detectors.places import MESSAGES, located
-from wirewitness.analyser.detectors.running import Failure, found_in
-from wirewitness.analyser.detectors.suspected import NOBODY, suspected
-from wirewitness.analyser.detectors.told import failure_data
+from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.partition_sql import ALL_BUCKETS, selection_sql
+from wirewitness.analyser.engine.rules.places import MESSAGES, located
+from wirewitness.analyser.engine.rules.running import Failure, found_in
+from wirewitness.analyser.engine.rules.suspected import NOBODY, suspected
+from wirewitness.analyser.engine.rules.told import failure_data
 from wirewitness.analyser.tables.tables import TABLES
 
 # Of DuckDB; beside it is what rules load.

@@ -149,7 +149,7 @@ def _of_shares(
     """What all shares give, in pieces."""
     make = _unseen_of if work == "unseen_of_shares" else _runs_of
     tables = (*READING.reads, *READING.uses, "flows", *held)
-    for share, made in dealt(dealer, f"reading_stage.{work}", tables, held, shares):
+    for share, made in dealt(dealer, f"kafka.facts.reading_stage.{work}", tables, held, shares):
         yield from make(con, share, shares) if made is None else pieces_in(made)
 
 

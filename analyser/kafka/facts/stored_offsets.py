@@ -12,7 +12,7 @@ GROUP = "cluster, group_id, topic, partition"
 
 _ANSWERED_NS = "epoch_ns(coalesce(ts_response, ts))"
 _PLACE_IN_STREAM = "coalesce(try_cast(regexp_extract(exchange_id, '[0-9]+$') AS BIGINT), 0)"
-# As `broker_order` of analyser/detectors/kafka/commits.py: after the answer the request, its packet, its place in the
+# As `broker_order` of analyser/kafka/rules/commits.py: after the answer the request, its packet, its place in the
 # stream, which is the tail of the id. What is left equal is one request that names a partition twice.
 _ORDER_AT_ONE_TIME = f"""
     epoch_ns(ts), coalesce(request_packet, 0), {_PLACE_IN_STREAM}, coalesce(exchange_id, ''), committed_offset"""

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.app.dashboard import state
 from wirewitness.app.dashboard.broker_files import with_lines
 from wirewitness.app.dashboard.charts.commits import POINT, partition_commits

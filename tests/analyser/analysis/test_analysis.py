@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import SAMPLES
 from wirewitness import analyser
-from wirewitness.analyser import detectors
+from wirewitness.analyser.analysis import all_rules
 from wirewitness.analyser.analysis.analysis import Analysis, UnknownTable
 from wirewitness.analyser.engine.facts.stages import Stage
 from wirewitness.analyser.tables.queries import QueryError
@@ -131,9 +131,9 @@ def test_a_broken_detector_costs_no_other_finding(monkeypatch: pytest.MonkeyPatc
     def broken(frames: object) -> list[object]:
         raise ZeroDivisionError("a fault of ours")
 
-    changed = dict(detectors.DETECTORS)
+    changed = dict(all_rules.DETECTORS)
     changed["KAF103"] = dataclasses.replace(changed["KAF103"], detect=broken, suspects=None)
-    monkeypatch.setattr(detectors, "DETECTORS", changed)
+    monkeypatch.setattr(all_rules, "DETECTORS", changed)
     with analyser.read(FENCED) as analysis:
         assert set(analysis.findings()["code"]) >= {"KAF105"}
         assert {failure.code for failure in analysis.failures} == {"KAF103"}

@@ -19,10 +19,10 @@ from tests.support.mqtt_encode import connack, connect, publish, suback, subscri
 from tests.support.packets import pcap
 from tests.support.wire import Talk
 from wirewitness.analyser.analysis import capture_tables
-from wirewitness.analyser.mqtt.facts import stage
+from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.base.faults import FAULTS, RAISE, TRACE, described
 from wirewitness.analyser.decoding.run import pipeline
-from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.mqtt.facts import stage
 from wirewitness.analyser.tcp import flow_table, found_signs
 from wirewitness.dissectors.registry import PROTOCOLS
 from wirewitness.reports.sections import contents, json_document

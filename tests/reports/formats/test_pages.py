@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirewitness.analyser.detectors import DETECTORS
+from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.reports.formats.pages import page_text
 
 PAGE = """CODE name: a title.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.detectors.scenarios.build import at, commit
+from tests.analyser.engine.rules.scenarios.build import at, commit
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.reports.questions.causes import Finding

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.detectors.scenarios.build import Row, at, commit, flow, group_event
-from tests.analyser.detectors.scenarios.build_groups import beat, beats, join, sync
+from tests.analyser.engine.rules.scenarios.build import Row, at, commit, flow, group_event
+from tests.analyser.engine.rules.scenarios.build_groups import beat, beats, join, sync
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.kafka.facts.group_stage import add_members_and_rebalances
 from wirewitness.reports.questions.group_members import MEMBERS_AT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.detectors.scenarios.build import at
+from tests.analyser.engine.rules.scenarios.build import at
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.reports.questions.group_telling import group_told
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.detectors.scenarios.kafka_producers import paid, payout, produced, read
+from tests.analyser.engine.rules.scenarios.kafka_producers import paid, payout, produced, read
 from tests.support.rows import Rows, connection_from_rows
 from wirewitness.analyser.kafka.facts.producers_stage import add_producers
 from wirewitness.reports.questions.kafka_view import view_sql

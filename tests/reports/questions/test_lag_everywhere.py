@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analyser.detectors.scenarios.build import CLIENTS, at
+from tests.analyser.engine.rules.scenarios.build import CLIENTS, at
 from tests.conftest import SAMPLES
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
@@ -25,10 +25,10 @@ from tests.support.shares import examples, share, smallest
 from wirewitness import analyser
 from wirewitness.analyser.archive.derive.lags import MINUTE_NS, run_lags
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.detectors.frame import Frame, Span
-from wirewitness.analyser.detectors.held import held_rows
-from wirewitness.analyser.detectors.kafka.commits import commits_of
+from wirewitness.analyser.engine.rules.frame import Frame, Span
+from wirewitness.analyser.engine.rules.held import held_rows
 from wirewitness.analyser.kafka.facts.log_ends import END_TABLES
+from wirewitness.analyser.kafka.rules.commits import commits_of
 from wirewitness.analyser.tables.tables import TABLES as TABLES_BY_NAME
 from wirewitness.app.cli.main import cli
 from wirewitness.reports.questions.commits import log_ends

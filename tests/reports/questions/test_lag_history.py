@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.detectors.scenarios.build import at, commit
+from tests.analyser.engine.rules.scenarios.build import at, commit
 from tests.reports.questions.test_commits import rows as random_rows
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.analyser.base.options import ReadOptions

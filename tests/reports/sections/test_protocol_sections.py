@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.detectors.scenarios.build import at
-from tests.analyser.detectors.scenarios.build_mqtt import connection, publish, to_client
+from tests.analyser.engine.rules.scenarios.build import at
+from tests.analyser.engine.rules.scenarios.build_mqtt import connection, publish, to_client
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.reports.formats.text import render
 from wirewitness.reports.sections.contents import report

@@ -25,6 +25,7 @@ from tests.support.rules_here import ThreadHelpers
 from tests.support.shares import pairs, proves_more, share, turns
 from wirewitness import analyser
 from wirewitness.analyser.analysis import detected, kept
+from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.analysis.processes import looking, stage_shares
 from wirewitness.analyser.analysis.processes.dealing import RuleDealing
@@ -32,9 +33,9 @@ from wirewitness.analyser.base.faults import FAULTS
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
-from wirewitness.analyser.detectors import DETECTORS, running, shared_rows
-from wirewitness.analyser.detectors.running import MOST_FINDINGS
 from wirewitness.analyser.engine.facts import kept_pieces, shares
+from wirewitness.analyser.engine.rules import running, shared_rows
+from wirewitness.analyser.engine.rules.running import MOST_FINDINGS
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.kafka.facts import enrich, reading_stage
 from wirewitness.analyser.tables.tables import TABLES

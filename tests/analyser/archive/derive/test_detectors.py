@@ -17,7 +17,7 @@ from wirewitness.analyser.archive.dataset.dataset import Change, write_parts
 from wirewitness.analyser.archive.derive.detectors import LIMITS, STAGE, detect
 from wirewitness.analyser.archive.derive.rule_tasks import Limits
 from wirewitness.analyser.archive.spark.workers import HERE, OnSpark, Workers
-from wirewitness.analyser.detectors.running import MOST_PARTITION_ROWS, PartitionTooLarge
+from wirewitness.analyser.engine.rules.running import MOST_PARTITION_ROWS, PartitionTooLarge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

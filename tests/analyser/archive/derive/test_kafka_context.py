@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analyser.detectors.scenarios.build import START, Row, assigned, at, commit, fetch, flow, group_event, remark
+from tests.analyser.engine.rules.scenarios.build import (
+    START,
+    Row,
+    assigned,
+    at,
+    commit,
+    fetch,
+    flow,
+    group_event,
+    remark,
+)
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.rows import Rows, connection_from_rows

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.analyser.detectors.scenarios.build import group_event
+from tests.analyser.engine.rules.scenarios.build import group_event
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.giant_group import FLOWS, GIANT, HOURS, MADE, giant_rows

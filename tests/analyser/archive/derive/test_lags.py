@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analyser.detectors.scenarios.build import at, commit, fetch
+from tests.analyser.engine.rules.scenarios.build import at, commit, fetch
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.shares import examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.detectors.scenarios.build import Row, exchange, tcp_flow
+from tests.analyser.engine.rules.scenarios.build import Row, exchange, tcp_flow
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.kafka.facts.connections_stage import add_connections
 from wirewitness.analyser.tables.tables import TABLES

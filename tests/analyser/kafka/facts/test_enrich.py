@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.analyser.detectors.scenarios.build import (
+from tests.analyser.engine.rules.scenarios.build import (
     Row,
     assigned,
     at,

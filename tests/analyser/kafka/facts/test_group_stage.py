@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.analyser.detectors.scenarios.build import Row, assigned, at, commit, flow, group_event, remark
-from tests.analyser.detectors.scenarios.build_groups import beat, beats, flows, join, joined, sync
+from tests.analyser.engine.rules.scenarios.build import Row, assigned, at, commit, flow, group_event, remark
+from tests.analyser.engine.rules.scenarios.build_groups import beat, beats, flows, join, joined, sync
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.kafka.facts.group_stage import add_members_and_rebalances
 from wirewitness.analyser.tables.tables import TABLES

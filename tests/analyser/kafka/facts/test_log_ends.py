@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.detectors.scenarios.build import at
+from tests.analyser.engine.rules.scenarios.build import at
 from tests.conftest import SAMPLES
 from tests.support.rows import connection_from_rows
 from wirewitness import analyser

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.detectors.scenarios.build import at
-from tests.analyser.detectors.scenarios.kafka_producers import (
+from tests.analyser.engine.rules.scenarios.build import at
+from tests.analyser.engine.rules.scenarios.kafka_producers import (
     REPLICAS,
     SERVER,
     broker,

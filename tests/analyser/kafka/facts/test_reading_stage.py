@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.analyser.detectors.scenarios.build import Row, at, commit, fetch, group_event, simple_commit, stored
+from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, group_event, simple_commit, stored
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.engine.facts import kept_pieces
 from wirewitness.analyser.kafka.facts import reading_stage

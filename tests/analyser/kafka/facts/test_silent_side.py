@@ -7,8 +7,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.analyser.detectors.scenarios.build import Row, at, exchange, flow, remark
-from tests.analyser.detectors.scenarios.build_groups import beats, joined
+from tests.analyser.engine.rules.scenarios.build import Row, at, exchange, flow, remark
+from tests.analyser.engine.rules.scenarios.build_groups import beats, joined
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.kafka.facts.group_stage import add_members_and_rebalances
 

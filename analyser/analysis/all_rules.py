@@ -1,0 +1,55 @@
+"""Tables to findings. In: views that `analyser/engine/facts` has enriched. Out: findings, and rules that broke.
+
+Here is the table of contents: families in the order in which they run; each lists its own in `rules.py`. The page of a
+detector is the docstring of its module (`DETECTORS[code].page`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import duckdb
+import pyarrow as pa
+
+from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.running import Failure, run
+from wirewitness.analyser.kafka.rules import rules as kafka
+from wirewitness.analyser.mongo.rules import rules as mongo
+from wirewitness.analyser.mqtt.rules import rules as mqtt
+from wirewitness.analyser.network.rules.capture import rules as capture
+from wirewitness.analyser.network.rules.net import rules as net
+from wirewitness.analyser.network.rules.tcp import rules as tcp
+from wirewitness.analyser.network.rules.tls import rules as tls
+
+DETECTORS: dict[str, Detector] = {
+    detector.code: detector for family in (capture, tcp, tls, net, kafka, mqtt, mongo) for detector in family.RULES
+}
+
+
+def run_detectors(
+    con: duckdb.DuckDBPyConnection,
+    codes: Iterable[str] | None = None,
+    failures: list[Failure] | None = None,
+    rows: Mapping[str, int] = MappingProxyType({}),
+    tables: Mapping[str, pa.Table | Path] = MappingProxyType({}),
+    folder: Path | None = None,
+) -> list[Finding]:
+    """Findings of the detectors with these codes (None: all), on views named like the registered tables.
+
+    rows: how many rows tables have, where that is known. tables: those whose rows lie in memory or in a Parquet file.
+    folder: for temporary files, where there is one.
+
+    A detector that raises costs its findings of that one partition and is added to `failures`; without such a list
+    the error is raised. KeyError for an unknown code.
+    """
+    chosen = list(DETECTORS.values()) if codes is None else [DETECTORS[code] for code in codes]
+    return run(con, chosen, failures, rows=rows, tables=tables, folder=folder)
+
+
+def tables_needed(codes: Iterable[str] | None = None) -> frozenset[str]:
+    """Tables that these detectors read (None: all detectors). KeyError for an unknown code."""
+    chosen = list(DETECTORS.values()) if codes is None else [DETECTORS[code] for code in codes]
+    return frozenset(table for detector in chosen for table in detector.reads)

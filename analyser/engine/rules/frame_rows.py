@@ -1,0 +1,27 @@
+"""A rule's frames as plain Python values. In: frames and their columns. Out: None for null, times as Unix ns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wirewitness.analyser.engine.rules.frame import Column, Frame
+
+Row = dict[str, Any]
+
+
+def values(column: Column) -> list[Any]:
+    """A column as plain Python values: None for null, times as Unix ns."""
+    return column.values()
+
+
+def first_value(frame: Frame, column: str) -> Any:
+    """The column's value in the first row (a key column has one value in a partition); None for null."""
+    return frame[column].first()
+
+
+def rows_of(frame: Frame) -> list[Row]:
+    """One dict per row."""
+    if not len(frame):  # most partitions have no rows of some table
+        return []
+    columns = {name: frame[name].values() for name in frame.schema.names}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

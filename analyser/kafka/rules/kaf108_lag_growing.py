@@ -1,0 +1,308 @@
+"""KAF108 lag-growing: a group reads a partition more slowly than it is written.
+
+Finds
+    Groups whose lag on a partition grows all the time, in messages and in seconds, although they go on committing.
+
+Why it matters
+    What is read gets older and older, and once retention reaches it, it is lost. Lag tools say how far behind a group
+    is; the wire says why: whether the client asks for nothing, or waits for answers.
+
+How it decides
+    The log end is the greatest that Fetch, ListOffsets (latest) and batches with acks -1 told so far; the lag is from
+    the last accepted commit to it, looked at at `samples` times, over the whole time in which both are known and over
+    its second half. It grows when it never falls by more than a fifth of what it was, gains half of what it began with
+    and `least_lag` messages at least, and the oldest message that was not committed is `least_s` seconds old. A group
+    that fetches to near the log's end only commits late, and one that has read all decided transactions waits for
+    an open one (KAF203): these are none.
+    What holds it back is told from its Fetch requests of this partition in that time: most of the time nothing is
+    asked for (the application handles what it has: slow handler; or the same offset is committed again and again: not
+    read, paused or stuck), most of the time an answer is awaited that brings records (broker or network), or answers
+    are as large as max.partition.fetch.bytes allows (fetch sizes); else it reads without pause, and is too slow for
+    what comes. Without Fetch requests in the capture it is not known.
+
+False alarms
+    A group that is stopped on purpose while producers go on falls behind too, and so does one that waits for a dead
+    member: then other findings, or the rebalances, say it. Not found: a group of whose topic the capture shows the
+    id and no name, since what producers say of its log's end goes by name. Of the lab's incidents (docs/lab.md) it
+    names 5 of 6.
+
+What it cannot tell
+    Of one direction alone nothing is said: commits count when they are accepted, and the log's end stands in answers.
+    In a capture that begins late there is no lag before the first commit or OffsetFetch answer: the lag is then not
+    known, and never taken for 0.
+
+References
+    Burrow's rules (WARN); Kafka's max.poll.records, max.poll.interval.ms, max.partition.fetch.bytes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S
+from wirewitness.analyser.base.words import count, sentence_start
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame import Frame
+from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
+from wirewitness.analyser.engine.rules.held import UNKNOWN, Integers
+from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
+from wirewitness.analyser.kafka.rules.commits import (
+    COMMIT_COLUMNS,
+    COMMITS,
+    committer_text,
+    group_text,
+    partition_key,
+    partition_text,
+)
+
+FETCHES, LISTS, BATCHES = "kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches"
+KEYS = ("cluster_id", "topic", "partition")
+# What somebody made up may be more, and fits into no array.
+_GREATEST = int(np.iinfo(np.int64).max)
+
+
+class _Ends(NamedTuple):
+    """When which end of the log was known: both rise."""
+
+    at: Integers
+    end: Integers
+
+    def when(self, at: int) -> int:
+        """The end known at a time that is not before the first."""
+        return int(self.end[np.searchsorted(self.at, at, side="right") - 1])
+
+    def since(self, offset: int) -> int:
+        """When the log was first known to end above the offset."""
+        return int(self.at[min(int(np.searchsorted(self.end, offset, side="right")), len(self.at) - 1)])
+
+
+class _Growth(NamedTuple):
+    """How the lag grew: from when to when, from how much to how much, and how old the oldest waiting message is."""
+
+    begin: int
+    until: int
+    first: int
+    last: int
+    age_s: float
+
+
+class _Cause(NamedTuple):
+    """What holds the group back: a word for programs, a sentence, what to do; longest_pause_s: without a request."""
+
+    word: str
+    text: str
+    next_step: str
+    longest_pause_s: float | None = None
+
+
+def detect(frames: Frames, *, samples: int = 10, least_lag: int = 100, least_s: float = 10.0) -> Iterator[Finding]:
+    """At most one finding per group of a partition."""
+    ends = _ends(frames[FETCHES], rows_of(frames[LISTS]), rows_of(frames[BATCHES]))
+    if not len(ends.at):
+        return
+    for group in commit_columns(frames[COMMITS]).accepted().groups():
+        growth = _growth(ends, group, samples, least_lag, least_s)
+        if growth is None:
+            continue
+        own = _fetches_of(group.texts["group_id"].at(0), frames[FETCHES])
+        if not (_reads_to_the_end(own, ends, growth) or _waits_for_a_transaction(own)):
+            yield _finding(first_value(frames[COMMITS], "cluster_id"), group, growth, _cause(own, group, growth))
+
+
+def _fetches_of(group: str | None, fetches: Frame) -> Frame:
+    """Those of the group's readers."""
+    groups, replicas = fetches["group_id"].texts(), fetches["replica_id"].numbers()
+    own = groups.codes < 0 if group is None else groups.among((group,))
+    return fetches.take(own & (replicas < 0))
+
+
+def _ends(fetches: Frame, lists: Sequence[Row], batches: Sequence[Row]) -> _Ends:
+    """As analyser/kafka/facts/log_ends.py, but for logs that are cut: these have no growing lag."""
+    answered = fetches["ts_response"].numbers()
+    at = np.where(answered == UNKNOWN, fetches["ts"].numbers(), answered)
+    told = [
+        (row["ts_response"] or row["ts"], row["offset"])
+        for row in lists
+        if row["timestamp"] == -1 and not row["isolation_level"] and row["replica_id"] in (None, -1)
+    ]
+    told += [
+        (row["ts_response"] or row["ts"], min(row["base_offset"] + row["records_count"], _GREATEST))
+        for row in batches
+        if row["acks"] == -1 and row["error_code"] == 0 and (row["base_offset"] or -1) >= 0 and row["records_count"]
+    ]
+    others = np.array([(at, end) for at, end in told if end is not None], np.int64).reshape(-1, 2)
+    at = np.concatenate([at, others[:, 0]])
+    end = np.concatenate([fetches["high_watermark"].numbers(), others[:, 1]])
+    order = np.lexsort((end, at))
+    order = order[end[order] >= 0]
+    return _Ends(at[order], np.maximum.accumulate(end[order]))
+
+
+def _growth(ends: _Ends, commits: CommitColumns, samples: int, least_lag: int, least_s: float) -> _Growth | None:
+    done, offsets = commits.done_ns.tolist(), commits.offset.tolist()
+    begin, until = max(done[0], int(ends.at[0])), int(ends.at[-1])
+    age_s = (until - max(ends.since(offsets[-1]), begin)) / NS_PER_S
+    if until - begin < least_s * NS_PER_S or age_s < least_s:
+        return None
+    for since in (begin, begin + (until - begin) // 2):
+        times = [since + (until - since) * step // (samples - 1) for step in range(samples)]
+        lags = [max(0, ends.when(at) - offsets[max(bisect_right(done, at) - 1, 0)]) for at in times]
+        grows = all(after >= before - before // 5 for before, after in pairwise(lags))
+        if grows and lags[-1] >= lags[0] + max(least_lag, lags[0] // 2):
+            return _Growth(since, until, lags[0], lags[-1], age_s)
+    return None
+
+
+def _reads_to_the_end(own: Frame, ends: _Ends, growth: _Growth) -> bool:
+    """The group has fetched nearly all: it commits late, or not."""
+    read = max(int(own[name].numbers().max(initial=UNKNOWN)) for name in ("fetch_offset", "next_offset"))
+    return read != UNKNOWN and int(ends.end[-1]) - read < growth.last / 5
+
+
+def _waits_for_a_transaction(own: Frame) -> bool:
+    """It reads decided transactions only, and has read all of them."""
+    position, stable = own["fetch_offset"].numbers(), own["last_stable_offset"].numbers()
+    told = np.flatnonzero((own["isolation_level"].numbers() == 1) & (position != UNKNOWN) & (stable > 0))
+    if not len(told):
+        return False
+    last = told[own["ts"].numbers()[told].argmax()]
+    return bool(position[last] >= stable[last] < own["high_watermark"].numbers()[last])
+
+
+class _Seen(NamedTuple):
+    """Answered fetches of the group: when they were asked and answered, how many bytes came and how many may come.
+
+    Times as Python has numbers: what somebody made up may lie further apart than 64 bits hold.
+    """
+
+    ts: list[int]
+    answered: list[int]
+    records_bytes: Integers
+    max_bytes: Integers
+
+
+def _seen(own: Frame, begin: int) -> _Seen:
+    """From the last one that was answered before a time on, by time."""
+    answered = own["ts_response"].numbers()
+    rows = np.flatnonzero((answered != UNKNOWN) & (answered != 0))
+    rows = rows[np.lexsort((answered[rows], own["ts"].numbers()[rows]))]
+    rows = rows[max(int((answered[rows] < begin).sum()) - 1, 0) :]
+    ts, *sizes = (own[name].numbers()[rows] for name in ("ts", "records_bytes", "partition_max_bytes"))
+    return _Seen(ts.tolist(), answered[rows].tolist(), *sizes)
+
+
+def _cause(own: Frame, commits: CommitColumns, growth: _Growth) -> _Cause:
+    """Told from where the time between the first request and the end went."""
+    seen = _seen(own, growth.begin)
+    if not seen.ts:
+        return _Cause(
+            "unknown", "Its fetches are not in the capture, so it is not known what holds it back.",
+            "Capture where this consumer fetches, or look at how long it handles a batch of records.",
+        )  # fmt: skip
+    pauses = [after - before for after, before in zip((*seen.ts[1:], growth.until), seen.answered, strict=True)]
+    idle, longest = sum(max(0, pause) for pause in pauses), max(0, *pauses) / NS_PER_S
+    total = max(growth.until - min(seen.ts[0], growth.until), 1)
+    again = commits.offset[commits.done_ns >= seen.answered[-1]]
+    if idle * 2 > total and len(again) > 2 and len(np.unique(again)) == 1:
+        return _Cause(
+            "not read",
+            f"The consumer has asked for nothing of this partition for {longest:,.1f} s, and committed the same offset "
+            f"{len(again)} times meanwhile: the partition is paused, or its handling stands.",
+            "Look for pause() of this partition without resume(), and at what handles its records.",
+            longest,
+        )  # fmt: skip
+    if idle * 2 > total:
+        return _Cause(
+            "slow handler",
+            f"It is the handler: in {100 * min(idle, total) // total} % of the time, up to {longest:,.1f} s in a row, "
+            "the consumer asked for nothing while records were waiting "
+            f"({count(len(seen.ts), 'fetch', 'fetches')} of this partition).",
+            "Make the handling of a record faster or parallel, or add partitions and consumers; with a lower "
+            "max.poll.records commits come oftener.",
+            longest,
+        )  # fmt: skip
+    known = (seen.records_bytes != UNKNOWN) & (seen.max_bytes != UNKNOWN) & (seen.max_bytes != 0)
+    full = np.flatnonzero(known & (seen.records_bytes * 10 >= seen.max_bytes * 9))
+    if len(full) * 2 > len(seen.ts) and len(full) > 4:
+        return _Cause(
+            "fetch sizes",
+            f"{len(full)} of {len(seen.ts)} answers were as large as max.partition.fetch.bytes "
+            f"({seen.max_bytes[full[-1]]:,}) allows.",
+            "Raise max.partition.fetch.bytes and fetch.max.bytes of this consumer.",
+            longest,
+        )  # fmt: skip
+    with_records = np.flatnonzero((seen.records_bytes != UNKNOWN) & (seen.records_bytes != 0)).tolist()
+    waited = sum(seen.answered[row] - max(seen.ts[row], growth.begin) for row in with_records)
+    if waited * 2 > total:
+        return _Cause(
+            "broker or network",
+            f"It waits for answers with records: {waited / len(seen.ts) / NS_PER_MS:,.0f} ms each.",
+            "Look at the latency of Fetch at this broker (`wirewitness brokers --over-time`), and at TCP between both: "
+            "retransmissions, full windows, round trip time.",
+            longest,
+        )  # fmt: skip
+    return _Cause(
+        "too much for it", f"It asks without long pauses ({longest:,.1f} s at most): more is written than it reads.",
+        "Add consumers, and partitions where there are as many consumers already; look at how the partition's share of "
+        "records compares with the others.", longest,
+    )  # fmt: skip
+
+
+def _finding(cluster: str | None, commits: CommitColumns, growth: _Growth, cause: _Cause) -> Finding:
+    last, every = commits[-1], np.arange(len(commits))
+    key = partition_key(cluster, last)
+    seconds = (growth.until - growth.begin) / NS_PER_S
+    return DETECTOR.finding(
+        subject=key,
+        confidence="medium" if cause.word == "unknown" else "high",
+        sentence=(
+            f"{group_text(last)} falls behind on {partition_text(last)}: its lag grew from {growth.first:,} to "
+            f"{count(growth.last, 'message')} in {seconds:,.0f} s, and what waits there is {growth.age_s:,.0f} s old. "
+            f"{sentence_start(committer_text(last))} stored {last.committed_offset} last. {cause.text}"
+        ),
+        next_step=cause.next_step,
+        proof=Proof(int(commits.ts.min()), int(commits.ts.max()), commits.evidence(every)),
+        numbers={
+            **key,
+            "client_id": last.client_id,
+            "address": last.client_address,
+            "member": last.member_id,
+            "cause": cause.word,
+            "lag_before": growth.first,
+            "lag": growth.last,
+            "lag_s": round(growth.age_s, 1),
+            "seconds": round(seconds, 1),
+            "longest_pause_s": cause.longest_pause_s,
+            "committers": [commits.numbers_of(every)],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="KAF108",
+    name="lag-growing",
+    severity="warning",
+    confidence="high",
+    reads={
+        COMMITS: COMMIT_COLUMNS,
+        FETCHES: (
+            "ts", "ts_response", "group_id", "replica_id", "fetch_offset", "next_offset", "high_watermark",
+            "records_bytes", "partition_max_bytes", "last_stable_offset", "isolation_level",
+        ),
+        LISTS: ("ts", "ts_response", "timestamp", "offset", "isolation_level", "replica_id"),
+        BATCHES: ("ts", "ts_response", "acks", "error_code", "base_offset", "records_count"),
+    },
+    partition_by=KEYS,
+    detect=detect,
+    suspects=f"""
+        SELECT cluster_id, topic, partition FROM r_{COMMITS} WHERE error_code = 0
+        GROUP BY cluster_id, topic, partition, group_id
+        HAVING arg_max(log_end_offset::HUGEINT - committed_offset, ts) >= 20""",
+)  # fmt: skip

@@ -1,0 +1,143 @@
+"""KAF110 rebalance-storm: one client makes its group rebalance again and again.
+
+Finds
+    A group that rebalances many times within minutes, and the client that set most of it off.
+
+Why it matters
+    In a rebalance of an eager group nobody reads; a cooperative one stops what moves. A group that does little else
+    falls behind, and what was read but not committed is read again.
+
+How it decides
+    The number alone proves nothing: a rolling restart of a healthy group has some ten generations within a minute. So
+    what counts is what set each off (`kafka_rebalances.trigger`): at least `storm` within `window_s` by one client
+    (address, client id), which joined, left, vanished, joined again by itself or changed its subscription. A restart is
+    two; the second step of a cooperative rebalance, and topics that changed, count for nobody. Nor do workers of Kafka
+    Connect (MirrorMaker too) that join again by themselves: so they deal out connectors and tasks that changed, while
+    the others go on.
+    warning; critical when the group's members waited for half of that time.
+
+False alarms
+    An instance that is restarted on purpose three times in five minutes.
+
+What it cannot tell
+    What set a rebalance off is known from JoinGroup, LeaveGroup and heartbeats with their answers: of one direction
+    alone nothing is said. The first generation of a capture that begins late has none before it and does not count.
+    Members that join again by themselves count only where the protocol type of the group was seen.
+
+References
+    KIP-62, KIP-415 (Connect), KIP-429 (cooperative rebalancing), KIP-848.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, printable, times
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of, values
+from wirewitness.analyser.kafka.rules.members import KEYS, MEMBERS, REBALANCE_COLUMNS, REBALANCES, pauses_of, proof
+from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text
+
+_BY_ITSELF = ("leader", "member")
+_COUNTED = ("joined", "left", "vanished", "subscription changed", *_BY_ITSELF)
+_CONNECT = "connect"
+_TOLD = {
+    "joined": "joined", "left": "left", "vanished": "went silent until its session timed out",
+    "subscription changed": "changed its subscription", "leader": "joined again by itself",
+    "member": "joined again by itself",
+}  # fmt: skip
+_MOST_VICTIMS = 20
+
+
+def detect(frames: Frames, *, storm: int = 5, window_s: float = 300.0) -> Iterator[Finding]:
+    """One finding per group: the client that set off most."""
+    rebalances = rows_of(frames[REBALANCES])
+    kinds = set(values(frames[MEMBERS]["protocol_type"])) - {None}
+    counted = [one for one in _COUNTED if one not in _BY_ITSELF or (kinds and _CONNECT not in kinds)]
+    by_client: dict[tuple[str | None, str | None], list[Row]] = {}
+    for row in rebalances:
+        if row["trigger"] in counted and row["trigger_member_id"] and row["generation_before"] is not None:
+            by_client.setdefault((row["trigger_address"], row["trigger_client_id"]), []).append(row)
+    runs = [_most_within(own, window_s) for own in by_client.values()]
+    worst = max(runs, key=len, default=[])
+    if len(worst) >= storm:
+        yield _finding(worst, rebalances)
+
+
+def _most_within(own: Sequence[Row], window_s: float) -> list[Row]:
+    best, first = (0, 0), 0
+    for last in range(len(own)):
+        while own[last]["ts"] - own[first]["ts"] > window_s * NS_PER_S:
+            first += 1
+        if last + 1 - first > best[1] - best[0]:
+            best = (first, last + 1)
+    return list(own[best[0] : best[1]])
+
+
+def _took_ns(row: Mapping[str, object]) -> int:
+    begin, end = row["ts"], row["ts_end"]
+    return end - begin if isinstance(begin, int) and isinstance(end, int) else 0
+
+
+def _finding(own: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
+    first, last = own[0], own[-1]
+    inside = [row for row in rebalances if first["ts"] <= row["ts"] <= last["ts"]]
+    client = {"client_address": last["trigger_address"], "client_id": last["trigger_client_id"]}
+    key = {"cluster": last["cluster_id"], "group": last["group_id"]}
+    how = Counter(_TOLD[str(row["trigger"])] for row in own)
+    said = ", ".join(f"{text} {times(number)}" for text, number in how.items())
+    reasons = list(dict.fromkeys(str(row["trigger_reason"]) for row in own if row["trigger_reason"]))
+    reason = f' (it said "{printable(reasons[-1], MAX_NAME)}")' if reasons else ""
+    lasts_ns, stood_ns = last["ts"] - first["ts"], sum(map(_took_ns, inside))
+    victims = {
+        (one.get("address"), one.get("client_id")): {"address": one.get("address"), "client_id": one.get("client_id")}
+        for row in inside
+        for one in pauses_of(row)
+        if one.get("client_id") != client["client_id"] or one.get("address") != client["client_address"]
+    }
+    return DETECTOR.finding(
+        severity="critical" if stood_ns >= lasts_ns / 2 else "warning",
+        subject={**key, "client": client["client_id"], "address": client["client_address"]},
+        sentence=(
+            f"{group_text(last['group_id'])} rebalanced {times(len(inside))} {period_text(first['ts'], last['ts'])}; "
+            f"{client_text(client)} set off {len(own)} of them: it {said}{reason}. Rebalances took "
+            f"{seconds_text(stood_ns)} of that time, in which {count(len(victims), 'other client')} stood or waited."
+        ),
+        next_step=(
+            f"Look at {client_text(client)} first, at its log and restarts; the other members only follow. Static "
+            "membership (group.instance.id) lets restarts pass without a rebalance."
+        ),
+        proof=proof(first["ts"], last["ts"], [row["exchange_id"] for row in own]),
+        numbers={
+            **key,
+            "client_id": client["client_id"],
+            "address": client["client_address"],
+            "rebalances": len(inside),
+            "rebalances_caused": len(own),
+            "how": dict(how),
+            "reasons": reasons[:5],
+            "stood_still_ms": stood_ns // NS_PER_MS,
+            "since": time_text(first["ts"]),
+            "until": time_text(last["ts"]),
+            "clients": [
+                {"address": client["client_address"], "client_id": client["client_id"],
+                 "member_id": last["trigger_member_id"]}
+            ],
+            "victims": list(victims.values())[:_MOST_VICTIMS],
+        },
+    )  # fmt: skip
+
+
+DETECTOR = Detector(
+    code="KAF110",
+    name="rebalance-storm",
+    severity="critical",
+    confidence="high",
+    reads={REBALANCES: REBALANCE_COLUMNS, MEMBERS: ("protocol_type",)},
+    partition_by=KEYS,
+    detect=detect,
+    suspects=f"SELECT cluster_id, group_id FROM r_{REBALANCES} GROUP BY ALL HAVING count(*) >= 5",
+)

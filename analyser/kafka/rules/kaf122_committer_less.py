@@ -1,0 +1,155 @@
+"""KAF122 committer-less: a member of a group reads and nobody commits what it reads.
+
+Finds
+    A client with a membership that was given 1,000 records, or has read for 60 s, while no commit for any of its
+    partitions was sent by anyone in the group.
+
+Why it matters
+    After the next restart or rebalance everything is delivered again, or, with auto.offset.reset=latest, never.
+
+How it decides
+    By the runs of reading (`kafka_reading_runs`) of clients whose group requests are in the capture, and all commits of
+    the group, accepted or not. A commit of another client counts too, as of a producer that commits for its consumer.
+    Fires from `records` records or `seconds` of reading on that gave any record; what is delivered again counts once,
+    since who is thrown out each time has no turn to commit (KAF119). Warning; provisional, since a commit
+    may come later; confidence medium where bytes of the client are missing. Where a topic has no known name, nothing is
+    said unless the whole group commits nothing.
+
+False alarms
+    Applications that keep offsets elsewhere, in a database or with the results.
+
+What it cannot tell
+    Of answers alone nothing is said, since they name no client; of requests alone neither, since nobody knows what was
+    given. A capture that is shorter than the time between two commits has none of them: hence `seconds` and `records`.
+
+References
+    Kafka's consumer configuration: enable.auto.commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import first_value, values
+from wirewitness.analyser.kafka.rules.commits import COMMITS
+from wirewitness.analyser.kafka.rules.names import group_text, who_text
+from wirewitness.analyser.kafka.rules.reading import (
+    RUN_COLUMNS,
+    RUNS,
+    Client,
+    Run,
+    names_of,
+    places_of,
+    proof_of_runs,
+    reader_numbers,
+    runs_of,
+)
+
+KEYS = ("cluster_id", "group_id")
+
+
+def detect(frames: Frames, *, records: int = 1000, seconds: float = 60.0) -> Iterator[Finding]:
+    """One finding per client."""
+    commits = frames[COMMITS]
+    committed = {*zip(values(commits["topic"]), values(commits["partition"]), strict=True)}
+    committers = {*zip(values(commits["client_address"]), values(commits["client_id"]), strict=True)}
+    clients: dict[Client, list[Run]] = {}
+    for run in runs_of(frames[RUNS]) if len(frames[RUNS]) else ():
+        clients.setdefault(run.client, []).append(run)
+    for client, runs in clients.items():
+        given = _given(runs)
+        lasts = max(run.ts_last for run in runs) - runs[0].ts
+        seen = any(run.member_id for run in runs)
+        named = all(run.is_named for run in runs) and all(topic is not None for topic, _ in committed)
+        others = any(run.place in committed for run in runs) or (committed and not named)
+        silent = client not in committers and not others
+        if seen and silent and given and (given >= records or lasts >= seconds * NS_PER_S):
+            yield _finding(first_value(frames[RUNS], "cluster_id"), runs, given, lasts)
+
+
+def _given(runs: Sequence[Run]) -> int:
+    """How many records it was given, each counted once as far as offsets tell; by these alone where none is counted."""
+    places: dict[tuple[str | None, int], list[Run]] = {}
+    for run in runs:
+        places.setdefault(run.place, []).append(run)
+    return sum(min(_counted(own), _span(own)) for own in places.values())
+
+
+def _counted(runs: Sequence[Run]) -> int:
+    """Records by their number; a request log tells of none, so there offsets have to do."""
+    known = [run.records_count for run in runs if run.records_count is not None]
+    return sum(known) if known else _span(runs)
+
+
+def _span(runs: Sequence[Run]) -> int:
+    """From the lowest offset to the highest."""
+    ends = [run.next_offset for run in runs if run.next_offset is not None]
+    begins = [run.first_offset if run.first_offset is not None else _least_begin(run) for run in runs]
+    known = [begin for begin in begins if begin is not None]
+    return max(ends) - min(known) if ends and known else 0
+
+
+def _least_begin(run: Run) -> int | None:
+    """Where a run began at the latest that lists no offset (a fetch session that began before the capture)."""
+    if run.next_offset is None:
+        return None
+    return max(run.next_offset - (run.records_count or 0), 0)
+
+
+def _finding(cluster: str | None, runs: Sequence[Run], given: int, lasts: int) -> Finding:
+    last = runs[-1]
+    gap = any((run.ts_last_gap or 0) > runs[0].ts for run in runs)
+    key = {"cluster": cluster, "group": last.group_id, "client": last.client_id, "address": last.client_address}
+    began = {-2: "the begin of the log", -1: "the end of the log"}.get(runs[0].listed_timestamp or 0)
+    start = f"It had no stored offset and began at {began}. " if began and runs[0].answered_offset == -1 else ""
+    return DETECTOR.finding(
+        provisional=True,
+        confidence="medium" if gap else "high",
+        subject=key,
+        sentence=(
+            f"{group_text(last.group_id)}: {who_text(*last.client, last.member_id)} was given "
+            f"{count(given, 'record')} of {places_of(runs)} in {seconds_text(lasts)} (from "
+            f"{moment_text(runs[0].ts)}), and nobody commits them. {start}A restart delivers them again, or skips to "
+            "the end with auto.offset.reset=latest."
+        ),
+        next_step=(
+            "Look whether enable.auto.commit is off and the application forgets to commit. If it keeps its offsets "
+            "elsewhere, this is as it should be."
+        ),
+        proof=proof_of_runs(runs),
+        numbers={
+            **key,
+            "client_id": last.client_id,
+            "member": last.member_id,
+            "partitions": names_of(runs),
+            "messages_uncommitted": given,
+            "seconds": round(lasts / NS_PER_S, 3),
+            "ts_first": time_text(runs[0].ts),
+            "ts_last": time_text(max(run.ts_last for run in runs)),
+            "clients": reader_numbers(runs),
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="KAF122",
+    name="committer-less",
+    severity="warning",
+    confidence="high",
+    reads={RUNS: RUN_COLUMNS, COMMITS: ("ts", "topic", "partition", "client_id", "client_address")},
+    partition_by=KEYS,
+    detect=detect,
+    suspects=f"""
+        SELECT runs.cluster_id, runs.group_id
+        FROM (SELECT cluster_id, group_id, client_address, client_id FROM r_{RUNS}
+              GROUP BY ALL HAVING coalesce(sum(records_count), sum(next_offset - first_offset)) >= 1000
+                  OR max(ts_last) - min(ts) >= 60000000000) AS runs
+        ANTI JOIN r_{COMMITS} AS commits
+            ON runs.cluster_id IS NOT DISTINCT FROM commits.cluster_id AND runs.group_id = commits.group_id
+            AND runs.client_id IS NOT DISTINCT FROM commits.client_id
+            AND runs.client_address IS NOT DISTINCT FROM commits.client_address""",
+)

@@ -1,0 +1,168 @@
+"""KAF128 static-id-twice: two processes use one group.instance.id and throw each other out.
+
+Finds
+    One static name in a group that two clients claim in turn: each that joins fences the other (82
+    FENCED_INSTANCE_ID), or is refused while the other is a member (111 UNRELEASED_INSTANCE_ID, KIP-848).
+
+Why it matters
+    A static member is one process: whoever joins last gets the partitions of the name, and the other is fenced in the
+    middle of its work. Messages that both have fetched are handled twice, and commits of the fenced one are refused.
+
+How it decides
+    Requests of the name are answered with 82 or 111 at least `fenced` times, and the name is claimed by two clients
+    (address, client id) or, from one host, by members that live at the same time. 111 counts only while another member
+    of the name is heard of before and after it: a restarted process is refused until the session of the dead one is
+    over. warning; critical from `often` times on.
+    Confidence high: errors and names are on the wire. Where no such answer is in the capture (requests alone), `fenced`
+    claims of the name by a client while another one is heard of before and after it say the same: warning, confidence
+    medium. Of answers alone nothing is said, since these do not name what they answer.
+
+False alarms
+    A pod that moves to another host while the old one still runs is fenced once: that is no finding.
+
+What it cannot tell
+    Requests alone are judged with confidence medium, answers alone not at all. A capture that begins late lacks the
+    claims from before: a fight that goes on is found from the next ones on.
+
+References
+    KIP-345 (static membership), KIP-848 (111), KIP-1026 and KIP-814 for leaders. Kafka protocol errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wirewitness.analyser.base.times import period_text, time_text
+from wirewitness.analyser.base.words import printable, times
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.kafka.rules.members import (
+    KEYS,
+    MEMBER_COLUMNS,
+    MEMBERS,
+    culprit,
+    partitions_of,
+    partitions_text,
+    proof,
+    who,
+)
+from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text
+
+EVENTS = "kafka_group_events"
+FENCED, UNRELEASED = 82, 111
+_MOST_CLIENTS, _MOST_NAMED = 20, 3
+
+
+def detect(frames: Frames, *, fenced: int = 2, often: int = 5) -> Iterator[Finding]:
+    """One finding per static name."""
+    members = [row for row in rows_of(frames[MEMBERS]) if row["group_instance_id"]]
+    refused = rows_of(frames[EVENTS])
+    for name in dict.fromkeys(row["group_instance_id"] for row in members):
+        own = [row for row in members if row["group_instance_id"] == name]
+        errors = [
+            row for row in refused
+            if row["group_instance_id"] == name and (row["error_code"] == FENCED or _alive(row, own))
+        ]  # fmt: skip
+        claims = [] if errors else _claims(own)
+        if len(errors) >= fenced and (len(_clients(own)) > 1 or _at_once(own)):
+            yield _finding(name, own, errors, often)
+        elif len(claims) >= fenced:
+            yield _finding(name, own, claims, often)
+
+
+def _clients(members: Sequence[Row]) -> dict[tuple[str | None, str | None], Row]:
+    """The newest member of each client, in the order in which the clients came."""
+    return {(row["client_address"], row["client_id"]): row for row in members}
+
+
+def _alive(error: Row, members: Sequence[Row]) -> bool:
+    """Another member of the name is heard of before and after it."""
+    return any(one["ts"] < error["ts"] < one["ts_last"] for one in members if one["member_id"] != error["member_id"])
+
+
+def _at_once(members: Sequence[Row]) -> bool:
+    return any(a is not b and a["ts"] < b["ts"] < a["ts_last"] for a in members for b in members)
+
+
+def _claims(members: Sequence[Row]) -> list[Row]:
+    """Members that began while one of another client was heard of before and after."""
+    return [
+        one | {"error_code": None} for one in members
+        if any(other["ts"] < one["ts"] < other["ts_last"] and _clients([one, other]).keys() - _clients([one]).keys()
+               for other in members)
+    ]  # fmt: skip
+
+
+def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: int) -> Finding:
+    clients = _clients(members)
+    newest = list(clients.values())[-1]  # who came last to a name that was taken
+    key = {"cluster": newest["cluster_id"], "group": newest["group_id"]}
+    first_ns, last_ns = min(row["ts"] for row in errors), max(row["ts"] for row in errors)
+    refused = any(row["error_code"] is not None for row in errors)
+    codes = " and ".join(
+        text
+        for code, text in (
+            (FENCED, "fenced (82 FENCED_INSTANCE_ID)"),
+            (UNRELEASED, "refused (111 UNRELEASED_INSTANCE_ID)"),
+        )
+        if any(row["error_code"] == code for row in errors)
+    )
+    names = sorted({one for row in members for one in partitions_of(row)})
+    named = " and ".join(client_text(one) for one in list(clients.values())[-_MOST_NAMED:])
+    both = [who(one) for one in clients.values()][::-1]
+    said = f"requests of theirs were {codes} {times(len(errors))}. {_cost(errors, names)}"
+    if not refused:
+        said = f"it was claimed {times(len(errors))} while the other one lived. No answers are in the capture."
+    return DETECTOR.finding(
+        severity="critical" if refused and len(errors) >= often else "warning",
+        confidence="high" if refused else "medium",
+        subject={**key, "instance": name},
+        sentence=(
+            f"{group_text(newest['group_id'])}: {named} use the "
+            f"same group.instance.id {printable(name, MAX_NAME)}; {period_text(first_ns, last_ns)}, {said}"
+        ),
+        next_step=(
+            f"Give each process its own group.instance.id (a StatefulSet's pod name, for example); end "
+            f"{client_text(newest)} or the other one first. Look for a copied configuration or a second deployment."
+        ),
+        proof=proof(first_ns, last_ns, [row["exchange_id"] for row in errors]),
+        numbers={
+            **culprit(key, newest),
+            "instance_id": name,
+            "fenced": sum(row["error_code"] == FENCED for row in errors),
+            "requests_refused": len(errors) if refused else None,
+            "memberships": len(members),
+            "error_code": errors[-1]["error_code"],
+            "partitions": names,
+            "since": time_text(first_ns),
+            "until": time_text(last_ns),
+            "clients": both[:_MOST_CLIENTS],
+        },
+    )
+
+
+def _cost(errors: Sequence[Row], names: Sequence[str]) -> str:
+    if all(row["error_code"] == UNRELEASED for row in errors):
+        return f"While the one is a member the other gets nothing of {partitions_text(names)}."
+    return f"They take {partitions_text(names)} from each other in the middle of their work."
+
+
+DETECTOR = Detector(
+    code="KAF128",
+    name="static-id-twice",
+    severity="critical",
+    confidence="high",
+    reads={
+        MEMBERS: MEMBER_COLUMNS,
+        EVENTS: ("ts", "exchange_id", "group_instance_id", "member_id", "error_code"),
+    },
+    partition_by=KEYS,
+    detect=detect,
+    rows={MEMBERS: "group_instance_id IS NOT NULL", EVENTS: f"error_code IN ({FENCED}, {UNRELEASED})"},
+    suspects=f"""
+        SELECT cluster_id, group_id FROM r_{EVENTS}
+        UNION
+        SELECT cluster_id, group_id FROM r_{MEMBERS} GROUP BY cluster_id, group_id, group_instance_id
+        HAVING count(DISTINCT concat(client_address, chr(10), client_id)) > 1""",
+)

@@ -1,0 +1,300 @@
+"""KAF310 advertised-unreachable: the address that brokers tell a client cannot be reached by it.
+
+Finds
+    Clients that get an answer at their bootstrap server, are sent to another address by it (Metadata, DescribeCluster,
+    FindCoordinator), and never get there.
+
+Why it matters
+    The classic of advertised.listeners: the first connection works, so the port looks open, and yet nothing is read or
+    written. Clients say "Connection to node 1 could not be established" or only time out.
+
+How it decides
+    Three attempts (tries) at the address that clients were told, all refused or never answered, while no connection of
+    anybody is served there, and the address is told again after the first failure (a broker that is down is not).
+    Or the address is loopback or link-local, and the client is elsewhere. Or the client never tries the address, as
+    when the name does not resolve, and asks again and again for brokers or coordinators, three times and for ten
+    seconds (tries, patience_s); or it is told once where its coordinator is, keeps its connection and does nothing
+    for ten seconds, while the only broker that it is told of can be no other than the one that tells it. The last
+    two only where the client asks for nothing but versions, addresses, logins and producer ids on any connection; a
+    name with the port of the bootstrap server may be that server, so medium confidence. Or the client asks for brokers
+    and for no topic, hangs up when it is told, and is not seen again for ten seconds, as kafka-python does: critical
+    where the address is loopback or link-local; else an info of low confidence, since a health check does the same,
+    and a client that goes on where nobody captured looks like it.
+
+False alarms
+    A program that only asks for metadata and connects to nothing else. Behind a load balancer the told address
+    differs from that of the server, but clients work: silent.
+
+What it cannot tell
+    Whether the name resolves at the client. A client that gives up at once is not found where the name that it is told
+    has the port of the bootstrap server, since the name may be that server.
+
+References
+    Kafka's advertised.listeners; KIP-103 and KIP-235; Robin Moffatt, "Kafka Listeners - Explained".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from wirewitness.analyser.base.addresses import endpoint_text, server_of, server_text
+from wirewitness.analyser.base.severity import Confidence, Severity
+from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.words import count, sentence_start
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.kafka.rules.connections import (
+    CONNECTIONS,
+    PLACE_COLUMNS,
+    client_keys,
+    client_subject,
+    clients_of,
+    connections_proof,
+)
+from wirewitness.analyser.kafka.rules.names import client_text
+
+BROKERS = "kafka_brokers"
+PARTITIONS = "kafka_partitions"
+_LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
+_FAILED = ("refused", "unanswered")
+# By whether attempts failed in both ways, and the first of these.
+_HOW = {
+    (False, "refused"): "refused: nothing listens there",
+    (False, "unanswered"): "never answered: a firewall, or no such host",
+    (True, "refused"): "refused or never answered",
+}
+
+
+class _Told(NamedTuple):
+    """An address that one client was told of. rows: of kafka_brokers; own: connections of this client id; brokers: how
+    many it was told of in all, and whether the one that told it is among them; asked_for_topics: on these
+    connections."""
+
+    host: str
+    port: int
+    rows: Sequence[Row]
+    own: Sequence[Row]
+    brokers: int
+    told_by_one: bool
+    asked_for_topics: bool
+
+    @property
+    def works(self) -> bool:
+        return any(row["work"] or row["others"] for row in self.own)
+
+    @property
+    def asked_at(self) -> list[int]:
+        return sorted({row["ts"] for row in self.rows})
+
+    @property
+    def text(self) -> str:
+        return endpoint_text(self.host, self.port)
+
+
+class _Way(NamedTuple):
+    """Why the client does not get there. attempts: its connections to the address."""
+
+    kind: str
+    words: str
+    attempts: Sequence[Row]
+    confidence: Confidence
+    severity: Severity = "critical"
+
+
+def detect(frames: Frames, *, tries: int = 3, patience_s: float = 10.0) -> Iterator[Finding]:
+    """One finding per client id and address told."""
+    connections = rows_of(frames[CONNECTIONS])
+    found = [
+        (told, way)
+        for told in _addresses(rows_of(frames[BROKERS]), connections, set(frames[PARTITIONS]["flow_id"]))
+        if (way := _way(told, connections, tries, round(patience_s * NS_PER_S))) is not None
+    ]
+    for told, way in found:
+        yield _finding(told, way)
+
+
+def _addresses(brokers: Sequence[Row], connections: Sequence[Row], topics: Set[str]) -> Iterator[_Told]:
+    """topics: flows on which topics were asked for."""
+    by_flow = {row["flow_id"]: row for row in connections}
+    told: dict[tuple[str | None, str, int], list[Row]] = {}
+    for row in brokers:
+        asked = by_flow.get(row["flow_id"])
+        if asked is not None and row["host"] and row["port"] is not None:
+            told.setdefault((asked["client_id"], row["host"], row["port"]), []).append(row)
+    for (client_id, host, port), rows in told.items():
+        known = [other for name, other, _ in told if name == client_id]
+        by_one = any(row["server_address"] in known for row in rows)
+        own = [row for row in connections if row["client_id"] == client_id]
+        yield _Told(host, port, rows, own, len(known), by_one, any(row["flow_id"] in topics for row in rows))
+
+
+def _way(told: _Told, connections: Sequence[Row], tries: int, patience_ns: int) -> _Way | None:
+    asked = told.asked_at
+    attempts = [row for row in connections if (row["server_address"], row["server_port"]) == (told.host, told.port)]
+    attempts = attempts or [row for row in connections if _may_be(told, row)]
+    failed = [row for row in attempts if row["handshake"] in _FAILED and not row["served"]]
+    if len(failed) == len(attempts) >= tries and asked[-1] > failed[0]["ts"]:
+        kinds = {str(row["handshake"]) for row in failed}
+        how = _HOW[len(kinds) > 1, min(kinds)]
+        words = f"but none of its {count(len(failed), 'attempt')} to connect there succeeds ({how})"
+        return _Way(min(kinds), words, failed, "high")
+    again = len(asked) >= tries and asked[-1] - asked[0] >= patience_ns
+    waits = _waits_for_its_coordinator(told, patience_ns)
+    gone = not (again or waits) and _is_gone(told, patience_ns)
+    if told.works or not (again or waits or gone) or any(row["handshake"] == "complete" for row in attempts):
+        return None
+    if _is_local(told):
+        words = "which is the client's own host, where no broker is"
+        return _Way("loopback", words, failed, "medium" if gone else "high")
+    if attempts or any(row["server_port"] == told.port and row["server_address"] == told.host for row in told.own):
+        return None
+    same_port = any(row["server_port"] == told.port for row in told.own)
+    if same_port and not waits and (_is_address(told.host) or not _asks_in_vain(told, tries)):
+        return None
+    words = "to which it opens no connection (does the name resolve there?)"
+    if _is_address(told.host):
+        words = "to which it opens no connection"
+    if gone:
+        return _Way("gone", f"{words}: it hangs up and is not seen again", [], "low", "info")
+    return _Way("never tried", words, [], "medium")
+
+
+def _may_be(told: _Told, row: Row) -> bool:
+    """The connection may go to this name: what it resolves to is not in the packets."""
+    return not _is_address(told.host) and row["server_port"] == told.port and not row["requests"]
+
+
+def _asks_in_vain(told: _Told, tries: int) -> bool:
+    """The client asks for its coordinator again and again, is told, and goes nowhere."""
+    return len({row["ts"] for row in told.rows if row["source"] == "FindCoordinator"}) >= tries
+
+
+def _waits_for_its_coordinator(told: _Told, patience_ns: int) -> bool:
+    """Told of one broker, which must be the one that tells it, and of its coordinator there: it stays and does nothing.
+
+    A client that ends, or whose other brokers may be out of sight, proves nothing.
+    """
+    found = [row["ts"] for row in told.rows if row["source"] == "FindCoordinator"]
+    if not found or told.brokers > 1 or any(row["server_address"] == told.host for row in told.rows):
+        return False
+    flows = {row["flow_id"] for row in told.rows}
+    held = [row["ts_closed"] or row["observed_until"] or 0 for row in told.own if row["flow_id"] in flows]
+    whole = not any(row["gap_bytes"] for row in told.own)
+    return whole and max(held, default=0) - min(found) >= patience_ns
+
+
+def _is_gone(told: _Told, patience_ns: int) -> bool:
+    """It asks for brokers alone, elsewhere than at one of them, hangs up, and nothing of it comes any more."""
+    if told.asked_for_topics or told.told_by_one or not told.own:
+        return False
+    hung_up = all(
+        row["closed_by"] == "client" and row["last_operation"] == "Metadata" and not row["gap_bytes"]
+        for row in told.own
+    )
+    last = max(row["ts_closed"] or row["ts_last"] or row["ts"] for row in told.own)
+    return hung_up and (told.own[0]["all_seen_until"] or last) - last >= patience_ns
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_local(told: _Told) -> bool:
+    """Loopback or link-local, told to a client that is elsewhere than the server."""
+    row = told.rows[0]
+    if told.host.lower() in _LOOPBACK_NAMES:
+        local = True
+    else:
+        local = _is_address(told.host) and (ip_address(told.host).is_loopback or ip_address(told.host).is_link_local)
+    ends = (row["client_address"], row["server_address"])
+    return local and None not in ends and ends[0] != ends[1] and not any(ip_address(end).is_loopback for end in ends)
+
+
+def _finding(told: _Told, way: _Way) -> Finding:
+    first, asked = told.rows[0], told.asked_at
+    client = {**first, "client_id": told.own[0]["client_id"] if told.own else None}
+    nodes = sorted({row["node_id"] for row in told.rows if row["node_id"] is not None and row["node_id"] >= 0})
+    node = f" (node {', '.join(map(str, nodes))})" if nodes else ""
+    groups = sorted({row["group_id"] for row in told.rows if row["group_id"]})
+    outcome = "It gets to its other brokers" if told.works else "It never reads or writes"
+    if way.severity == "info":
+        outcome = "No read or write of it is seen"
+    last = max(asked[-1], max((row["ts"] for row in way.attempts), default=0))
+    return DETECTOR.finding(
+        severity="warning" if told.works else way.severity,
+        confidence=way.confidence,
+        provisional=True,
+        subject={**client_subject(client), "advertised": told.text},
+        sentence=(
+            f"{sentence_start(client_text(client))} is sent by {server_text(first)} to {told.text}{node}, {way.words}. "
+            f"It was told so {count(len(asked), 'time')}, {period_text(asked[0], last)}. {outcome}."
+        ),
+        next_step=(
+            f"Give the listener behind {server_text(first)} an address in advertised.listeners that this client "
+            f"resolves and reaches, instead of {told.text}; look at listener names, port forwarding and firewalls."
+        ),
+        proof=_proof(told, way),
+        numbers={
+            **client_keys(client),
+            "advertised": told.text,
+            "server": server_of(first),
+            "where": told.text,
+            "why": way.kind,
+            "times_told": len(asked),
+            "attempts": len(way.attempts),
+            "nodes": nodes,
+            "groups": groups,
+            "group": groups[0] if len(groups) == 1 else None,
+            "connections": len(told.own),
+            "works": told.works,
+            "clients": clients_of(told.own) or [{"address": client["client_address"], "client_id": None}],
+        },
+    )
+
+
+def _proof(told: _Told, way: _Way) -> Proof:
+    asked = [Evidence(None, None, row["exchange_id"]) for row in told.rows]
+    times = told.asked_at
+    if not way.attempts:
+        return Proof(times[0], times[-1], asked)
+    tried = connections_proof(way.attempts)
+    first = times[0] if tried.ts_first_ns is None else min(times[0], tried.ts_first_ns)
+    last = times[-1] if tried.ts_last_ns is None else max(times[-1], tried.ts_last_ns)
+    return Proof(first, last, [*asked[:4], *tried.evidence])
+
+
+DETECTOR = Detector(
+    code="KAF310",
+    name="advertised-unreachable",
+    severity="critical",
+    confidence="high",
+    reads={
+        CONNECTIONS: (
+            *PLACE_COLUMNS, "observed_until", "all_seen_until", "gap_bytes", "closed_by", "handshake", "requests",
+            "work", "others", "served", "last_operation",
+        ),
+        PARTITIONS: ("flow_id",),
+        BROKERS: (
+            "ts", "exchange_id", "flow_id", "node_id", "host", "port", "source", "group_id", "server_address",
+            "server_port",
+        ),
+    },
+    partition_by=("cluster_id", "client_address"),
+    detect=detect,
+    rows={BROKERS: "host <> '' AND port > 0"},
+    suspects=f"""
+        SELECT cluster_id, client_address FROM r_{CONNECTIONS} WHERE handshake IN {_FAILED} AND NOT served
+        GROUP BY ALL HAVING count(*) >= 3
+        UNION ALL
+        SELECT cluster_id, client_address FROM (
+            SELECT cluster_id, client_address, client_id, sum("work" + others) AS done, sum(requests) AS asked
+            FROM r_{CONNECTIONS} GROUP BY ALL) WHERE done = 0 AND asked > 0""",
+)  # fmt: skip

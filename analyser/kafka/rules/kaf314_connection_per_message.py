@@ -1,0 +1,117 @@
+"""KAF314 connection-per-message: a client opens a connection for a handful of requests, again and again.
+
+Finds
+    Clients that connect, do a little, and close, many times a minute: a producer or consumer object made for each
+    message or each call.
+
+Why it matters
+    Each connection costs a handshake (with TLS and SASL some tens of milliseconds), versions and metadata; what could
+    be one request becomes ten, and no batch ever fills.
+
+How it decides
+    20 connections (connections_least) of one client id within 60 s (within_s) that the capture saw open and close, each
+    open for at most 10 s (open_s_most), with at most 5 requests that write, read, commit or join (requests_most), and
+    at least one such request on a third of them. Attempts that never get to work are not meant (KAF310 to KAF312).
+
+False alarms
+    Many short jobs of one name behind one address. Tools that only describe (an exporter in a loop) are not meant.
+
+What it cannot tell
+    Whether one process does it, or many short ones of one client id behind one address. Connections that were open
+    before the capture do not count.
+
+References
+    KafkaProducer: "The producer is thread safe and sharing a single producer instance ... will generally be faster".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.words import count, names_text, sentence_start
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.kafka.rules.connections import (
+    CONNECTIONS,
+    PLACE_COLUMNS,
+    by_client,
+    client_keys,
+    client_subject,
+    clients_of,
+    connections_proof,
+)
+from wirewitness.analyser.kafka.rules.names import client_text
+
+
+def detect(
+    frames: Frames,
+    *,
+    connections_least: int = 20,
+    within_s: float = 60.0,
+    open_s_most: float = 10.0,
+    requests_most: int = 5,
+) -> Iterator[Finding]:
+    """One finding per client id."""
+    for own in by_client(rows_of(frames[CONNECTIONS])).values():
+        short = [row for row in own if _is_short(row, open_s_most * NS_PER_S, requests_most)]
+        dense = _dense(short, connections_least, within_s * NS_PER_S)
+        if dense and 3 * sum(row["work"] > 0 for row in short) >= len(short):
+            yield _finding(short)
+
+
+def _is_short(row: Row, open_ns: float, requests_most: int) -> bool:
+    if row["handshake"] != "complete" or row["ts_closed"] is None or not row["requests"]:
+        return False
+    return bool(row["ts_closed"] - row["ts"] <= open_ns and row["work"] <= requests_most)
+
+
+def _dense(rows: Sequence[Row], least: int, within_ns: float) -> bool:
+    begins = sorted(row["ts"] for row in rows)
+    return any(last - first <= within_ns for first, last in zip(begins, begins[least - 1 :], strict=False))
+
+
+def _finding(short: Sequence[Row]) -> Finding:
+    first, last = short[0], short[-1]
+    work, requests = (sum(row[name] for row in short) for name in ("work", "requests"))
+    servers = sorted({server_text(row) for row in short})
+    when = period_text(first["ts"], last["ts"])
+    return DETECTOR.finding(
+        subject=client_subject(first),
+        sentence=(
+            f"{sentence_start(client_text(first))} opened {count(len(short), 'connection')} to "
+            f"{names_text(servers, 3)} for {count(work, 'request')} that read or write, {when}; with versions, "
+            f"addresses and logins that made {count(requests, 'request')}."
+        ),
+        next_step=(
+            "Make one producer or consumer when the application starts and share it; in functions (Lambda) keep it "
+            "outside the handler."
+        ),
+        proof=connections_proof(short),
+        numbers={
+            **client_keys(first),
+            "connections": len(short),
+            "requests": requests,
+            "work": work,
+            "requests_per_connection": round(requests / len(short), 2),
+            "where": servers[0],
+            "clients": clients_of(short),
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="KAF314",
+    name="connection-per-message",
+    severity="warning",
+    confidence="high",
+    reads={CONNECTIONS: (*PLACE_COLUMNS, "handshake", "requests", "work")},
+    partition_by=("cluster_id", "client_address"),
+    detect=detect,
+    rows={CONNECTIONS: "requests > 0"},
+    suspects=f"""
+        SELECT cluster_id, client_address FROM r_{CONNECTIONS} WHERE handshake = 'complete' AND ts_closed IS NOT NULL
+        GROUP BY ALL HAVING count(*) >= 20""",
+)

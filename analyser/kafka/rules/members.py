@@ -1,0 +1,118 @@
+"""What the rules about members of groups share: which columns they read, and how a member is named.
+
+In: rows of `kafka_members` and `kafka_rebalances` as dicts. Out: words, and parts of a finding's numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from wirewitness.analyser.base.words import names_text, printable, times
+from wirewitness.analyser.engine.rules.findings import Evidence
+from wirewitness.analyser.engine.rules.frame_rows import Row
+from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.kafka.rules.names import MAX_LISTED, MAX_NAME, client_numbers, client_text
+
+KEYS = ("cluster_id", "group_id")
+MEMBERS, REBALANCES = "kafka_members", "kafka_rebalances"
+MEMBER_COLUMNS = (
+    "ts", "ts_joined", "ts_last", "ts_ended", "ended", "reason", "member_id", "group_instance_id", "client_id",
+    "client_address", "protocol", "protocol_type", "assignor", "topics", "session_timeout_ms", "rebalance_timeout_ms",
+    "first_generation", "last_generation", "partitions", "longest_silence_ms", "ts_silent", "silent_side",
+    "closed_by", "ts_closed", "exchange_id", "last_exchange_id",
+)  # fmt: skip
+REBALANCE_COLUMNS = (
+    "ts", "ts_joined", "ts_end", "protocol", "generation_before", "generation", "trigger", "trigger_member_id",
+    "trigger_client_id", "trigger_address", "trigger_reason", "members_before", "members_after", "waited_for",
+    "waited_member_id", "waited_client_id", "waited_address", "waited_ms", "ts_waited_last", "partitions_moved",
+    "pauses", "exchange_id", "last_exchange_id",
+)  # fmt: skip
+
+
+# How a membership ended, and how that is said of a member.
+ENDED: Mapping[str, str] = {
+    "left": "left",
+    "vanished": "went silent without leaving",
+    "removed": "was thrown out and told so later",
+    "fenced": "was fenced",
+}  # fmt: skip
+POLL_REASONS = ("poll timeout", "max.poll.interval")
+
+
+def has_ended(member: Mapping[str, Any]) -> bool:
+    """Its membership ended in the capture, and it is known when."""
+    return member["ended"] in ENDED and member["ts_ended"] is not None
+
+
+def missed_polls(reason: str | None) -> bool:
+    """It left with the reason that it did not poll in time (KIP-800)."""
+    return any(word in (reason or "") for word in POLL_REASONS)
+
+
+def ends_text(members: Iterable[Mapping[str, Any]]) -> str:
+    """`left 4 times, went silent without leaving once`: how these memberships ended."""
+    how = Counter(str(one["ended"]) for one in members)
+    return ", ".join(f"{ENDED[kind]} {times(number)}" for kind, number in how.items())
+
+
+def is_elsewhere(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Two members at two addresses, as far as both are known: one that is not may be any."""
+    here, there = one["client_address"], other["client_address"]
+    return bool(one["member_id"] != other["member_id"]) if here is None or there is None else bool(here != there)
+
+
+def member_text(member: Mapping[str, Any]) -> str:
+    """`client shop-1 at 10.0.0.3 (member shop-1-c27f, static name pod-0)`."""
+    named = f"member {printable(member['member_id'] or '?', MAX_NAME)}"
+    if member.get("group_instance_id"):
+        named += f", group.instance.id {printable(member['group_instance_id'], MAX_NAME)}"
+    return f"{client_text(member)} ({named})"
+
+
+def partitions_of(member: Mapping[str, Any]) -> list[str]:
+    """`topic-0`: what it was assigned last, or committed."""
+    return _list(member["partitions"])[:MAX_LISTED]
+
+
+def partitions_text(names: Sequence[str]) -> str:
+    """`t-0, t-1 and 7 more`, or that they are not known."""
+    return names_text([printable(name, MAX_NAME) for name in names]) if names else "its partitions (not seen which)"
+
+
+def pauses_of(rebalance: Mapping[str, Any]) -> list[Row]:
+    """What each member did in a rebalance, see the column `pauses`."""
+    return [one for one in _list(rebalance["pauses"]) if isinstance(one, dict)]
+
+
+def who(member: Mapping[str, Any]) -> Row:
+    """An element of `clients` or `victims` in a finding's numbers."""
+    found = client_numbers(member, member_id=member["member_id"])
+    return found | ({"instance_id": member["group_instance_id"]} if member.get("group_instance_id") else {})
+
+
+def culprit(key: Mapping[str, Any], member: Mapping[str, Any]) -> Row:
+    """Standard keys of the one that caused it."""
+    found = {
+        **key,
+        "client_id": member["client_id"],
+        "address": member["client_address"],
+        "member": member["member_id"],
+    }
+    return found | ({"instance_id": member["group_instance_id"]} if member.get("group_instance_id") else {})
+
+
+def proof(first_ns: int, last_ns: int, exchanges: Iterable[str | None]) -> Proof:
+    """These requests as proof; group requests are named by their id."""
+    found = [Evidence(None, None, one) for one in dict.fromkeys(exchanges) if one is not None]
+    return Proof(first_ns, max(first_ns, last_ns), found)
+
+
+def _list(text: str | None) -> list[Any]:
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        return []
+    return found if isinstance(found, list) else []

@@ -1,0 +1,213 @@
+"""MON102 command-error: the server refused commands or writes.
+
+Finds
+    Answers with an error of the command (ok is 0), of single writes (writeErrors), of the write concern
+    (writeConcernError). One finding for each application and code.
+
+Why it matters
+    A command can be answered and still have done nothing, or half of it. Errors of single writes and of the write
+    concern come with ok 1, and not every application looks at them. The code says whose turn it is, the
+    application's, the operator's, or nobody's because the driver tries again.
+
+How it decides
+    Codes are put into groups. Warnings from the first one on: not primary (10107, 13435, 10058), node is recovering
+    (189, 91, 11600, 11602, 13436), network between servers (6, 7, 89, 9001, 262), time limit (50), cursor is gone
+    (43), interrupted, authentication (18) and access (13), write concern (64, 79, 100), overload, a driver older
+    than the server (352). Conflicts of transactions (112 and their like) are info when the session then committed a
+    transaction within 120 s (retried_within_s), as withTransaction does, else a warning. Duplicate keys (11000) and
+    codes without a group are info, a warning from 5 on (several). Always info: everyday answers (a command or
+    option that this server does not know, 59 and 72, a collection that is not there). No finding, only counted
+    among the errors of a report: whatever was answered to questions about the server and goodbyes (getParameter,
+    atlasVersion, endSessions), and collections and indexes that are there, or gone, already when a program makes or
+    drops them. Of a member that is not the primary the finding says what its hello had said. Failed awaitable
+    hellos are left to MON106.
+
+False alarms
+    An application that inserts and takes the duplicate key for an answer. Errors that the driver heals by trying
+    once more; MON112 counts such writes.
+
+References
+    error_codes.yml of the MongoDB server; server discovery and monitoring, retryable reads, retryable writes and
+    transactions specifications.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_S
+from wirewitness.analyser.base.words import count, printable, sentence_start, times
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.mongo.rules.errors import (
+    EVERYDAY,
+    NOT_PRIMARY,
+    OTHER,
+    TRANSACTION,
+    WRITE_CONCERN,
+    Group,
+    group_of,
+    needs_nobody,
+)
+from wirewitness.analyser.mongo.rules.rows import (
+    CLIENT_KEY,
+    COMMAND_COLUMNS,
+    client_key,
+    client_numbers,
+    client_text,
+    command_finding,
+    command_text,
+    listed,
+    namespace,
+)
+
+_CommitsOf = dict[str, list[int]]
+
+
+class _Error(NamedTuple):
+    """One error that an answer tells. what: command, write or write concern."""
+
+    what: str
+    code: int | None
+    name: str | None
+    group: Group
+    row: Row
+
+
+def detect(frames: Frames, *, several: int = 5, retried_within_s: float = 120.0) -> Iterator[Finding]:
+    """One finding for each kind of error and code that this application met."""
+    commits: _CommitsOf = {}
+    for row in rows_of(frames["mongo_transactions"]):
+        commits.setdefault(row["lsid"], []).append(row["ts"])
+    kinds: dict[tuple[str, int | None, Group], list[_Error]] = {}
+    for error in _errors(rows_of(frames["mongo_commands"])):
+        kinds.setdefault((error.what, error.code, error.group), []).append(error)
+    for (_, _, group), errors in kinds.items():
+        retried = [
+            e for e in errors if group is TRANSACTION and _retried(e.row, commits, int(retried_within_s * NS_PER_S))
+        ]
+        severity: Severity = group.often if len(errors) >= several else group.severity
+        yield _finding(errors, "info" if len(retried) == len(errors) else severity, len(retried))
+
+
+def _errors(rows: Iterable[Row]) -> Iterator[_Error]:
+    for row in rows:
+        codes = row["write_error_codes"]
+        writes = [] if codes is None else [int(code) for code in codes]
+        names = (row["write_error_names"] or "").split(",")
+        of_writes = bool(writes or row["write_errors"])
+        concern = row["write_concern_error_code"]
+        of_command = row["status"] == "error" and not (row["ok"] and (of_writes or concern is not None))
+        if of_command and not needs_nobody(row["command"], row["error_code"]):
+            yield _Error("command", row["error_code"], row["error_name"], group_of(row["error_code"]), row)
+        for place, code in enumerate(writes):
+            yield _Error("write", code, names[place] if place < len(names) else None, group_of(code), row)
+        if of_writes and not writes:
+            yield _Error("write", None, None, OTHER, row)
+        if concern is not None:
+            yield _Error("write concern", concern, row["write_concern_error_name"], _of_concern(concern), row)
+
+
+def _of_concern(code: int) -> Group:
+    """A write concern fails as its own, or because the member changed its role."""
+    group = group_of(code)
+    return WRITE_CONCERN if group in (OTHER, EVERYDAY) else group
+
+
+def _retried(row: Row, commits: _CommitsOf, within_ns: int) -> bool:
+    """Did the session begin a transaction behind this error that it committed?"""
+    return any(row["ts"] < ts <= row["ts"] + within_ns for ts in commits.get(row["lsid"] or "", ()))
+
+
+def _codes(row: Row) -> int:
+    return 0 if row["write_error_codes"] is None else len(row["write_error_codes"])
+
+
+def _refused_writes(errors: list[_Error]) -> int | None:
+    """How many single writes got this code; None where an answer has several codes and does not say."""
+    if errors[0].what != "write" or any(_codes(error.row) != 1 for error in errors):
+        return None
+    return sum(error.row["write_errors"] or 1 for error in errors)
+
+
+def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
+    first, rows = errors[0], [error.row for error in errors]
+    code = "an error without a code" if first.code is None else f"error {first.code}"
+    name = printable(first.name or "", 80)
+    last_s = (rows[-1]["ts"] - rows[0]["ts"]) / NS_PER_S
+    over = f" within {last_s:,.0f} s" if len(rows) > 1 and last_s >= 1 else ""
+    writes = _refused_writes(errors)
+    refused = f" ({count(writes, 'write')})" if writes else ""
+    healed = _HEALED.format("It was" if len(rows) == 1 else f"{retried} of them were") if retried else ""
+    return command_finding(
+        DETECTOR,
+        rows,
+        severity=severity,
+        subject={
+            **client_key(first.row),
+            "what": first.what,
+            "code": first.code,
+        },
+        sentence=(
+            f"{sentence_start(client_text(first.row))} got {code}{f' ({name})' if name else ''} from "
+            f"{server_text(first.row)} {times(len(rows))}{over}{_TO[first.what]} "
+            f"{listed(command_text(row) for row in rows)}{refused}: {first.group.words}.{_said(first)}{healed}"
+        ),
+        next_step=first.group.next_step,
+        numbers={
+            "code_name": first.name,
+            "kind": first.group.name,
+            "count": len(rows),
+            "requests_refused": len(rows) - retried,
+            "refused_writes": writes,
+            "retried": retried,
+            "server_role": first.row["server_role"],
+            "set": first.row["set_name"],
+            "where": ": ".join(filter(None, (namespace(first.row), first.group.name))),
+            "commands": sorted({row["command"] or "?" for row in rows}),
+            "clients": [client_numbers(first.row, count=len(rows))],
+        },
+    )
+
+
+def _said(error: _Error) -> str:
+    """What the member's last hello on this connection had told the client, where it matters."""
+    role, of = error.row["server_role"], error.row["set_name"]
+    if error.group is not NOT_PRIMARY or role is None:
+        return ""
+    where = f" of the replica set {printable(of, 80)}" if of else ""
+    if role == "primary":
+        return f" Its hello had called it primary{where}: it stepped down since."
+    return f" Its hello had said before that it is {_ROLES.get(role, f'a {printable(role, 80)}')}{where}."
+
+
+_ROLES = {"arbiter": "an arbiter", "other": "neither primary nor secondary"}
+_HEALED = " {} tried again in a transaction that was committed."
+_TO = {"command": ", for", "write": ", for single writes of", "write concern": ", for the write concern of"}
+
+DETECTOR = Detector(
+    code="MON102",
+    name="command-error",
+    severity="warning",
+    confidence="high",
+    reads={
+        "mongo_commands": (
+            *COMMAND_COLUMNS, "status", "ok", "error_code", "error_name", "write_errors", "write_error_codes",
+            "write_error_names", "write_concern_error_code", "write_concern_error_name", "lsid", "server_role",
+            "set_name",
+        ),
+        "mongo_transactions": ("ts", "lsid"),
+    },
+    partition_by=CLIENT_KEY,
+    detect=detect,
+    rows={
+        "mongo_commands": "(status = 'error' OR write_errors > 0 OR write_concern_error_code IS NOT NULL) AND "
+        "awaitable IS NOT TRUE",
+        "mongo_transactions": "outcome = 'committed'",
+    },
+    suspects="SELECT server_address, server_port, client_address, app_name, driver FROM r_mongo_commands",
+)  # fmt: skip

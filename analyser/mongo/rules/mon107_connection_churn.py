@@ -1,0 +1,245 @@
+"""MON107 connection-churn: connections made anew for a request or two, or suddenly many more than usual.
+
+Finds
+    An application that opens connections for one or two commands each and closes them again, as with a client object
+    made for each request; a client address whose new connections per minute rise far above its own habit.
+
+Why it matters
+    Drivers keep their connections in a pool. A new one costs TCP, TLS, hello and authentication, and SCRAM is made
+    to be expensive for the server. Connections opened by the minute mean that the pool is thrown away again and
+    again, after errors, by an application that makes a client for each request, or by one that retries in a storm.
+
+How it decides
+    A client for each request: at least 20 connections (short_least) that one application opened within a minute, that
+    were closed within 5 s (short_s) and carried one or two commands (commands_most) besides hello, authentication and
+    goodbye. They came one after the other: at least 5 of them (turns_least) began after the one before had ended, so
+    that a pool of which all connections end together is none. Connections that only watch the server do not count.
+    More than usual: new connections with a hello whose TCP handshake is in the capture, per minute of a client address,
+    against the median of its minutes; at least 10 times as many (times), with at least 5 minutes (minutes_least) and 30
+    such connections (connections_least). The first minute is left out, as a client that starts fills its pool. A median
+    below 1 counts as 1. An application of the first kind is not told again.
+
+False alarms
+    Many clients behind one address (NAT, a proxy). An application that is restarted, or scaled out, within the
+    capture. Command line tools that are run in a loop.
+
+References
+    Connection monitoring and pooling specification (CMAP): minPoolSize, maxIdleTimeMS, clearing of pools.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text
+from wirewitness.analyser.base.words import count, sentence_start
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.minutes import by_minute
+from wirewitness.analyser.mongo.rules.rows import (
+    COMMAND_COLUMNS,
+    HELLO_NAMES,
+    HELLOS,
+    MONGO_FLOWS,
+    MOST_LISTED,
+    by_client,
+    client_numbers,
+    client_text,
+    command_finding,
+    listed,
+)
+
+_MINUTE_NS = 60 * NS_PER_S
+
+
+# What belongs to opening and closing a connection, besides hello.
+AROUND = ("saslStart", "saslContinue", "authenticate", "getnonce", "endSessions", "killCursors")
+
+
+class _Short(NamedTuple):
+    """A connection for a request or two. begun_ns: of its work, None without one in the capture."""
+
+    flow: Row
+    hello: Row
+    begun_ns: int | None
+
+
+def detect(
+    frames: Frames,
+    *,
+    times: float = 10.0,
+    minutes_least: int = 5,
+    connections_least: int = 30,
+    short_least: int = 20,
+    short_s: float = 5.0,
+    commands_most: int = 2,
+    turns_least: int = 5,
+) -> Iterator[Finding]:
+    """For each application at most one finding on short connections; at most one on the fullest minute of others."""
+    flows = rows_of(frames["flows"])
+    opened = {flow["flow_id"]: flow for flow in flows if flow["handshake_seen"]}
+    first_hellos: dict[str, Row] = {}
+    work: dict[str, list[int]] = {}
+    for row in rows_of(frames["mongo_commands"]):
+        if row["flow_id"] not in opened:
+            continue
+        if row["command"] in HELLO_NAMES:
+            first_hellos.setdefault(row["flow_id"], row)
+        elif row["command"] not in AROUND:
+            work.setdefault(row["flow_id"], []).append(row["ts"])
+    told = set()
+    for (name, driver), mine in _by_application(first_hellos).items():
+        short = [
+            _Short(opened[flow], hello, min(work[flow]))
+            for flow, hello in mine.items()
+            if 0 < len(work.get(flow, ())) <= commands_most and _lasted_ns(opened[flow]) < short_s * NS_PER_S
+        ]
+        fullest_minute = _fullest(short)
+        if len(fullest_minute) >= short_least and _turns(fullest_minute) >= turns_least:
+            told.add((name, driver))
+            yield _for_each_request(fullest_minute, len(short), len(mine))
+    yield from _more_than_usual(
+        flows,
+        {flow: hello for flow, hello in first_hellos.items() if (hello["app_name"], hello["driver"]) not in told},
+        times,
+        minutes_least,
+        connections_least,
+    )
+
+
+def _by_application(hellos: Mapping[str, Row]) -> dict[tuple[str | None, str | None], dict[str, Row]]:
+    found: dict[tuple[str | None, str | None], dict[str, Row]] = {}
+    for flow, hello in hellos.items():
+        found.setdefault((hello["app_name"], hello["driver"]), {})[flow] = hello
+    return found
+
+
+def _lasted_ns(flow: Row) -> float:
+    """How long a connection was open; for ever where its end is not in the capture."""
+    return math.inf if flow["ts_closed"] is None else flow["ts_closed"] - flow["ts_first"]
+
+
+def _fullest(short: Sequence[_Short]) -> list[_Short]:
+    """Those of the minute in which most began."""
+    ordered = sorted(short, key=lambda one: (one.flow["ts_first"], one.flow["flow_id"]))
+    best, first = (0, 0), 0
+    for last, one in enumerate(ordered):
+        while one.flow["ts_first"] - ordered[first].flow["ts_first"] > _MINUTE_NS:
+            first += 1
+        best = max(best, (first, last + 1), key=lambda part: part[1] - part[0])
+    return ordered[best[0] : best[1]]
+
+
+def _turns(short: Sequence[_Short]) -> int:
+    """How many of them one after the other, the earlier ended before the later began."""
+    turns, ended = 0, -1
+    for one in sorted(short, key=lambda one: one.flow["ts_closed"]):
+        if one.flow["ts_first"] > ended:
+            turns, ended = turns + 1, one.flow["ts_closed"]
+    return turns
+
+
+def _for_each_request(short: Sequence[_Short], in_all: int, connections: int) -> Finding:
+    rows = [one.hello for one in short]
+    first = rows[0]
+    lasted_s = (short[-1].flow["ts_first"] - short[0].flow["ts_first"]) / NS_PER_S
+    ready = [(one.begun_ns - one.flow["ts_first"]) / NS_PER_MS for one in short if one.begun_ns is not None]
+    lived = median(_lasted_ns(one.flow) for one in short) / NS_PER_MS
+    return command_finding(
+        DETECTOR,
+        rows,
+        severity="warning",
+        confidence="medium",
+        subject={"address": first["client_address"], "application": first["app_name"], "driver": first["driver"]},
+        sentence=(
+            f"{sentence_start(client_text(first))} makes a client for each request: within {lasted_s:.0f} s it opened "
+            f"{len(short)} connections to {listed(server_text(row) for row in rows)} that carried one or two commands "
+            f"each and were closed after {ms_text(lived)} (median). {ms_text(median(ready))} of that went by before "
+            f"the first command could be sent."
+        ),
+        next_step=(
+            "Make one client object (MongoClient) when the program starts, and let all requests share it and its pool; "
+            "do not close it after each."
+        ),
+        numbers={
+            "kind": "client per request",
+            "in_fullest_minute": len(short),
+            "short_connections": in_all,
+            "connections": connections,
+            "median_ms": round(lived, 3),
+            "left_behind": in_all,
+            "wasted_ms": round(sum(ready), 3),
+            "where": server_text(first),
+            "clients": [client_numbers(first, connections=connections)],
+        },
+    )
+
+
+def _more_than_usual(
+    flows: Sequence[Row], first_hellos: Mapping[str, Row], times: float, minutes_least: int, connections_least: int
+) -> Iterator[Finding]:
+    if len(first_hellos) < connections_least:
+        return
+    start = min(flow["ts_first"] for flow in flows)
+    end = max(flow["observed_until"] or flow["ts_last"] for flow in flows)
+    fullest, usual, minutes = by_minute(list(first_hellos.values()), start, end)
+    if minutes >= minutes_least and len(fullest) >= times * max(usual, 1):
+        yield _finding(fullest, len(first_hellos), minutes, usual)
+
+
+def _finding(rows: list[Row], connections: int, minutes: int, usual: float) -> Finding:
+    clients = by_client(rows)
+    first = clients[0][0]
+    more = f" and {count(len(clients) - 1, 'more application')}" if len(clients) > 1 else ""
+    return command_finding(
+        DETECTOR,
+        rows,
+        severity="warning",
+        confidence="medium",
+        subject={"address": first["client_address"]},
+        sentence=(
+            f"{sentence_start(client_text(first))}{more} opened {len(rows)} connections to "
+            f"{listed(server_text(row) for row in rows)} within a minute; its median is {usual:g} a minute "
+            f"({connections} in {minutes} minutes)."
+        ),
+        next_step=(
+            "Look for a client object made for each request, for errors that clear the pool (MON102, MON103), and for "
+            "maxIdleTimeMS and maxPoolSize; let several calls share one client."
+        ),
+        numbers={
+            "kind": "more than usual",
+            "in_fullest_minute": len(rows),
+            "left_behind": len(rows),
+            "median_per_minute": usual,
+            "connections": connections,
+            "minutes": minutes,
+            "where": server_text(first),
+            "clients": [client_numbers(held[0], connections=len(held)) for held in clients[:MOST_LISTED]],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="MON107",
+    name="connection-churn",
+    severity="warning",
+    confidence="medium",
+    reads={
+        "mongo_commands": COMMAND_COLUMNS,
+        "flows": ("flow_id", "ts_first", "ts_last", "observed_until", "handshake_seen", "ts_closed"),
+    },
+    partition_by=("client_address",),
+    detect=detect,
+    rows={
+        "mongo_commands": f"awaitable IS NOT TRUE AND (command IN {HELLOS} OR flow_id IN (SELECT flow_id FROM "
+        f"mongo_commands WHERE command NOT IN {HELLOS} AND command NOT IN {AROUND} GROUP BY flow_id "
+        "HAVING count(*) <= 2))",
+        "flows": MONGO_FLOWS,
+    },
+    suspects="SELECT client_address FROM r_flows WHERE handshake_seen GROUP BY client_address HAVING count(*) >= 20",
+)

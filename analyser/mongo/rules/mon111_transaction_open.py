@@ -1,0 +1,137 @@
+"""MON111 transaction-open: a transaction that was begun and never ended.
+
+Finds
+    Transactions of several statements without commitTransaction or abortTransaction.
+
+Why it matters
+    An open transaction holds its locks and an old snapshot of the data: writers of the same documents get
+    WriteConflict, index builds and collection changes wait, and the server's cache fills. After
+    transactionLifetimeLimitSeconds the server aborts it, and the application's work is lost.
+
+How it decides
+    A transaction whose outcome is open at the end of what was seen of its client. A warning when it was begun 60 s
+    before that or more (open_s; the server's limit, which counts from the start). Info when all connections of the
+    client to this server were closed before: the application ended in the middle, and its locks stay until the
+    server's limit. Bytes missing from the connections, which may have held the end, make it inconclusive: info, low
+    confidence.
+
+False alarms
+    A server whose transactionLifetimeLimitSeconds was raised for long jobs. A commit over a connection that the
+    capture does not show.
+
+References
+    transaction_participant.idl of the server: transactionLifetimeLimitSeconds, 60 by default; driver transactions
+    specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_MS, ms_text
+from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.mongo.rules.rows import (
+    COMMAND_COLUMNS,
+    MONGO_FLOWS,
+    client_numbers,
+    client_text,
+    command_finding,
+    seen_of,
+    version_of,
+)
+
+
+def detect(frames: Frames, *, open_s: float = 60.0) -> Iterator[Finding]:
+    """One finding for each transaction of this client that was left open."""
+    flows = rows_of(frames["flows"])
+    ends = [flow["observed_until"] for flow in flows if flow["observed_until"] is not None]
+    lossy = any(flow["gap_bytes"] or not flow["bytes_to_client"] for flow in flows)
+    gone = bool(flows) and all(flow["closed_by"] is not None for flow in flows)
+    commands = {row["exchange_id"]: row for row in rows_of(frames["mongo_commands"])}
+    for row in rows_of(frames["mongo_transactions"]):
+        end = max((*ends, row["ts_last"]))
+        open_ms = (end - row["ts"]) / NS_PER_MS
+        seen = seen_of(row, commands)
+        if seen and (gone or open_ms >= open_s * 1000):
+            severity: Severity = "warning" if open_ms >= open_s * 1000 and not lossy else "info"
+            idle_ms = (end - row["ts_last"]) / NS_PER_MS
+            # Nobody ends it any more: the server does when its time is over.
+            idle_until_aborted_ms = max(idle_ms, open_s * 1000 - (open_ms - idle_ms)) if gone else idle_ms
+            held_ms = 0.0 if lossy else round(idle_until_aborted_ms, 3)
+            yield _finding(
+                {**row, "driver_version": version_of(row, seen)},
+                seen,
+                severity,
+                (open_ms, idle_ms, held_ms),
+                lossy,
+                gone,
+            )
+
+
+def _finding(
+    row: Row, commands: list[Row], severity: Severity, times_ms: tuple[float, float, float], lossy: bool, gone: bool
+) -> Finding:
+    open_ms, idle_ms, held_ms = times_ms
+    namespaces = printable((row["namespaces"] or "").replace(",", ", "), 120)
+    end = "when the client closed its connections" if gone else "when the capture ended"
+    return command_finding(
+        DETECTOR,
+        commands,
+        severity=severity,
+        confidence="low" if lossy else "high",
+        provisional=not gone,
+        subject={"server": server_text(row), "lsid": row["lsid"], "txn_number": row["txn_number"]},
+        sentence=(
+            f"{sentence_start(client_text(row))} began a transaction at {server_text(row)} with "
+            f"{count(row['commands'], 'command')} ({row['command_names'] or 'none'})"
+            f"{f' on {namespaces}' if namespaces else ''} and neither committed nor aborted it: {end} it had been open "
+            f"for {ms_text(open_ms)}, the last {ms_text(idle_ms)} without a command"
+            f"{', as far as this capture shows, which lacks bytes of the client' if lossy else ''}."
+        ),
+        next_step=(
+            "Use withTransaction or a session that is closed in any case (with, try-with-resources); until the server "
+            "aborts it, after 60 s if transactionLifetimeLimitSeconds was not changed, others wait for its locks."
+        ),
+        numbers={
+            "open_ms": open_ms,
+            "idle_ms": idle_ms,
+            "wasted_ms": held_ms,
+            "commands": row["commands"],
+            "errors": row["errors"],
+            "left_behind": 1,
+            "where": row["namespaces"] or server_text(row),
+            "clients": [client_numbers(row, commands=row["commands"])],
+        },
+    )
+
+
+_OPEN = "outcome = 'open'"
+
+DETECTOR = Detector(
+    code="MON111",
+    name="transaction-open",
+    severity="warning",
+    confidence="high",
+    reads={
+        "mongo_transactions": (
+            "lsid", "txn_number", "exchange_id", "last_exchange_id", "ts", "ts_last", "commands", "command_names",
+            "namespaces", "errors", "app_name", "driver",
+        ),
+        "mongo_commands": COMMAND_COLUMNS,
+        "flows": ("closed_by", "observed_until", "gap_bytes", "bytes_to_client"),
+    },
+    partition_by=("server_address", "server_port", "client_address"),
+    detect=detect,
+    rows={
+        "mongo_transactions": _OPEN,
+        "mongo_commands": "exchange_id IN (SELECT unnest([exchange_id, last_exchange_id]) FROM mongo_transactions "
+        f"WHERE {_OPEN})",
+        "flows": MONGO_FLOWS,
+    },
+    suspects="SELECT server_address, server_port, client_address FROM r_mongo_transactions",
+)  # fmt: skip

@@ -1,0 +1,163 @@
+"""MQT102 takeover-loop: clients with one client id throw each other out.
+
+Finds
+    One client id that connects again and again from different connections, each time ending the one before.
+
+Why it matters
+    A server closes the older connection when a client id connects once more. Two programs with one id, each of
+    which reconnects by itself, never stop: every few seconds one of them loses its connection, and messages are
+    lost or come twice. Each program's log shows a network that fails.
+
+How it decides
+    A take-over: a CONNECT that was accepted, from another address or port, while an earlier connection with that
+    client id was open, which then ended within 1 s (closed_within_s), by the server or, in 5.0, with DISCONNECT
+    0x8E. At least 3 of them (takeovers_least) within 60 s (window_s). Two addresses make it critical: two programs.
+    From one address it may be one program that starts a second connection before it closes the first, or two behind
+    one address.
+
+False alarms
+    A client on a bad network whose old connections stay open at the server until it comes back: the closes then
+    follow the pattern of its network, and its address often stays the same.
+
+References
+    MQTT 3.1.1: [MQTT-3.1.4-2]; 5.0: [MQTT-3.1.4-3], reason code 0x8E session taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from wirewitness.analyser.base.addresses import client_endpoint_text, server_text
+from wirewitness.analyser.base.times import NS_PER_S, ms_text
+from wirewitness.analyser.base.words import printable
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.mqtt.rules.rows import client_text, ms_between
+
+TAKEN_OVER = 0x8E
+
+
+class _TakeOver(NamedTuple):
+    old: Row
+    new: Row
+
+
+def detect(
+    frames: Frames, *, takeovers_least: int = 3, window_s: float = 60.0, closed_within_s: float = 1.0
+) -> Iterator[Finding]:
+    """One finding for this client id when `takeovers_least` take-overs lie within `window_s`."""
+    connections = [row for row in rows_of(frames["mqtt_connections"]) if row["client_id"]]
+    found = list(_take_overs(connections, int(closed_within_s * NS_PER_S)))
+    most = _most_within(found, int(window_s * NS_PER_S))
+    if not found or most < takeovers_least:
+        return
+    addresses = sorted({c["client_address"] for t in found for c in (t.old, t.new)} - {None})
+    name = printable(found[0].new["client_id"], 80)
+    took = ms_text(ms_between(found[0].new["ts"], found[-1].new["ts"]))
+    who = (
+        f"from {len(addresses)} addresses ({', '.join(addresses[:6])})"
+        if len(addresses) > 1
+        else f"from {addresses[0] if addresses else '(unknown address)'}"
+    )
+    yield DETECTOR.finding(
+        severity="critical" if len(addresses) > 1 else "warning",
+        confidence="high" if len(addresses) > 1 else "medium",
+        subject={"server": found[0].new["server_address"], "client_id": found[0].new["client_id"]},
+        sentence=(
+            f"Client id {name} took over its own connection at {server_text(found[0].new)} {len(found)} times in "
+            f"{took}, {who}: each CONNECT ended the connection before. Last: {client_text(found[-1].new)} ended that "
+            f"of {client_endpoint_text(found[-1].old)}."
+        ),
+        next_step=(
+            "Give each program a client id of its own; look at these addresses for copies of one program."
+            if len(addresses) > 1
+            else "Look for two copies of the program, or for a reconnect that does not close the old connection first."
+        ),
+        proof=Proof(
+            found[0].new["ts"],
+            found[-1].new["ts"],
+            (Evidence(t.new["file"], t.new["packet"], t.new["exchange_id"]) for t in found),
+        ),
+        numbers={
+            "client_id": found[0].new["client_id"],
+            "server_address": found[0].new["server_address"],
+            "where": server_text(found[0].new),
+            "take_overs": len(found),
+            "requests_refused": len(found),
+            "most_in_window": most,
+            "clients": _clients(found),
+        },
+    )
+
+
+def _take_overs(connections: list[Row], within_ns: int) -> Iterator[_TakeOver]:
+    """Each CONNECT that ended the connection before. A refused CONNECT takes nothing over."""
+    before: Row | None = None
+    for row in connections:
+        if row["connect_seen"] and row["error_code"] not in (0, None):
+            continue
+        if before is not None and row["connect_seen"] and _ended_by(before, row, within_ns):
+            yield _TakeOver(before, row)
+        before = row
+
+
+def _ended_by(old: Row, new: Row, within_ns: int) -> bool:
+    ended = old["ts_closed"] or old["ts_disconnect"]
+    if ended is None or not new["ts"] <= ended <= new["ts"] + within_ns:
+        return False
+    # A client that closes by itself at that moment is reconnecting, not thrown out.
+    by_code = old["disconnected_by"] == "server" and old["disconnect_reason_code"] == TAKEN_OVER
+    return by_code or bool(old["disconnected_by"] != "client" and old["closed_by"] != "client")
+
+
+def _most_within(found: list[_TakeOver], window_ns: int) -> int:
+    """The most take-overs in any window."""
+    most = first = 0
+    for place, one in enumerate(found):
+        while one.new["ts"] - found[first].new["ts"] > window_ns:
+            first += 1
+        most = max(most, place - first + 1)
+    return most
+
+
+def _clients(found: list[_TakeOver]) -> list[Row]:
+    """One element per address: how often it took over, and its last port."""
+    clients: dict[str | None, Row] = {}
+    for one in (*(t.old for t in found[:1]), *(t.new for t in found)):
+        held = clients.setdefault(
+            one["client_address"],
+            {
+                "address": one["client_address"],
+                "client_id": one["client_id"],
+                "version": one["version"],
+                "take_overs": 0,
+            },
+        )
+        held["last_port"] = one["client_port"]
+    for take_over in found:
+        clients[take_over.new["client_address"]]["take_overs"] += 1
+    return list(clients.values())
+
+
+DETECTOR = Detector(
+    code="MQT102",
+    name="takeover-loop",
+    severity="critical",
+    confidence="high",
+    reads={
+        "mqtt_connections": (
+            "ts", "exchange_id", "client_address", "client_port", "server_port", "version", "connect_seen",
+            "error_code", "disconnected_by", "disconnect_reason_code", "ts_disconnect", "closed_by",
+            "ts_closed", "file", "packet",
+        ),
+    },
+    partition_by=("server_address", "client_id"),
+    detect=detect,
+    rows={"mqtt_connections": "client_id <> ''"},
+    suspects=(
+        "SELECT server_address, client_id FROM r_mqtt_connections GROUP BY ALL HAVING count(*) > 3"
+    ),
+)  # fmt: skip

@@ -1,0 +1,213 @@
+"""MQT105 qos-incomplete: a QoS 1 or 2 handshake stopped on the way.
+
+Finds
+    PUBLISH packets of QoS 1 and 2 whose PUBACK, PUBREC, PUBREL or PUBCOMP did not come.
+
+Why it matters
+    The sender keeps the message and may not go on: QoS 2 that hangs fills the window of messages in flight until
+    nothing moves. The side that owes the missing step is the one to look at.
+
+How it decides
+    The last step seen is at least 10 s old (wait_s) when the connection ends, another message takes the identifier,
+    or the capture ends. The first missing step is named. A message that is sent again and again counts once, from the
+    first time that it was sent, on connections of the same client id before this one too. Bytes missing from the flow
+    make it inconclusive: info, low confidence. Where PUBACK or PUBREC is missing, what TCP confirmed of the PUBLISH
+    tells the side: its receiver has it and does not answer, or it never arrived, so that the way is dead or the host
+    gone. A message that was refused is not counted, nor one that was sent again
+    and then completed, nor one on a connection of which the capture has nothing from the side that owes the step.
+
+False alarms
+    A subscriber that acknowledges by hand after long work.
+
+What it cannot tell
+    Whether PUBREC or PUBREL arrived, and messages inside WebSocket: `wirewitness table flows` says how much each side's
+    TCP confirmed. Whether the process read what its TCP confirmed.
+
+References
+    MQTT 3.1.1 and 5.0: section 4.3.2 (QoS 1), 4.3.3 (QoS 2). RFC 9293, 3.8 (acknowledgements).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import ms_text
+from wirewitness.analyser.base.words import count, printable, sentence_start, times
+from wirewitness.analyser.engine.rules.delivery import counted
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
+from wirewitness.analyser.mqtt.rules.sends import CONFIRMED_COLUMNS, SENT_COLUMNS, Chain, chains
+
+
+class _Step(NamedTuple):
+    """The missing packet; does the publisher owe it? Columns with the time of the step before, newest first."""
+
+    name: str
+    by_publisher: bool
+    since: tuple[str, ...]
+
+
+_MISSING = {
+    "no_puback": _Step("PUBACK", False, ("ts",)),
+    "no_pubrec": _Step("PUBREC", False, ("ts",)),
+    "no_pubrel": _Step("PUBREL", True, ("ts_received", "ts")),
+    "no_pubcomp": _Step("PUBCOMP", False, ("ts_released", "ts_received", "ts")),
+}
+
+
+def detect(frames: Frames, *, wait_s: float = 10.0) -> Iterator[Finding]:
+    """One finding for each missing step and direction on this flow."""
+    connections = {row["flow_id"]: row for row in rows_of(frames["mqtt_connections"])}
+    by_flow: dict[str, list[Chain]] = {}
+    for chain in chains(rows_of(frames["mqtt_publishes"]), _MISSING, connections):
+        by_flow.setdefault(chain.last["flow_id"], []).append(chain)
+    for connection in connections.values():
+        ends = connection["observed_until"]
+        by_kind: dict[tuple[str, str], list[tuple[float, Chain]]] = {}
+        for chain in by_flow.get(connection["flow_id"], ()):
+            row = chain.last
+            step = _MISSING[row["handshake"]]
+            # Of a side that is not in the capture at all nobody knows what it sent.
+            by_client = (row["direction"] == "client_to_server") == step.by_publisher
+            if connection["client_messages" if by_client else "server_messages"] == 0:
+                continue
+            since = next(row[name] for name in step.since if row[name] is not None)
+            since = chain.first["ts"] if len(step.since) == 1 else since
+            waited_ms = 0.0 if ends is None else ms_between(since, ends)
+            if waited_ms >= wait_s * 1000:
+                by_kind.setdefault((row["handshake"], row["direction"]), []).append((waited_ms, chain))
+        for (handshake, direction), stuck in by_kind.items():
+            yield _finding(connection, _MISSING[handshake], direction, stuck)
+
+
+def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[float, Chain]]) -> Finding:
+    inconclusive = bool(connection["gap_bytes"])
+    from_client = direction == "client_to_server"
+    client, server = client_text(connection), f"server {server_text(connection)}"
+    publisher, receiver = (client, server) if from_client else (server, client)
+    owes, waits = (publisher, receiver) if step.by_publisher else (receiver, publisher)
+    states = [chain.arrived if step.since == ("ts",) else None for _, chain in stuck]
+    rows = [chain.last for _, chain in stuck]
+    most = max(chain.sends for _, chain in stuck)
+    again = f" One of them was sent {times(most)}." if most > 1 else ""
+    worst_ms = max(ms for ms, _ in stuck)
+    return DETECTOR.finding(
+        severity="info" if inconclusive else "warning",
+        confidence="low" if inconclusive else "high",
+        provisional=connection["closed_by"] is None,
+        subject={"flow": connection["flow_id"], "direction": direction, "missing": step.name},
+        sentence=(
+            _said(step, owes, waits, _messages(rows), states, owes == client)
+            + f" {sentence_start(waits)} had waited {ms_text(worst_ms)} when "
+            f"{'the connection was closed' if connection['closed_by'] else 'the capture ended'}.{again}"
+        ),
+        next_step=_next_step(owes, owes == client, states),
+        proof=Proof(
+            min(chain.first["ts"] for _, chain in stuck),
+            max(row["ts"] for row in rows),
+            _steps([one for _, chain in stuck for one in ((chain.first,) if chain.sends > 1 else ()) + (chain.last,)]),
+        ),
+        numbers={
+            "flow_id": connection["flow_id"],
+            "direction": direction,
+            "missing": step.name,
+            "owed_by": "client" if owes == client else "server",
+            "stuck_messages": len(rows),
+            "sends_most": most,
+            **counted(states),
+            "dead_path": _is_dead(states),
+            "waited_ms": worst_ms,
+            "stood_still_ms": worst_ms,
+            "records_behind": len(rows),
+            "packet_identifiers": [row["packet_identifier"] for row in rows[:40]],
+            "gap_bytes": connection["gap_bytes"],
+            "where": printable(str(rows[0]["topic"] or "?"), 60),
+            "clients": [client_numbers(connection, stuck=len(rows))],
+        },
+    )
+
+
+def _messages(rows: list[Row]) -> str:
+    """`2 messages of QoS 1 on a, b`."""
+    topics = list(dict.fromkeys(printable(str(row["topic"] or "?"), 60) for row in rows))
+    more = f" and {len(topics) - 3} more topics" if len(topics) > 3 else ""
+    qos = ", ".join(sorted({str(row["qos"]) for row in rows}))
+    return f"{count(len(rows), 'message')} of QoS {qos} on {', '.join(topics[:3])}{more}"
+
+
+def _is_dead(states: list[bool | None]) -> bool:
+    return all(state is False for state in states)
+
+
+def _said(step: _Step, owes: str, waits: str, messages: str, states: list[bool | None], by_client: bool) -> str:
+    """Who did not go on, or that nothing arrived."""
+    if _is_dead(states):
+        gone = "the path was dead or the client gone" if by_client else "the path was dead or the host gone"
+        return f"{messages} of {waits} never reached {owes}: its TCP did not confirm them, so {gone}."
+    return f"{sentence_start(owes)} never sent {step.name} for {messages}.{_which(states, by_client)}"
+
+
+def _which(states: list[bool | None], by_client: bool) -> str:
+    if None in states:
+        return ""
+    if all(states) and by_client:
+        return " Its TCP confirmed them: the client has them and did not acknowledge them."
+    if all(states):
+        return " Its TCP confirmed them: they arrived, and the process did not answer."
+    return f" Its TCP confirmed {states.count(True):,} of them; the others never arrived."
+
+
+def _next_step(owes: str, by_client: bool, states: list[bool | None]) -> str:
+    by_hand = ", for example because its application acknowledges by hand" if by_client else ""
+    look = f"look at the {owes}: it has it in hand and did not go on{by_hand}"
+    if _is_dead(states):
+        return (
+            "Look at the way between the two: a link that is down, a firewall or NAT that forgot the connection, a "
+            "host that is gone. The process had nothing to answer."
+        )
+    if None not in states:
+        return f"{look[0].upper()}{look[1:]}."
+    confirmed = "acked_by_client" if by_client else "acked_by_server"
+    return (
+        f"See whether its TCP confirmed the message ({confirmed} in `wirewitness table flows`). If so, {look}. If not, "
+        "the way between the two is dead, or the host gone."
+    )
+
+
+def _steps(rows: Iterable[Row]) -> Iterator[Evidence]:
+    """Each PUBLISH and the last step of its handshake that was seen."""
+    for row in rows:
+        yield Evidence(row["file"], row["packet"], row["message_id"])
+        if row["last_step_packet"] is not None:
+            yield Evidence(row["file"], row["last_step_packet"], None)
+
+
+DETECTOR = Detector(
+    code="MQT105",
+    name="qos-incomplete",
+    severity="warning",
+    confidence="high",
+    reads={
+        "mqtt_connections": (
+            *CLIENT_COLUMNS, "flow_id", "closed_by", "observed_until",
+            "client_messages", "server_messages", *CONFIRMED_COLUMNS,
+        ),
+        "mqtt_publishes": (
+            "ts", "flow_id", *SENT_COLUMNS, "dup", "payload_crc32", "first_message_id",
+            "topic", "qos", "packet_identifier", "handshake", "ts_received", "ts_released",
+            "file", "packet", "last_step_packet",
+        ),
+    },
+    partition_by=("server_address", "client_id"),
+    detect=detect,
+    rows={
+        "mqtt_publishes": "handshake IN ('no_puback', 'no_pubrec', 'no_pubrel', 'no_pubcomp', 'resent')"
+        " OR (dup AND handshake = 'complete')"
+    },
+    suspects="SELECT server_address, client_id FROM r_mqtt_publishes WHERE handshake NOT IN ('resent', 'complete')",
+)  # fmt: skip

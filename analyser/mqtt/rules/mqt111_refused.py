@@ -1,0 +1,180 @@
+"""MQT111 refused: the server said no.
+
+Finds
+    Connections, subscriptions and messages that the server refused, subscriptions granted with a lower QoS than
+    asked for, and connections that the server ended with an error.
+
+Why it matters
+    Many clients do not look at these answers: a subscription that was refused looks like a topic without messages.
+
+How it decides
+    CONNACK not 0, SUBACK 128 and above, a granted QoS below the requested one (info), in 5.0 any reason code of 128
+    and above in PUBACK, PUBREC, UNSUBACK and DISCONNECT of the server. One finding for each client and code
+    (refused_least times). A server that shuts down (0x8B) is info. Codes that have a rule of their own are left to it:
+    0x8E, 0x93, 0x94, 0x95.
+
+False alarms
+    A client that tries an old protocol version first and goes on with another.
+
+References
+    MQTT 3.1.1: section 3.2.2.3 and 3.9.3; 5.0: section 2.4 and those of the packets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+
+_OTHER_RULES = (0x8E, 0x93, 0x94, 0x95)
+_ERRORS = 0x80
+_SHUTTING_DOWN = 0x8B
+
+
+class _Refusal(NamedTuple):
+    """what: the thing refused. place: topic or filter. ts, row: of the request that was refused."""
+
+    what: str
+    code: int
+    name: str | None
+    place: str | None
+    ts: int
+    evidence: Evidence
+    row: Row
+
+
+# The same code means different things: what to do depends on what was refused.
+_NEXT = {
+    "connection": "Look at user, password, client id and protocol version of this client, and at the server's log.",
+    "subscription": "Look at the server's access rules for this filter; the client gets nothing from it.",
+    "lower QoS": "Expect messages with the granted QoS, or raise the server's limit.",
+    "message": "Look at the server's access rules and limits for this topic.",
+    "unsubscription": "Look at which filters the client thinks it has.",
+    "session": "Look at the server's log for this client at that time.",
+}
+
+
+def detect(frames: Frames, *, refused_least: int = 1) -> Iterator[Finding]:
+    """One finding for each kind of refusal and code that this client met `refused_least` times."""
+    by_kind: dict[tuple[str, int], list[_Refusal]] = {}
+    for refusal in (*_connections(frames), *_subscriptions(frames), *_publishes(frames)):
+        by_kind.setdefault((refusal.what, refusal.code), []).append(refusal)
+    for (what, code), refusals in by_kind.items():
+        if len(refusals) >= refused_least:
+            yield _finding(what, code, sorted(refusals, key=lambda r: r.ts))
+
+
+def _connections(frames: Frames) -> Iterator[_Refusal]:
+    for row in rows_of(frames["mqtt_connections"]):
+        if row["error_code"]:
+            proof = Evidence(row["file"], row["packet"], row["exchange_id"])
+            yield _Refusal("connection", row["error_code"], row["error_name"], None, row["ts"], proof, row)
+        code = row["disconnect_reason_code"] or 0
+        if row["disconnected_by"] == "server" and code >= _ERRORS and code not in _OTHER_RULES:
+            proof = Evidence(row["file"], row["disconnect_packet"], None)
+            yield _Refusal("session", code, row["disconnect_reason_name"], None, row["ts_disconnect"], proof, row)
+
+
+def _subscriptions(frames: Frames) -> Iterator[_Refusal]:
+    for row in rows_of(frames["mqtt_subscriptions"]):
+        proof = Evidence(row["file"], row["request_packet"], row["exchange_id"])
+        if row["error_code"]:
+            what = "subscription" if row["event"] == "subscribe" else "unsubscription"
+            yield _Refusal(what, row["error_code"], row["error_name"], row["topic_filter"], row["ts"], proof, row)
+        elif row["granted_qos"] is not None and row["granted_qos"] < (row["requested_qos"] or 0):
+            yield _Refusal("lower QoS", row["granted_qos"], None, row["topic_filter"], row["ts"], proof, row)
+
+
+def _publishes(frames: Frames) -> Iterator[_Refusal]:
+    for row in rows_of(frames["mqtt_publishes"]):
+        proof = Evidence(row["file"], row["packet"], row["message_id"])
+        yield _Refusal("message", row["reason_code"], row["reason_name"], row["topic"], row["ts"], proof, row)
+
+
+def _finding(what: str, code: int, refusals: list[_Refusal]) -> Finding:
+    row = refusals[0].row
+    places = list(dict.fromkeys(printable(str(r.place), 60) for r in refusals if r.place is not None))
+    name = refusals[0].name
+    harmless = what in ("lower QoS", "unsubscription") or (what, code) == ("session", _SHUTTING_DOWN)
+    severity: Severity = "info" if harmless else "warning"
+    return DETECTOR.finding(
+        severity=severity,
+        subject={
+            "server": row["server_address"],
+            "client_id": row["client_id"],
+            "address": row["client_address"],
+            "what": what,
+            "code": code,
+        },
+        sentence=f"{_sentence(what, code, name, refusals, row)}{_on(places)}.",
+        next_step=_NEXT[what],
+        proof=Proof(refusals[0].ts, refusals[-1].ts, (refusal.evidence for refusal in refusals)),
+        numbers={
+            "what": what,
+            "code": code,
+            "code_name": name,
+            "count": len(refusals),
+            "requests_refused": len(refusals),
+            "where": places[0] if places else server_text(row),
+            "topics": places[:20],
+            "clients": [client_numbers(row, count=len(refusals))],
+        },
+    )
+
+
+def _sentence(what: str, code: int, name: str | None, refusals: list[_Refusal], row: Row) -> str:
+    server, client = f"The server {server_text(row)}", client_text(row)
+    reason = f"{name} ({code})" if name else f"code {code}"
+    if what == "lower QoS":
+        return f"{server} granted {client} QoS {code} where it asked for more, {_filters(len(refusals))}"
+    if what == "session":
+        return f"{server} ended {count(len(refusals), 'connection')} of {client} with {reason}"
+    return f"{sentence_start(server)} refused {count(len(refusals), what)} of {client}: {reason}"
+
+
+def _filters(number: int) -> str:
+    return count(number, "filter")
+
+
+def _on(places: list[str]) -> str:
+    if not places:
+        return ""
+    more = f" and {len(places) - 4} more" if len(places) > 4 else ""
+    return f", on {', '.join(places[:4])}{more}"
+
+
+DETECTOR = Detector(
+    code="MQT111",
+    name="refused",
+    severity="warning",
+    confidence="high",
+    reads={
+        "mqtt_connections": (
+            "ts", "exchange_id", "client_port", "server_port", "version", "error_code", "error_name", "disconnected_by",
+            "disconnect_reason_code", "disconnect_reason_name", "disconnect_packet", "ts_disconnect", "file", "packet",
+        ),
+        "mqtt_subscriptions": (
+            "ts", "exchange_id", "client_port", "server_port", "version", "event", "topic_filter", "requested_qos",
+            "granted_qos", "error_code", "error_name", "file", "request_packet",
+        ),
+        "mqtt_publishes": (
+            "ts", "client_port", "server_port", "version", "topic", "reason_code", "reason_name", "message_id", "file",
+            "packet",
+        ),
+    },
+    partition_by=("server_address", "client_id", "client_address"),
+    detect=detect,
+    rows={
+        "mqtt_connections": "error_code <> 0 OR (disconnected_by = 'server' AND disconnect_reason_code >= 128)",
+        "mqtt_subscriptions": "error_code <> 0 OR granted_qos < requested_qos",
+        "mqtt_publishes": "reason_code >= 128 AND direction = 'client_to_server'",
+    },
+)  # fmt: skip

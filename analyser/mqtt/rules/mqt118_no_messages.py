@@ -1,0 +1,213 @@
+"""MQT118 no-messages: a subscription gets nothing, because what it waits for goes to another topic.
+
+Finds
+    Subscriptions that were granted and that no message matched, while somebody publishes on a topic that differs only
+    by case, a slash or one level; and publishers whose messages nobody subscribes to.
+
+Why it matters
+    Nothing fails: the server grants the filter and takes the messages. Only nobody gets them.
+
+How it decides
+    A filter was granted for at least 10 s (wait_s), nothing was sent to that client for it, and after that another
+    client published on a topic that would match but for upper and lower case, an empty level (a slash too many or too
+    few) or blanks. A topic with one level more or less, or one that is spelled in another way (two letters at most, no
+    digits, which are ids), counts when no live subscription matched its messages. Or a server of 5.0 said No matching
+    subscribers (0x10) to one client and topic 5 times (unheard_least): info unless such a filter is there. The first
+    100 filters and 2,000 topics of a server are compared. Bytes missing from the subscriber's connection make it
+    silent.
+
+False alarms
+    Two programs whose topics differ by case or a level on purpose, of which one has nobody to talk to.
+
+References
+    MQTT 3.1.1 and 5.0: section 4.7 (case-sensitive, a slash at the beginning or end makes another topic); 5.0: section
+    3.4.2.1 (0x10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text
+from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+from wirewitness.analyser.mqtt.rules.similar_topics import level_difference, plain_difference
+
+NO_MATCHING_SUBSCRIBERS = 0x10
+MOST_FILTERS, MOST_TOPICS = 100, 2000
+
+
+class _Topic(NamedTuple):
+    """A topic's first and last publish, and those that the server said nobody wants."""
+
+    first: Row
+    last: Row
+    unheard: list[Row]
+
+
+def detect(frames: Frames, *, wait_s: float = 10.0, unheard_least: int = 5) -> Iterator[Finding]:
+    """One finding for each client and filter, and for each client and topic that is not heard."""
+    topics = _topics(row for row in rows_of(frames["mqtt_publishes"]) if row["direction"] == "client_to_server")
+    seen: dict[str, Row] = {row["flow_id"]: row for row in rows_of(frames["mqtt_connections"])}
+    told: set[tuple[str | None, str]] = set()
+    filters: dict[tuple[str | None, str], Row] = {}
+    for row in rows_of(frames["mqtt_subscriptions"]):
+        filters.setdefault((row["client_id"] or row["flow_id"], row["matching_filter"]), row)
+    for wanted in list(filters.values())[:MOST_FILTERS]:
+        if (found := _meant(wanted, topics, seen, wait_s)) is not None:
+            topic, difference = found
+            told.add((topic.last["client_id"], topic.last["topic"]))
+            yield _apart(wanted, topic, difference)
+    for topic in topics:
+        if len(topic.unheard) >= unheard_least and (topic.last["client_id"], topic.last["topic"]) not in told:
+            yield _unheard(topic)
+
+
+def _topics(rows: Iterable[Row]) -> list[_Topic]:
+    found: dict[tuple[str | None, str], _Topic] = {}
+    for row in rows:
+        key = (row["client_id"] or row["flow_id"], row["topic"])
+        known = found.get(key)
+        if known is None and len(found) >= MOST_TOPICS:
+            continue
+        unheard = known.unheard if known else []
+        if row["reason_code"] == NO_MATCHING_SUBSCRIBERS:
+            unheard.append(row)
+        found[key] = _Topic(known.first if known else row, row, unheard)
+    return list(found.values())
+
+
+def _meant(wanted: Row, topics: list[_Topic], seen: dict[str, Row], wait_s: float) -> tuple[_Topic, str] | None:
+    """The topic that this filter was meant for, and how they differ."""
+    connection = seen.get(wanted["flow_id"])
+    granted = wanted["ts_response"] or wanted["ts"]
+    if connection is None or connection["gap_bytes"] or connection["observed_until"] is None:
+        return None
+    if connection["observed_until"] - granted < wait_s * NS_PER_S:
+        return None
+    others = [
+        topic for topic in topics
+        if topic.last["ts"] > granted and topic.last["flow_id"] != wanted["flow_id"]
+        and (topic.last["client_id"] is None or topic.last["client_id"] != wanted["client_id"])
+    ]  # fmt: skip
+    for topic in others:
+        if (difference := plain_difference(wanted["matching_filter"], topic.last["topic"])) is not None:
+            return topic, difference
+    for topic in others:
+        if topic.last["expected_deliveries"] != 0 or topic.first["ts"] == topic.last["ts"]:
+            continue
+        if (difference := level_difference(wanted["matching_filter"], topic.last["topic"])) is not None:
+            return topic, difference
+    return None
+
+
+def _apart(wanted: Row, topic: _Topic, difference: str) -> Finding:
+    granted, publisher = wanted["ts_response"] or wanted["ts"], topic.last
+    wants, goes = printable(wanted["matching_filter"], 80), printable(publisher["topic"], 80)
+    return DETECTOR.finding(
+        confidence="medium" if "level" in difference else "high",
+        subject={"server": wanted["server_address"], "client_id": wanted["client_id"], "filter": wants},
+        sentence=(
+            f"{sentence_start(client_text(wanted))} subscribes to {wants} at {server_text(wanted)} and gets nothing "
+            f"{period_text(granted, max(publisher['ts'], granted))}; {client_text(publisher)} publishes on {goes}. "
+            f"They differ by {printable(difference, 160)}."
+        ),
+        next_step="Make filter and topic the same; topics are compared letter by letter, and each slash counts.",
+        proof=Proof(
+            granted,
+            publisher["ts"],
+            (
+                Evidence(wanted["file"], wanted["request_packet"], wanted["exchange_id"]),
+                *(Evidence(row["file"], row["packet"], row["message_id"]) for row in (topic.first, publisher)),
+            ),
+        ),
+        numbers={
+            "server": server_of(wanted),
+            "topic_filter": wants,
+            "topics": [goes],
+            "difference": difference,
+            "stood_still_ms": round(max(publisher["ts"] - granted, 0) / NS_PER_MS, 3),
+            "where": goes,
+            "clients": [client_numbers(wanted), client_numbers(publisher)],
+        },
+    )
+
+
+def _unheard(topic: _Topic) -> Finding:
+    row = topic.last
+    return DETECTOR.finding(
+        severity="info",
+        subject={"server": row["server_address"], "client_id": row["client_id"], "topic": row["topic"]},
+        sentence=(
+            f"{sentence_start(client_text(row))} publishes on {printable(row['topic'], 80)}, to which nobody "
+            f"subscribes: {server_text(row)} said so (0x10) for {count(len(topic.unheard), 'message')} or more."
+        ),
+        next_step="Look at whether somebody should get these messages: its filter may be spelled in another way.",
+        proof=Proof(
+            topic.unheard[0]["ts"],
+            topic.unheard[-1]["ts"],
+            (Evidence(one["file"], one["packet"], one["message_id"]) for one in topic.unheard),
+        ),
+        numbers={
+            "server": server_of(row),
+            "topics": [printable(row["topic"], 80)],
+            "where": printable(row["topic"], 80),
+            "clients": [client_numbers(row)],
+        },
+    )
+
+
+# Granted filters of which their client got nothing, on any of its connections.
+_SILENT = """
+    event = 'subscribe' AND granted_qos IS NOT NULL AND matching_filter IS NOT NULL
+    AND coalesce(client_id, flow_id) || ' ' || matching_filter NOT IN (
+        SELECT coalesce(subscriber_client_id, subscriber_flow_id) || ' ' || topic_filter FROM mqtt_deliveries
+        WHERE subscriber_flow_id IS NOT NULL AND topic_filter IS NOT NULL)"""
+# The first and the last message of each client and topic, and the first that nobody wanted.
+_PUBLISHES = f"""
+    direction = 'client_to_server' AND topic IS NOT NULL AND message_id IN (
+        SELECT unnest([arg_min(message_id, (ts, message_id)), arg_max(message_id, (ts, message_id))])
+        FROM mqtt_publishes WHERE direction = 'client_to_server' AND topic IS NOT NULL
+        GROUP BY server_address, coalesce(client_id, flow_id), topic
+        UNION ALL
+        SELECT unnest(list(message_id ORDER BY ts)[:5]) FROM mqtt_publishes
+        WHERE reason_code = {NO_MATCHING_SUBSCRIBERS} AND topic IS NOT NULL
+        GROUP BY server_address, coalesce(client_id, flow_id), topic)"""
+
+DETECTOR = Detector(
+    code="MQT118",
+    name="no-messages",
+    severity="warning",
+    confidence="high",
+    reads={
+        "mqtt_connections": ("ts", "flow_id", "observed_until", "gap_bytes"),
+        "mqtt_subscriptions": (
+            "ts", "ts_response", "exchange_id", "flow_id", "client_id", "client_address", "client_port", "server_port",
+            "version", "matching_filter", "file", "request_packet",
+        ),
+        "mqtt_publishes": (
+            "ts", "flow_id", "client_id", "client_address", "client_port", "server_port", "version", "direction",
+            "topic", "reason_code", "expected_deliveries", "message_id", "file", "packet",
+        ),
+        # Its rows are looked up in what says which subscriptions are silent.
+        "mqtt_deliveries": ("ts",),
+    },
+    partition_by=("server_address",),
+    detect=detect,
+    rows={
+        "mqtt_connections": f"flow_id IN (SELECT flow_id FROM mqtt_subscriptions WHERE {_SILENT})",
+        "mqtt_subscriptions": _SILENT,
+        "mqtt_publishes": _PUBLISHES,
+        "mqtt_deliveries": "false",
+    },
+    suspects=(
+        "SELECT server_address FROM r_mqtt_subscriptions UNION SELECT server_address FROM r_mqtt_publishes "
+        f"WHERE reason_code = {NO_MATCHING_SUBSCRIBERS}"
+    ),
+)  # fmt: skip

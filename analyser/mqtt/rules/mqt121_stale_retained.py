@@ -1,0 +1,203 @@
+"""MQT121 stale-retained: what the server keeps for a topic is not what should be there.
+
+Finds
+    Retained messages that are older than what is published live on their topic, retained commands that a client gets
+    anew at each connect, and retained messages that another client cleared.
+
+Why it matters
+    Whoever subscribes gets the retained message first and takes it for the present state. A retained command is carried
+    out again at every reconnect; one that is cleared by somebody else is missing for those who come later.
+
+How it decides
+    Stale: the server sends a retained message after three others (live_least) were published on that topic without
+    RETAIN, of other content, the last of them 10 s (stale_s) or more after the retained one was set; a topic whose
+    publisher sets a retained message now and then is left alone. Command: a level of the topic is a word like cmd,
+    command, set, action, reboot, and one client id gets the same retained message on three connections
+    (connects_least). Cleared: an empty retained message from another client than the one that had set it in the
+    capture; info.
+
+False alarms
+    A topic whose retained message is a default and whose live messages mean something else.
+
+References
+    MQTT 3.1.1: section 3.3.1.3 (RETAIN), [MQTT-3.3.1-6], [MQTT-3.3.1-10]; 5.0: section 3.3.1.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text
+from wirewitness.analyser.base.words import count, printable, sentence_start, times
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.proof import Proof, evidence_of
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+
+COMMANDS = frozenset({
+    "action", "cmd", "cmds", "cmnd", "command", "commands", "control", "do", "execute", "ota", "reboot", "reset",
+    "restart", "set", "trigger",
+})  # fmt: skip
+
+
+def detect(frames: Frames, *, live_least: int = 3, stale_s: float = 10.0, connects_least: int = 3) -> Iterator[Finding]:
+    """At most one finding of each kind for this topic."""
+    rows = rows_of(frames["mqtt_publishes"])
+    yield from _stale(rows, live_least, int(stale_s * NS_PER_S))
+    yield from _commands(rows, connects_least)
+    yield from _cleared(rows)
+
+
+def _content(row: Row) -> tuple[object, object]:
+    return row["payload_crc32"], row["payload_bytes"]
+
+
+def _is_set(row: Row) -> bool:
+    return bool(row["direction"] == "client_to_server" and row["retain"] and row["payload_bytes"])
+
+
+def _is_kept(row: Row) -> bool:
+    return bool(row["direction"] == "server_to_client" and row["retain"] and row["payload_bytes"])
+
+
+def _stale(rows: list[Row], live_least: int, stale_ns: int) -> Iterator[Finding]:
+    sets = [row for row in rows if _is_set(row)]
+    if len({row["ts"] for row in sets}) > 1:
+        return
+    since = sets[0]["ts"] if sets else None
+    live: list[Row] = []
+    got: list[tuple[Row, int]] = []
+    for row in rows:
+        if _is_kept(row):
+            others = [one for one in live if _content(one) != _content(row)]
+            began = since if since is not None else rows[0]["ts"]
+            if len(others) >= live_least and live[-1] in others and live[-1]["ts"] - began >= stale_ns:
+                got.append((row, len(others)))
+        elif row["direction"] == "client_to_server" and not row["retain"] and (since is None or row["ts"] > since):
+            live.append(row)
+    if not got:
+        return
+    kept, newer = got[0]
+    last = max((one for one in live if one["ts"] < kept["ts"]), key=lambda one: one["ts"])
+    before = "before the capture"
+    if sets:
+        before = f"{seconds_text(kept['ts'] - sets[0]['ts'])} before by {client_text(sets[0])}"
+    yield _finding(
+        "stale",
+        "warning",
+        kept,
+        f"{sentence_start(client_text(kept))} got a retained message on {_topic(kept)} from {server_text(kept)} at "
+        f"{moment_text(kept['ts'])} that is out of date: it was set {before}, and {count(newer, 'newer message')} came "
+        f"since then without RETAIN, from {client_text(last)}.",
+        "Let this publisher set RETAIN, or clear the retained message with an empty one.",
+        [*sets[:1], last, *(row for row, _ in got)],
+        [last, *sets[:1], kept],
+        len(got),
+    )
+
+
+def _commands(rows: list[Row], connects_least: int) -> Iterator[Finding]:
+    if not rows or not COMMANDS & {level.casefold() for level in str(rows[0]["topic"]).split("/")}:
+        return
+    by_client: dict[tuple[object, ...], dict[str, Row]] = {}
+    for row in rows:
+        if _is_kept(row) and row["client_id"]:
+            by_client.setdefault((row["client_id"], *_content(row)), {}).setdefault(row["flow_id"], row)
+    for flows in by_client.values():
+        if len(flows) < connects_least:
+            continue
+        got = list(flows.values())
+        setters = [row for row in rows if _is_set(row) and _content(row) == _content(got[0])]
+        by = f" {client_text(setters[0])} had set it." if setters else " It was set before the capture."
+        yield _finding(
+            "command",
+            "warning",
+            got[0],
+            f"{sentence_start(client_text(got[0]))} got the same retained command on {_topic(got[0])} "
+            f"{times(len(got))}, at each connect to {server_text(got[0])}.{by}",
+            "Publish commands without RETAIN, and clear this one with an empty retained message.",
+            [*setters[:1], *got],
+            [*setters[:1], got[0]],
+            len(got) - 1,
+        )
+
+
+def _cleared(rows: list[Row]) -> Iterator[Finding]:
+    setter: Row | None = None
+    for row in rows:
+        if _is_set(row):
+            setter = row
+        elif row["direction"] == "client_to_server" and row["retain"] and row["payload_bytes"] == 0:
+            if setter is not None and setter["client_id"] and row["client_id"] not in (None, setter["client_id"]):
+                yield _finding(
+                    "cleared",
+                    "info",
+                    row,
+                    f"{sentence_start(client_text(row))} cleared the retained message on {_topic(row)} that "
+                    f"{client_text(setter)} had set {seconds_text(row['ts'] - setter['ts'])} before, at "
+                    f"{server_text(row)}.",
+                    "Look at whether this client should do so: who subscribes from now on gets nothing at first.",
+                    [setter, row],
+                    [row, setter],
+                )
+                return
+            setter = None
+
+
+def _topic(row: Row) -> str:
+    return printable(row["topic"], 80)
+
+
+def _finding(
+    kind: str,
+    severity: Severity,
+    row: Row,
+    sentence: str,
+    next_step: str,
+    proof: list[Row],
+    clients: list[Row],
+    again: int = 0,
+) -> Finding:
+    ordered = sorted(proof, key=lambda one: one["ts"])
+    return DETECTOR.finding(
+        severity=severity,
+        confidence="medium" if kind == "stale" else "high",
+        subject={"server": row["server_address"], "topic": row["topic"], "kind": kind, "client_id": row["client_id"]},
+        sentence=sentence,
+        next_step=next_step,
+        proof=Proof(ordered[0]["ts"], ordered[-1]["ts"], evidence_of(ordered)),
+        numbers={
+            "kind": kind,
+            **({"records_again": again} if again else {}),
+            "server": server_of(row),
+            "topics": [_topic(row)],
+            "where": _topic(row),
+            "clients": [client_numbers(one) for one in clients],
+        },
+    )
+
+
+DETECTOR = Detector(
+    code="MQT121",
+    name="stale-retained",
+    severity="warning",
+    confidence="high",
+    reads={
+        "mqtt_publishes": (
+            "ts", "flow_id", "client_id", "client_address", "client_port", "server_port", "version", "direction",
+            "retain", "payload_bytes", "payload_crc32", "message_id", "file", "packet",
+        ),
+    },
+    partition_by=("server_address", "topic"),
+    detect=detect,
+    rows={"mqtt_publishes": "topic IS NOT NULL AND (direction = 'client_to_server' OR retain)"},
+    suspects="""
+        SELECT server_address, topic FROM r_mqtt_publishes GROUP BY server_address, topic
+        HAVING bool_or(retain AND direction = 'client_to_server' AND payload_bytes = 0)
+            OR (bool_or(direction = 'server_to_client')
+                AND count(*) FILTER (direction = 'client_to_server' AND NOT retain) >= 3)
+            OR count(*) FILTER (direction = 'server_to_client') >= 3""",
+)  # fmt: skip

@@ -1,0 +1,108 @@
+"""CAP106 encrypted-share: flows that speak TLS and could not be decrypted.
+
+Finds
+    Flows whose first bytes are TLS records, with the server names that clients asked for, and what they lack: a key
+    (`--keylog`), the right key, their beginning. Those that were decrypted are not among them. Where other connections
+    of such a client say which library it is, the next step names the way to log its keys.
+
+Why it matters
+    Nothing inside them is seen by any rule. If the flows in question are among them, silence means nothing.
+
+How it decides
+    A ClientHello, or records of TLS in both directions; ports do not count. All in one finding for the whole capture.
+
+False alarms
+    A flow that begins in the middle of a connection and happens to look like a TLS record.
+
+References
+    RFC 8446, record layer and ClientHello; RFC 6066, server_name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from wirewitness.analyser.base.words import count
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
+from wirewitness.analyser.engine.rules.frame_rows import rows_of
+from wirewitness.analyser.engine.rules.key_logging import ways_of
+from wirewitness.analyser.engine.rules.proof import REMARK_COLUMNS, proof_of
+from wirewitness.dissectors.core.encryption import DECRYPTED, LOST, NO_KEY, WRONG_KEY
+
+# Tables in which clients say what they are, on connections that can be read.
+_KAFKA_NAMES, _MONGO_NAMES = "kafka_api_versions", "mongo_commands"
+_IS_THERE = "EXISTS (SELECT 1 FROM expert_infos WHERE code = 'encrypted')"
+
+
+def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
+    """At most one finding, from `flows_least` encrypted flows on."""
+    flows = rows_of(frames["flows"])
+    proof = rows_of(frames["expert_infos"])
+    encrypted = [f for f in flows if f["encrypted"] and f["tls_decryption"] not in (DECRYPTED, LOST)]
+    if not proof or len(encrypted) < flows_least:
+        return
+    carried, hidden = (sum(f["bytes_to_server"] + f["bytes_to_client"] for f in held) for held in (flows, encrypted))
+    names = sorted({f["sni"] for f in encrypted if f["sni"]})
+    asked = f", for {', '.join(names[:3])}{' and others' if len(names) > 3 else ''}" if names else ""
+    lacking = Counter(f["tls_decryption"] for f in encrypted if f["tls_decryption"])
+    lack = "".join(f"; {what}: {many}" for what, many in lacking.most_common())
+    keyless = {f["client_address"] for f in encrypted if f["tls_decryption"] in (NO_KEY, WRONG_KEY)}
+    said = [(row["client_address"], row["software_name"]) for row in rows_of(frames[_KAFKA_NAMES])]
+    said += [(row["client_address"], row["driver"]) for row in rows_of(frames[_MONGO_NAMES])]
+    libraries = sorted({name for address, name in said if name and address in keyless})
+    yield DETECTOR.finding(
+        subject={"capture": "all"},
+        sentence=(
+            f"{len(encrypted)} of {count(len(flows), 'flow')} with data are encrypted (TLS{asked}), with "
+            f"{hidden / max(carried, 1):.0%} of the stream bytes, for example between {endpoints_text(encrypted[0])}. "
+            f"No rule sees what is inside{lack}."
+        ),
+        next_step=(
+            "If the answer may be in them, let a client or the server log its keys and give the file with --keylog "
+            f"(docs/tls.md), or capture behind the point where TLS ends.{ways_of(libraries)}"
+        ),
+        proof=proof_of(proof),
+        numbers={
+            "flows": len(flows),
+            "encrypted_flows": len(encrypted),
+            "lacking": dict(lacking),
+            "stream_bytes": carried,
+            "encrypted_bytes": hidden,
+            "server_names": names[:MOST_NAMED],
+            "libraries": libraries[:MOST_NAMED],
+            "examples": [{"flow_id": f["flow_id"], "endpoints": endpoints_text(f)} for f in encrypted[:MOST_NAMED]],
+        },
+    )
+
+
+def _one_of_each(table: str, name: str) -> str:
+    """SQL: one row for each client and library, where something is encrypted."""
+    return (
+        f"{_IS_THERE} AND exchange_id IN (SELECT min(exchange_id) FROM {table} WHERE {name} IS NOT NULL "
+        f"GROUP BY client_address, {name})"
+    )
+
+
+DETECTOR = Detector(
+    code="CAP106",
+    name="encrypted-share",
+    severity="info",
+    confidence="high",
+    reads={
+        "flows": (*FLOW_COLUMNS, "encrypted", "sni", "tls_decryption", "bytes_to_server", "bytes_to_client"),
+        "expert_infos": (*REMARK_COLUMNS, "flow_id"),
+        _KAFKA_NAMES: ("client_address", "software_name"),
+        _MONGO_NAMES: ("client_address", "driver"),
+    },
+    partition_by=(),
+    detect=detect,
+    rows={
+        "flows": f"bytes_to_server + bytes_to_client > 0 AND duplicate_of IS NULL AND {_IS_THERE}",
+        _KAFKA_NAMES: _one_of_each(_KAFKA_NAMES, "software_name"),
+        _MONGO_NAMES: _one_of_each(_MONGO_NAMES, "driver"),
+        "expert_infos": "code = 'encrypted' AND ts IS NOT NULL",
+    },
+)

@@ -1,0 +1,154 @@
+"""TCP104 handshake: connections to a server are refused, not answered, or slow to begin.
+
+Finds
+    Servers (address and port) to which connections could not be made, or only after more than a second.
+
+Why it matters
+    Clients retry for long and say only "disconnected" or "timeout". A refused port is a process that is not there; no
+    answer is a filter or a dead host; a handshake of a second or more is a lost SYN or a full accept queue.
+
+How it decides
+    A SYN that is answered by RST; a SYN that was sent at least 3 times (syns_least) without any answer, and neither
+    data nor a close behind it (they prove that the answer is only missing from the capture); more than 1 s
+    (slow_ms_above) from the first SYN to the SYN-ACK. One finding for each server. When the server accepts connections
+    after the last refused or unanswered one it was restarted: info; likewise when it was in use before and the attempts
+    in vain end within 15 s (restart_s), since a server that is restarted looks so at the end of a capture. A client is
+    named by its client id or application where its address told this server one, on that connection or on another.
+
+False alarms
+    A probe that tries which ports are open. Unanswered attempts where only one direction was captured: confidence is
+    low for them.
+
+What it cannot tell
+    Whether it was a filter or a host that is off, where there is no answer at all.
+
+References
+    RFC 9293, 3.5; RFC 6298: the first SYN is repeated after 1 s. Linux drops SYNs when the accept queue is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_S
+from wirewitness.analyser.base.words import count, names_text, printable
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED, client_names
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.proof import Proof
+
+
+def detect(
+    frames: Frames, *, slow_ms_above: float = 1000.0, syns_least: int = 3, restart_s: float = 15.0
+) -> Iterator[Finding]:
+    """At most one finding for this server: refused, `syns_least` SYNs in vain, or slower than `slow_ms_above`."""
+    flows = rows_of(frames["flows"])
+    refused = [f for f in flows if f["handshake"] == "refused"]
+    silent = [f for f in flows if f["handshake"] == "unanswered" and not f["data_segments"]]
+    silent = [f for f in silent if f["packets"] >= syns_least and f["closed_by"] is None]
+    failed = [f["ts_first"] for f in (*refused, *silent)]
+    slow = [f for f in flows if f["handshake"] == "complete" and (f["handshake_ms"] or 0) > slow_ms_above]
+    failed_ns = max(failed, default=0)
+    restarting = bool(failed) and failed_ns - min(failed) < restart_s * NS_PER_S and _in_use(flows, min(failed))
+    recovered = any(f["handshake"] == "complete" and f["ts_first"] > failed_ns for f in flows)
+    shown = sorted((*refused, *silent, *slow), key=lambda f: (f["ts_first"], f["flow_id"]))
+    if not shown:
+        return
+    server = server_text(shown[0])
+    parts = [
+        f"{count(len(refused), 'connection')} refused" if refused else "",
+        f"{count(len(silent), 'connection')} never answered" if silent else "",
+        f"{count(len(slow), 'connection')} slow to begin (up to {max(f['handshake_ms'] for f in slow):.0f} ms)"
+        if slow
+        else "",
+    ]
+    clients = _clients(shown, rows_of(frames["exchanges"]))
+    named = names_text([_client_text(one) for one in clients], 3)
+    yield DETECTOR.finding(
+        severity="info" if (recovered or restarting) and not slow else "warning",
+        confidence="high" if refused or slow else "low",
+        subject={"server": server},
+        sentence=(
+            f"{server}: {', '.join(part for part in parts if part)}, from {named}"
+            f"{'; it accepts them later' if recovered else ''}."
+        ),
+        next_step=(
+            "Refused: is the process up, and is the advertised address right? No answer: firewall, routing, dead host. "
+            "Slow: lost packets, or an accept queue that is full."
+        ),
+        proof=Proof(
+            shown[0]["ts_first"], shown[-1]["ts_first"], (Evidence(f["file"], f["first_packet"], None) for f in shown)
+        ),
+        numbers={
+            "server": server,
+            "refused": len(refused),
+            "unanswered": len(silent),
+            "slow": len(slow),
+            "requests_refused": len(refused) + len(silent),
+            "wasted_ms": round(sum(f["handshake_ms"] for f in slow), 3),
+            "slowest_ms": max((f["handshake_ms"] for f in slow), default=None),
+            "clients": [one for one in clients if one["client_id"] is not None][:MOST_NAMED],
+            "addresses": list(dict.fromkeys(one["address"] for one in clients))[:MOST_NAMED],
+        },
+    )
+
+
+def _clients(shown: Sequence[Row], exchanges: Sequence[Row]) -> list[Row]:
+    """Who tried, each once: by the client id of that connection, else by the one that its address told this server."""
+    by_flow = client_names(exchanges)
+    told: dict[str | None, set[str]] = {}
+    for row in exchanges:
+        told.setdefault(row["client_address"], set()).add(row["client_id"])
+    found = set()
+    for flow in shown:
+        names = told.get(flow["client_address"], set())
+        # With several clients at an address nobody knows which one tried.
+        only = next(iter(names)) if len(names) == 1 else None
+        found.add((flow["client_address"], by_flow.get(flow["flow_id"], only)))
+    ordered = sorted(found, key=lambda one: (str(one[0]), str(one[1])))
+    return [{"address": address, "client_id": name} for address, name in ordered]
+
+
+def _client_text(client: Row) -> str:
+    name = client["client_id"]
+    return (client["address"] or "(unknown address)") + (f" ({printable(name, MAX_NAME)})" if name else "")
+
+
+def _in_use(flows: Sequence[Row], before_ns: int) -> bool:
+    """Data went to and from this server before that."""
+    return any(f["handshake"] in (None, "complete") and f["data_segments"] and f["ts_first"] < before_ns for f in flows)
+
+
+_FAILED = (
+    "(handshake = 'refused' OR (handshake = 'unanswered' AND packets >= 3 AND coalesce(data_segments, 0) = 0 "
+    "AND closed_by IS NULL) "
+    "OR handshake_ms > 1000)"
+)
+_SERVER = "server_address, server_port"
+# One exchange of each client of such a server.
+_CLIENTS = (
+    "exchange_id IN (SELECT min(exchange_id) FROM exchanges WHERE client_id IS NOT NULL "
+    f"AND ({_SERVER}) IN (SELECT ({_SERVER}) FROM flows WHERE {_FAILED}) "
+    f"GROUP BY {_SERVER}, client_address, client_id, "
+    f"CASE WHEN flow_id IN (SELECT flow_id FROM flows WHERE {_FAILED}) THEN flow_id END)"
+)
+
+DETECTOR = Detector(
+    code="TCP104",
+    name="handshake",
+    severity="warning",
+    confidence="high",
+    reads={
+        "flows": (
+            "flow_id", "client_address", "ts_first", "file", "first_packet", "packets", "handshake", "handshake_ms",
+            "data_segments", "closed_by",
+        ),
+        "exchanges": ("ts", "flow_id", "client_address", "client_id"),
+    },
+    partition_by=("server_address", "server_port"),
+    detect=detect,
+    rows={"flows": "duplicate_of IS NULL", "exchanges": _CLIENTS},
+    suspects=f"SELECT server_address, server_port FROM r_flows WHERE {_FAILED}",
+)  # fmt: skip

@@ -1,0 +1,139 @@
+"""A healthy capture stays healthy when it is damaged: no rule calls a fault what the capture merely lacks.
+
+The sample of Kafka shows classic and KIP-848 groups of several clients with rebalances, restarts and transactions, that
+of MongoDB two drivers with cursors and authentication, that of MQTT all versions and QoS by four libraries. They are
+cut, thinned, mixed up and made one-sided; only remarks on the capture itself may come above info.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+
+import pytest
+
+from tests.conftest import SAMPLES
+from tests.support.packets import Captured
+from tests.support.shares import every, share
+from tests.support.wire import decode, duplicated, packets_of, reordered, thinned
+from wirewitness.analyser.analysis.all_rules import DETECTORS, run_detectors, tables_needed
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.inputs import analysis_of
+from wirewitness.dissectors.registry import PROTOCOLS
+
+BROKER_PORT, MONGO_PORT, MQTT_PORT = 9092, 27017, 1883
+PARTS = 12
+
+Damage = Callable[[Sequence[Captured]], Sequence[Captured]]
+
+
+@cache
+def sample(name: str) -> tuple[Captured, ...]:
+    return tuple(packets_of(SAMPLES / f"{name}.pcapng"))
+
+
+def alarms(packets: Sequence[Captured], protocol: str) -> list[tuple[str, str, str]]:
+    """Findings above info on TCP and the protocol; those of the others have no rows here to be wrong about."""
+    codes = [code for code in DETECTORS if code[:3] in ("TCP", protocol)]
+    tables = sorted(tables_needed(codes))
+    with analysis_of(decode(packets, tables), tables, ReadOptions(), PROTOCOLS.values()) as analysis:
+        found = run_detectors(analysis.connection, codes)
+    return [(one.code, one.severity, one.sentence) for one in found if one.severity != "info"]
+
+
+def from_broker(packet: Captured, port: int = BROKER_PORT) -> bool:
+    """Ethernet, IPv4, TCP: by the source port."""
+    start = 14 + (packet.data[14] & 15) * 4
+    return struct.unpack_from(">H", packet.data, start)[0] == port
+
+
+def without(packets: Sequence[Captured], first: int, last: int) -> list[Captured]:
+    """The packets without some twelfths, as when a file of a rotation is missing."""
+    size = len(packets)
+    return [*packets[: size * first // PARTS], *packets[size * last // PARTS :]]
+
+
+def only(packets: Sequence[Captured], first: int, last: int) -> Sequence[Captured]:
+    return packets[len(packets) * first // PARTS : len(packets) * last // PARTS]
+
+
+def one_side(packets: Sequence[Captured], broker: bool, port: int = BROKER_PORT) -> list[Captured]:
+    return [packet for packet in packets if from_broker(packet, port) == broker]
+
+
+def mixed(packets: Sequence[Captured], seed: int) -> list[Captured]:
+    """Half of the capture, thinned, mixed up and doubled."""
+    return duplicated(reordered(thinned(only(packets, seed, seed + 6), seed, 0.05, 0), seed), seed)
+
+
+OF_KAFKA = [
+    pytest.param(partial(reordered, seed=1), id="mixed up"),
+    pytest.param(partial(reordered, seed=2, distance=20), id="mixed up over 20 packets"),
+    pytest.param(partial(duplicated, seed=3, share=0.3), id="doubled"),
+    pytest.param(partial(thinned, seed=4, share=0.02), id="2 of 100 lost"),
+    pytest.param(partial(thinned, seed=1, share=0.3, keep_first=0), id="30 of 100 lost"),
+    pytest.param(partial(thinned, seed=2, share=0.3, keep_first=0), id="30 of 100 lost, others"),
+    pytest.param(partial(one_side, broker=False), id="requests only"),
+    pytest.param(partial(one_side, broker=True), id="responses only"),
+    pytest.param(partial(only, first=0, last=6), id="first half"),
+    pytest.param(partial(only, first=6, last=12), id="second half"),
+    *(pytest.param(partial(only, first=k, last=12), id=f"from {k} of 12 on") for k in (1, 3, 5, 8)),
+    *(pytest.param(partial(without, first=k, last=k + 2), id=f"without {k} to {k + 2} of 12") for k in range(0, 12, 2)),
+    *(pytest.param(partial(mixed, seed=k), id=f"all of it, from {k} of 12 on") for k in (0, 2, 4, 6)),
+]
+
+
+@pytest.mark.parametrize("damage", share(OF_KAFKA, every(3, OF_KAFKA)))
+def test_a_damaged_healthy_capture_has_no_fault(damage: Damage) -> None:
+    damaged = damage(sample("kafka_healthy"))
+    assert len(damaged) > 500
+    assert alarms(damaged, "KAF") == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(partial(reordered, seed=1), id="mixed up"),
+        pytest.param(partial(duplicated, seed=3, share=0.3), id="doubled"),
+        pytest.param(partial(thinned, seed=4, share=0.02), id="2 of 100 lost"),
+        pytest.param(partial(only, first=6, last=12), id="second half"),
+    ],
+)
+def test_damage_does_not_hide_the_fault(damage: Damage) -> None:
+    """The same damage to a capture with a fault: the silence above is not deafness."""
+    found = {
+        code for code, severity, _ in alarms(damage(sample("kafka_stale_commit")), "KAF") if severity == "critical"
+    }
+    assert {"KAF101", "KAF103"} <= found
+
+
+OF_MONGODB = [
+    pytest.param(partial(reordered, seed=1), id="mixed up"),
+    pytest.param(partial(thinned, seed=1, share=0.3, keep_first=0), id="30 of 100 lost"),
+    pytest.param(partial(one_side, broker=False, port=MONGO_PORT), id="requests only"),
+    pytest.param(partial(one_side, broker=True, port=MONGO_PORT), id="replies only"),
+    pytest.param(partial(only, first=5, last=12), id="from the middle on"),
+    pytest.param(partial(only, first=0, last=7), id="the beginning"),
+    *(pytest.param(partial(without, first=k, last=k + 2), id=f"without {k} to {k + 2} of 12") for k in (1, 4, 6, 8)),
+]
+
+
+@pytest.mark.parametrize("damage", share(OF_MONGODB, every(3, OF_MONGODB)))
+def test_a_damaged_healthy_capture_of_mongodb_has_no_fault(damage: Damage) -> None:
+    assert alarms(damage(sample("mongo_healthy")), "MON") == []
+
+
+OF_MQTT = [
+    pytest.param(partial(one_side, broker=False, port=MQTT_PORT), id="clients only"),
+    pytest.param(partial(one_side, broker=True, port=MQTT_PORT), id="server only"),
+    pytest.param(partial(reordered, seed=1), id="mixed up"),
+    pytest.param(partial(thinned, seed=1, share=0.3, keep_first=0), id="30 of 100 lost"),
+    pytest.param(partial(only, first=5, last=12), id="from the middle on"),
+    pytest.param(partial(only, first=0, last=7), id="the beginning"),
+]
+
+
+@pytest.mark.parametrize("damage", OF_MQTT)
+def test_a_damaged_healthy_capture_of_mqtt_has_no_fault(damage: Damage) -> None:
+    assert alarms(damage(sample("mqtt_healthy")), "MQT") == []

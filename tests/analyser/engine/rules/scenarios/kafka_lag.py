@@ -1,0 +1,86 @@
+"""Groups that fall behind, or store what the log does not have; and what only looks like it."""
+
+from __future__ import annotations
+
+from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, flow, group_event
+from tests.analyser.engine.rules.scenarios.build_groups import beats, join
+from tests.analyser.engine.rules.scenarios.build_offsets import read
+from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
+
+
+def written(seconds: range, per_second: int, begin: int = 0, **more: object) -> list[Row]:
+    """A batch a second that all replicas in sync have."""
+    return [
+        {"exchange_id": f"flow8-c{n}", "ts": at(n), "ts_response": at(n + 0.01), "cluster_id": "c1", "flow_id": "flow8",
+         "client_id": "feed", "client_address": "10.1.0.8", "topic": "payments", "partition": 0, "acks": -1,
+         "base_offset": begin + place * per_second, "records_count": per_second, "error_code": 0,
+         "last_offset": begin + (place + 1) * per_second - 1,
+         "batch_bytes": 100_000} | more
+        for place, n in enumerate(seconds)
+    ]  # fmt: skip
+
+
+_WRITTEN = written(range(40), 50)
+# It fetches 500 records and stores 100 each five seconds.
+_SLOW = [read(1, 0, 50, high_watermark=50), read(2, 50, 500, high_watermark=500)]
+_STORED = [commit(n, n * 20) for n in range(3, 40, 5)]
+
+
+def stops(*group: Row, reads: float = 60, last: int = 60, **more: list[Row]) -> dict[str, list[Row]]:
+    """What it does in `last` seconds; the log goes on by two records a second."""
+    return {
+        "kafka_produce_batches": written(range(last), 2),
+        "kafka_group_events": [join(0, "m1", 5), *group],
+        "kafka_fetch_partitions": [
+            read(n + 0.1, n * 2, n * 2 + 2, high_watermark=n * 2 + 2) for n in range(last) if n < reads
+        ],
+        "kafka_offset_commits": [commit(n + 0.2, n * 2 + 2) for n in range(10)],
+        **more,
+    }
+
+
+KAFKA_LAG_FIRES: list[Scenario] = [
+    fires("KAF107", "warning", "it reads on and commits no more", **stops(*beats("m1", 5, *range(1, 60, 3)))),
+    fires("KAF107", "warning", "its handler is stuck, its heartbeats go on",
+          **stops(*beats("m1", 5, *range(1, 60, 3)), reads=10)),
+    fires("KAF107", "warning", "its process ended, and it was the only member",
+          **stops(reads=10, flows=[flow("flow1", closed_by="client", ts_closed=at(10.5), ts_last=at(10.5))])),
+    fires("KAF108", "warning", "a handler slower than what is written", kafka_produce_batches=_WRITTEN,
+          kafka_fetch_partitions=_SLOW, kafka_offset_commits=_STORED),
+    fires("KAF113", "critical", "stored far beyond the end of the log",
+          kafka_fetch_partitions=[fetch(n, 100, high_watermark=100) for n in (1, 5)],
+          kafka_offset_commits=[commit(3, 5100, log_end_offset=100)]),
+    fires("KAF113", "critical", "-1 takes the stored offset away",
+          kafka_offset_commits=[commit(1, 100), commit(2, 110), commit(3, -1)]),
+    fires("KAF113", "critical", "another member stores one again",
+          kafka_offset_commits=[commit(1, 100), commit(3, -1), commit(8, 110, "m2", generation=6)]),
+    fires("KAF113", "warning", "-1 stands until the next commit of its committer",
+          kafka_offset_commits=[commit(1, 100), commit(3, -1), commit(4, 110), commit(6, -1), commit(7, 120)]),
+    fires("KAF113", "info", "-1 where nothing was stored", kafka_offset_commits=[commit(1, -1), commit(3, -1)]),
+]  # fmt: skip
+KAFKA_LAG_NEAR_MISSES: list[Scenario] = [
+    silent("KAF107", "a group that is stopped in order", **stops(group_event(10.5, "leave", "m1"), reads=10)),
+    silent("KAF107", "no longer than it took to commit ten times", **stops(*beats("m1", 5, *range(1, 60, 3)), last=35)),
+    silent("KAF107", "a topic that is quiet since then", **stops(
+        *beats("m1", 5, *range(1, 60, 3)), kafka_produce_batches=written(range(10), 2),
+        kafka_fetch_partitions=[read(n + 0.1, min(n * 2, 20), min(n * 2 + 2, 20), high_watermark=min(n * 2 + 2, 20))
+                                for n in range(60)])),
+    silent("KAF107", "its group requests go where nobody captures", **stops()),
+    silent("KAF108", "far behind, and catching up", kafka_produce_batches=_WRITTEN,
+           kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100, high_watermark=9000) for n in range(40)],
+           kafka_offset_commits=[commit(n + 0.5, n * 100 + 100) for n in range(40)]),
+    silent("KAF108", "it reads to the end and commits late", kafka_produce_batches=_WRITTEN,
+           kafka_fetch_partitions=[read(n + 0.1, n * 50, n * 50 + 50, high_watermark=n * 50 + 50) for n in range(40)],
+           kafka_offset_commits=[commit(1, 50)]),
+    silent("KAF108", "a quiet topic, read to its end", kafka_offset_commits=[commit(n, 500) for n in range(3, 40, 5)],
+           kafka_fetch_partitions=[read(n, 500, high_watermark=500) for n in range(40)]),
+    silent("KAF113", "the end that is known is an old one",
+           kafka_fetch_partitions=[
+               read(1, 60, 100, high_watermark=100), read(2, 100, 140, high_watermark=140),
+               read(5, 140, high_watermark=140),
+           ],
+           kafka_offset_commits=[commit(3, 140, log_end_offset=100)]),
+    silent("KAF113", "-1 is refused", kafka_offset_commits=[commit(1, 100), commit(3, -1, error_code=27)]),
+    silent("KAF113", "nothing was told after it", kafka_fetch_partitions=[fetch(1, 100, high_watermark=100)],
+           kafka_offset_commits=[commit(3, 5100, log_end_offset=100)]),
+]  # fmt: skip

@@ -1,0 +1,104 @@
+"""Scenarios of KAF302: what clients wait for, a broker, its followers, data, or the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.analyser.engine.rules.scenarios.build import Row
+from tests.analyser.engine.rules.scenarios.kafka_connections import connection, slows_down, stands_still, waits
+from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
+
+
+def carried(*clients: int, **more: Any) -> list[Row]:
+    """The connections of these clients, both sides captured, nothing sent again."""
+    rows = []
+    for client in clients:
+        own = {"client_id": f"shop-{client}", "client_address": f"10.1.0.{client}"}
+        whole = {"retransmitted_segments": 0, "gap_bytes": 0, "ts_last_from_server": 1, "throttled": 0}
+        rows.append(connection(client, 0.0, **{**own, **whole, **more}))
+    return rows
+
+
+def polls(since: int, until: int, lasts: float, usual: float = 0.5, **more: Any) -> list[Row]:
+    """A consumer that fetches for a minute: answers take `usual` seconds, and `lasts` between two seconds."""
+    rows, seconds = [], 0.0
+    while seconds < 60:
+        takes = lasts if since <= seconds < until else usual
+        one = {"exchange_id": f"k1-c{round(seconds * 1000)}f", "response_bytes": 80, "awaitable": True, **more}
+        rows.append(waits(1, seconds, "Fetch", takes, **one))
+        seconds += takes + 0.01
+    # The coordinator is asked in between, on another connection.
+    return rows + [waits(1, n + 0.3, "Heartbeat", 0.002) | {"flow_id": "k8"} for n in range(0, 60, 3)]
+
+
+def followed(*silences: tuple[float, float]) -> list[Row]:
+    """Broker 2 reads from this leader twice a second, but for these times."""
+    own = {"client_id": "broker-2-fetcher-0", "client_address": "10.1.0.102", "awaitable": True}
+    return [
+        waits(90, n / 2, "Fetch", 0.49, **own)
+        for n in range(160)
+        if not any(since <= n / 2 < until for since, until in silences)
+    ]
+
+
+def held_up(*silences: tuple[float, float]) -> list[Row]:
+    """A producer whose writes take two seconds for ten seconds, four times a second, and a follower."""
+    late = [waits(1, 30 + n / 4, "Produce", 2.0 if n % 2 else 0.004) for n in range(40)]
+    return [*slows_down(0, 0, last=30), *late, *(waits(1, 40 + n / 8, "Produce", 0.004) for n in range(320)),
+            *followed(*silences)]  # fmt: skip
+
+
+def only(operation: str, rows: list[Row]) -> list[Row]:
+    """The same requests as of one API."""
+    return [row | {"operation": operation} for row in rows]
+
+
+WAIT_FIRES: list[Scenario] = [
+    fires("KAF302", "critical", "requests that the server's TCP had at the first try",
+          exchanges=stands_still(5.0, 10.0), kafka_connections=carried(1, 2, 3, 4)),
+    fires("KAF302", "critical", "requests that were sent again while nobody was answered",
+          exchanges=stands_still(5.0, 10.0), kafka_connections=carried(1, 2, 3, 4, retransmitted_segments=4)),
+    fires("KAF302", "critical", "only one side of TCP was captured", exchanges=stands_still(5.0, 10.0),
+          kafka_connections=carried(1, 2, 3, 4, acked_by_server=None, ts_last_from_server=None)),
+    fires("KAF302", "warning", "fetches that come two seconds after they may wait for 20 seconds",
+          exchanges=polls(20, 40, 2.5), kafka_connections=carried(1, max_wait_ms=500)),
+    fires("KAF302", "info", "the same in one window",
+          exchanges=polls(20, 29, 2.5), kafka_connections=carried(1, max_wait_ms=500)),
+    fires("KAF302", "info", "writes that wait for a follower that stopped reading",
+          exchanges=held_up((30.5, 45)), kafka_connections=carried(1)),
+    fires("KAF302", "info", "writes that take long although the follower reads on",
+          exchanges=held_up(), kafka_connections=carried(1)),
+]  # fmt: skip
+
+WAIT_NEAR_MISSES: list[Scenario] = [
+    silent("KAF302", "producers that wait for replicas alone", exchanges=only("Produce", stands_still(5.0, 10.0))),
+    silent("KAF302", "three producers, and a consumer that lets the broker wait for ten seconds",
+           exchanges=[*only("Produce", stands_still(5.0, 10.0)), waits(7, 4.9, "Fetch", 5.15, awaitable=True)],
+           kafka_connections=carried(7, max_wait_ms=10_000)),
+    silent("KAF302", "fetches that take all of max_wait_ms",
+           exchanges=polls(20, 40, 2.5), kafka_connections=carried(1, max_wait_ms=2500)),
+    silent("KAF302", "fetches a little later than they may wait",
+           exchanges=polls(20, 40, 0.9), kafka_connections=carried(1, max_wait_ms=500)),
+    silent("KAF302", "fetches of a client whose quota is used up",
+           exchanges=polls(20, 40, 2.5), kafka_connections=carried(1, max_wait_ms=500, throttled=3)),
+    silent("KAF302", "writes of a client whose quota is used up",
+           exchanges=slows_down(30, 60), kafka_connections=carried(1, throttled=3)),
+    silent("KAF302", "answers of a megabyte take their time on the way",
+           exchanges=polls(20, 40, 2.5, response_bytes=1 << 20), kafka_connections=carried(1, max_wait_ms=500)),
+    silent("KAF302", "two late fetches",
+           exchanges=polls(20, 24, 2.5), kafka_connections=carried(1, max_wait_ms=500)),
+    silent("KAF302", "nobody knows how long a fetch may wait",
+           exchanges=polls(20, 40, 2.5), kafka_connections=carried(1)),
+    silent("KAF302", "a far away client whose answers all take two seconds more",
+           exchanges=[row | {"latency_ms": row["latency_ms"] + 2000} for row in polls(0, 0, 2.5)],
+           kafka_connections=carried(1, max_wait_ms=500)),
+    silent("KAF302", "fetches that are sent before the last one is answered",
+           exchanges=[
+               waits(1, 20 + n, "Fetch", 4.5, awaitable=True, response_bytes=80, exchange_id=f"k1-c{n}f")
+               for n in range(9)
+           ],
+           kafka_connections=carried(1, max_wait_ms=1500)),
+    silent("KAF302", "a broker's own fetches", exchanges=[
+        row | {"client_id": "broker-3-fetcher-0"} for row in polls(20, 40, 2.5) if row["operation"] == "Fetch"],
+        kafka_connections=carried(1, max_wait_ms=500)),
+]  # fmt: skip

@@ -1,0 +1,287 @@
+"""What every registered detector must be: documented, pure, deterministic, blind outside its partition."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from tests.analyser.detectors.scenarios import FAULTS, FIRES
+from tests.analyser.engine.rules.concerned import connected, looked_at, partitions
+from tests.support.rows import arrow_from_rows, connection_from_rows
+from tests.support.shares import every, proves_more, share
+from wirewitness.analyser.analysis.all_rules import DETECTORS, run_detectors, tables_needed
+from wirewitness.analyser.base.severity import SEVERITIES, confidence_rank, severity_rank
+from wirewitness.analyser.engine.rules import running
+from wirewitness.analyser.engine.rules.cut import empty
+from wirewitness.analyser.engine.rules.detector import LIMITS_SECTION, PAGE_SECTIONS, Detector
+from wirewitness.analyser.engine.rules.findings import Finding, findings_table
+from wirewitness.analyser.engine.rules.frame import Frame
+from wirewitness.analyser.engine.rules.frame_rows import rows_of
+from wirewitness.analyser.engine.rules.held import UNKNOWN
+from wirewitness.analyser.engine.rules.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
+from wirewitness.analyser.engine.rules.running import Failure, PartitionTooLarge, TooManyFindings, run
+from wirewitness.analyser.tables.tables import ARROW_TYPES, TABLES, arrow_schema
+
+Partition = tuple[tuple[Any, ...], dict[str, Frame]]
+EACH = pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda d: d.code)
+# The first scenario of each rule: a hundred more would find the same at twice the time.
+ALL = [*{scenario.code: scenario for scenario in reversed(FIRES)}.values(), *FAULTS]
+NUMBERS = range(len(ALL))
+EACH_SCENARIO = pytest.mark.parametrize("index", share(NUMBERS, every(4, NUMBERS)), ids=lambda n: str(ALL[n]))
+
+
+def key(finding: Finding) -> str:
+    return repr(finding)
+
+
+@cache
+def shared(index: int) -> duckdb.DuckDBPyConnection:
+    """The connection of a scenario for tests that only read."""
+    return connected(ALL[index])
+
+
+@cache
+def partitions_of(index: int) -> Mapping[str, list[Partition]]:
+    """Key and frames of all partitions of a scenario by the detector's code; one test sees to it that they stay so."""
+    return {one.code: list(partitions(shared(index), one)) for one in looked_at(ALL[index])}
+
+
+@cache
+def found_in(index: int) -> list[Finding]:
+    return [
+        finding
+        for code, held in partitions_of(index).items()
+        for _, frames in held
+        for finding in DETECTORS[code].detect(frames)
+    ]
+
+
+@EACH
+def test_page_has_the_fixed_sections_in_order(detector: Detector) -> None:
+    headings = [line for line in detector.page.splitlines() if line and not line.startswith(" ")]
+    assert headings[0].startswith(f"{detector.code} {detector.name}: ")
+    assert tuple(heading for heading in headings[1:] if heading != LIMITS_SECTION) == PAGE_SECTIONS
+    told = LIMITS_SECTION in headings
+    assert told or not detector.code.startswith(("KAF1", "KAF2")), (
+        "what can it not tell from one side, or a late begin?"
+    )
+    assert not told or headings[-2] == LIMITS_SECTION
+    bodies = re.split(r"\n\n(?=\S)", detector.page)[1:]
+    assert all(len(body.splitlines()) > 1 for body in bodies)
+
+
+@EACH
+def test_thresholds_have_defaults_and_the_page_or_docstring_names_them(detector: Detector) -> None:
+    for name, default in detector.thresholds.items():
+        assert default is not inspect.Parameter.empty, name
+        assert name in detector.page or name in (inspect.getdoc(detector.detect) or ""), name
+
+
+@EACH
+def test_declared_tables_and_columns_exist(detector: Detector) -> None:
+    for table, columns in detector.reads.items():
+        names = set(TABLES[table].column_names())
+        assert set(columns) <= names
+        assert set(detector.partition_by) <= names
+    assert set(detector.rows) <= set(detector.reads)
+    assert "cluster_id" in detector.partition_by or not detector.code.startswith("KAF")
+    assert detector.severity in SEVERITIES
+
+
+@EACH
+def test_silent_on_empty_frames_and_empty_tables(detector: Detector) -> None:
+    assert list(detector.detect({table: empty(detector, table) for table in detector.reads})) == []
+    assert run(connection_from_rows({}), [detector]) == []
+
+
+@EACH_SCENARIO
+@proves_more
+def test_findings_are_valid(index: int) -> None:
+    found = found_in(index)
+    assert found
+    for finding in found:
+        detector = DETECTORS[finding.code]
+        assert finding.name == detector.name
+        assert severity_rank(finding.severity) <= severity_rank(detector.severity)
+        assert confidence_rank(finding.confidence) <= confidence_rank(detector.confidence)
+        assert finding.evidence
+        assert all(e.packet is not None or e.message_id is not None for e in finding.evidence)
+        assert finding.ts_first_ns is not None
+        assert finding.ts_last_ns is not None
+        assert finding.ts_first_ns <= finding.ts_last_ns
+        assert finding.sentence.endswith(".")
+        assert finding.next_step.endswith(".")
+        assert "None" not in finding.sentence + finding.next_step + finding.subject
+    table = findings_table(found)
+    assert table.schema == arrow_schema("findings")
+    for row in table.to_pylist():
+        evidence, numbers = json.loads(row["evidence"]), json.loads(row["numbers"])
+        assert all(set(item) == {"file", "packet", "message_id"} for item in evidence)
+        assert isinstance(numbers, dict)
+    assert len({f.finding_id for f in found}) == len(found)
+
+
+@EACH_SCENARIO
+@proves_more
+def test_same_findings_from_shuffled_rows_in_small_batches(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The findings of a second run are those of the first, whatever order and batches the rows come in."""
+    monkeypatch.setattr("wirewitness.analyser.engine.rules.running.BATCH_ROWS", 7)
+    shuffled = {table: list(rows) for table, rows in ALL[index].rows.items()}
+    for rows in shuffled.values():
+        random.Random(index).shuffle(rows)
+    scenario = replace(ALL[index], rows=shuffled)
+    assert list(map(key, run(connected(scenario), looked_at(scenario)))) == list(map(key, found_in(index)))
+
+
+@EACH_SCENARIO
+@proves_more
+def test_detectors_leave_their_input_alone(index: int) -> None:
+    for code, held in partitions_of(index).items():
+        for _, frames in held:
+            before = {table: rows_of(frame) for table, frame in frames.items()}
+            first = list(map(key, DETECTORS[code].detect(frames)))
+            for table, frame in frames.items():
+                assert rows_of(frame) == before[table]
+            assert list(map(key, DETECTORS[code].detect(frames))) == first
+
+
+@EACH_SCENARIO
+@proves_more
+def test_frames_are_typed_sorted_and_of_one_key(index: int) -> None:
+    for code, held in partitions_of(index).items():
+        detector = DETECTORS[code]
+        for partition_key, frames in held:
+            assert set(frames) == set(detector.reads)
+            for table, frame in frames.items():
+                assert tuple(frame.schema.names) == detector.columns(table)
+                for column in frame.schema.names:
+                    assert frame[column].array().type == ARROW_TYPES[TABLES[table].column(column).kind]
+                for name, value in zip(detector.partition_by, partition_key, strict=True):
+                    assert {*frame[name]} <= {value}
+                if "ts" in frame.schema.names:
+                    times = frame["ts"].numbers()
+                    assert (np.diff(times[times != UNKNOWN]) >= 0).all()
+        keys = [partition_key for partition_key, _ in held]
+        assert len(set(keys)) == len(keys)
+
+
+@EACH_SCENARIO
+@proves_more
+def test_suspects_name_every_partition_that_has_findings(index: int) -> None:
+    """The prefilter may only save work: without it the findings are the same."""
+    filtered = [detector for detector in looked_at(ALL[index]) if detector.suspects is not None]
+    codes = {detector.code for detector in filtered}
+    everywhere = run(shared(index), [replace(detector, suspects=None) for detector in filtered])
+    assert list(map(key, everywhere)) == [key(finding) for finding in found_in(index) if finding.code in codes]
+
+
+@EACH_SCENARIO
+@proves_more
+def test_partitions_can_be_looked_at_bucket_by_bucket(index: int) -> None:
+    """Every partition lies in one bucket with all its rows."""
+    detector = DETECTORS[ALL[index].code]
+    own = [key(finding) for finding in found_in(index) if finding.code == detector.code]
+    thirds = [range(first, BUCKETS, 3) for first in range(3)] if detector.partition_by else [ALL_BUCKETS]
+    some = [key(one) for buckets in thirds for one in running.found_in(shared(index), detector, buckets, None)]
+    assert sorted(some) == sorted(own)
+
+
+@pytest.mark.parametrize("index", [n for n, s in enumerate(ALL) if s.code.startswith("KAF")], ids=lambda n: str(ALL[n]))
+@proves_more
+def test_clusters_never_mix(index: int) -> None:
+    """The same rows in an unknown, and in two known clusters give the same findings three times, each for itself."""
+    scenario = ALL[index]
+    alone = [(f.code, f.severity) for f in found_in(index)]
+    rows = {
+        table: [dict(row) | {"cluster_id": cluster} for row in held for cluster in (None, "c1", "c2")]
+        if "cluster_id" in TABLES[table].column_names()
+        else held
+        for table, held in scenario.rows.items()
+    }
+    found = run(connected(replace(scenario, rows=rows)), looked_at(scenario))
+    for cluster in (None, "c1", "c2"):
+        own = [(f.code, f.severity) for f in found if f.numbers["cluster"] == cluster]
+        assert own == alone
+
+
+def test_a_failing_detector_does_not_lose_the_others() -> None:
+    def broken(frames: object) -> list[Finding]:
+        raise ValueError("broken on purpose")
+
+    con = connected(FAULTS[1])
+    healthy = DETECTORS["KAF101"]
+    failing = replace(healthy, code="KAF999", detect=broken)
+    unreadable = replace(healthy, code="KAF998", suspects="SELECT nothing FROM nowhere")
+    failures: list[Failure] = []
+    found = run(con, [failing, unreadable, healthy], failures)
+    assert [f.code for f in found] == ["KAF101"]
+    assert [f.code for f in failures] == ["KAF999", "KAF998"]
+    assert failures[0].key == ("c1", "billing", "payments", 0)
+    with pytest.raises(ValueError, match="broken on purpose"):
+        run(con, [failing])
+
+
+@pytest.mark.parametrize(("most", "found", "limited"), [(3, 3, [TooManyFindings]), (4, 4, [])])
+def test_a_rule_ends_when_it_has_many_findings(
+    most: int, found: int, limited: list[type[Exception]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred bytes can be made to give one: what further ones cost is bounded, and it is said."""
+    scenario = FAULTS[1]
+    rows = {
+        table: [dict(row) | {"cluster_id": f"c{number}"} for row in held for number in range(4)]
+        for table, held in scenario.rows.items()
+    }
+    monkeypatch.setattr(running, "MOST_FINDINGS", most)
+    failures: list[Failure] = []
+    assert len(run(connected(replace(scenario, rows=rows)), [DETECTORS["KAF101"]], failures)) == found
+    assert [type(one.error) for one in failures] == limited
+    assert not any(one.is_own_fault for one in failures)
+
+
+@pytest.mark.parametrize(
+    ("memory_mb", "fails"), [pytest.param(25, False, id="for some at a time"), pytest.param(6, True, id="not for one")]
+)
+def test_rows_for_which_memory_does_not_suffice(memory_mb: int, fails: bool, tmp_path: Path) -> None:
+    """They are looked at a few partitions at a time; when even one is too many, that is said in words."""
+    rows = [
+        {"ts": 10**18 + number, "flow_id": f"flow-{number % 200}", "client_id": "x" * 300, "error_code": 0,
+         "keep_alive_s": 1, "client_silence_ms": 9.0e3, "client_silence_from": 10**18, "file": "x" * 400,
+         "ts_last_from_client": 10**18 if number < 20 else None, "observed_until": 10**18}
+        for number in range(30_000)
+    ]  # fmt: skip
+    detector, failures = DETECTORS["MQT103"], list[Failure]()
+    con = duckdb.connect(":memory:")
+    for name, held in (("mqtt_connections", rows), ("exchanges", []), ("flows", [])):
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(arrow_from_rows(name, held), path, row_group_size=2048)
+        con.execute(f"CREATE VIEW {name} AS FROM read_parquet('{path}')")
+    expected = run(con, [detector])
+    con.execute(f"SET memory_limit = '{memory_mb}MB'; SET temp_directory = ''; SET threads = 1")
+    with pytest.raises(duckdb.OutOfMemoryException):
+        con.sql(partitions_sql(detector)).fetchall()
+    found = running.found_in(con, detector, ALL_BUCKETS, failures)
+    assert [(type(one.error), one.is_own_fault) for one in failures[:1]] == [(PartitionTooLarge, False)] * fails
+    if not fails:
+        assert sorted(map(key, found)) == sorted(map(key, expected))
+        assert found
+
+
+def test_codes_choose_detectors() -> None:
+    con = connected(FAULTS[1])
+    assert {f.code for f in run_detectors(con, ["KAF104"])} == {"KAF104"}
+    with pytest.raises(KeyError):
+        run_detectors(con, ["KAF000"])
+    assert tables_needed(["KAF101"]) == {"kafka_offset_commits"}
+    assert tables_needed() >= {"flows", "messages", "expert_infos", "kafka_fetch_partitions"}

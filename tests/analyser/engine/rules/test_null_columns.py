@@ -1,0 +1,181 @@
+"""Null means "not known": no rule breaks on it, prints it, or accuses somebody else because of it.
+
+Each rule looks at its scenarios with one column at a time null, in all rows and in every second one. Columns that the
+registry says are never null are left out. All cases of a scenario are partitions of one run: a name that the key has
+anyway is marked with the case's number. Of the rules about Kafka's groups and producers near misses are looked at, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
+from tests.analyser.engine.rules.concerned import connected, partitions
+from tests.support.shares import every, share
+from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.stories.story_facts import facts_of
+from wirewitness.analyser.tables.tables import TABLES
+
+# Columns whose null is an answer, or never comes without another one: rule, column, why.
+NULL_SAYS = {
+    ("KAF101", "cluster_id"): "a connection whose server is known has a cluster, if only one named after its brokers",
+    ("KAF105", "client_gap_ts"): "null says that no bytes of this client are missing",
+    ("KAF129", "client_gap_ts"): "null says that no bytes of this client are missing",
+    ("KAF120", "ts_last_gap"): "null says that no bytes of this client are missing",
+    ("KAF120", "topic_id"): "a topic without a known name has its id as name: both come from one place",
+    ("KAF205", "ts_stored"): "null says that the batch was not stored later",
+}
+SHOWN = re.compile(r"\b(None|NaT|nan|NaN)\b|<NA>")
+MARK = "#"
+
+Tables = dict[str, pa.Table]
+Client = tuple[Any, ...]
+
+
+class Case(NamedTuple):
+    """One column of one table is null: in every second row, or in all. A key's column is null in all tables."""
+
+    table: str
+    column: str
+    every_second: bool
+
+
+def _cases(detector: Detector, held: Tables) -> Iterator[Case]:
+    for table, rows in held.items():
+        for column in detector.columns(table):
+            if TABLES[table].column(column).nullable and rows.column(column).null_count < len(rows):
+                yield Case(table, column, False)
+                if len(rows) > 1 and column not in detector.partition_by:
+                    yield Case(table, column, True)
+
+
+def _with_nulls(rows: pa.Table, column: str, every_second: bool) -> pa.Table:
+    place, kept = rows.schema.get_field_index(column), rows.column(column).combine_chunks()
+    nulls = pa.nulls(len(rows), kept.type)
+    if every_second:
+        nulls = pc.if_else(pa.array([number % 2 == 0 for number in range(len(rows))]), nulls, kept)
+    return rows.set_column(place, column, nulls)
+
+
+def _in_case(detector: Detector, held: Tables, case: Case) -> Tables:
+    hit = held if case.column in detector.partition_by else {case.table}
+    return {
+        table: _with_nulls(rows, case.column, case.every_second) if table in hit else rows
+        for table, rows in held.items()
+    }
+
+
+def _marked(detector: Detector, held: Tables, key: str, number: int) -> Tables:
+    return {
+        table: _with_mark(rows, detector.keys.get(table, {}).get(key, key), str(number)) for table, rows in held.items()
+    }
+
+
+def _with_mark(rows: pa.Table, key: str, mark: str) -> pa.Table:
+    kept = pc.fill_null(rows.column(key).combine_chunks(), "")
+    return rows.set_column(
+        rows.schema.get_field_index(key), key, pc.binary_join_element_wise(kept, pa.scalar(mark), MARK)
+    )
+
+
+def _look_at(con: duckdb.DuckDBPyConnection, held: Tables) -> None:
+    for table, rows in held.items():
+        con.register(f"held_{table}", rows)
+        con.execute(f"CREATE OR REPLACE TEMP VIEW {table} AS FROM held_{table}")
+
+
+def _each_case(con: duckdb.DuckDBPyConnection, detector: Detector, held: Tables) -> Iterator[tuple[Case, Frames]]:
+    """Every case with the frames that the rule is given in it."""
+    cases = list(_cases(detector, held))
+    names = [one for one in detector.partition_by if TABLES[next(iter(held))].column(one).kind == "string"]
+    key = names[0] if names else None
+    together = [case for case in cases if key is not None and case.column != key]
+    if key is not None and together:
+        all_of_them = [
+            _marked(detector, _in_case(detector, held, case), key, number) for number, case in enumerate(together)
+        ]
+        _look_at(con, {table: pa.concat_tables([one[table] for one in all_of_them]) for table in held})
+        for values, frames in partitions(con, detector):
+            mark = values[detector.partition_by.index(key)].rpartition(MARK)[2]
+            yield together[int(mark)], frames
+    for case in cases:
+        if case not in together:
+            _look_at(con, _in_case(detector, held, case))
+            for _, frames in partitions(con, detector):
+                yield case, frames
+
+
+def _accused(finding: Finding) -> set[Client]:
+    """Address and client id of each client that it names."""
+    row = {"code": finding.code, "ts_first": finding.ts_first_ns, "ts_last": finding.ts_last_ns}
+    culprits = facts_of(row, finding.numbers).culprits
+    return {tuple(None if one is None else str(one).partition(MARK)[0] for one in client) for _, client in culprits}
+
+
+def _is_one_of(client: Client, accused: set[Client]) -> bool:
+    """The same as far as both are known."""
+    return any(all(None in pair or pair[0] == pair[1] for pair in zip(client, one, strict=True)) for one in accused)
+
+
+def _faults(finding: Finding, accused: set[Client]) -> Iterator[str]:
+    for text in (finding.subject, finding.sentence, finding.next_step, json.dumps(finding.numbers).replace("NaN", "")):
+        if SHOWN.search(text):
+            yield f"says {text}"
+    for one in finding.evidence:
+        if one.packet is None and one.message_id is None:
+            yield f"names nothing as evidence: {one}"
+    if finding.severity != "info":
+        yield from (f"accuses {one}: {finding.sentence}" for one in _accused(finding) if not _is_one_of(one, accused))
+
+
+# The first scenario of every third rule; the others are looked at in the exhaustive run.
+FIRST = {scenario.code: scenario for scenario in reversed(FIRES)}
+
+
+@pytest.mark.parametrize("scenario", share([*FIRES, *FAULTS], every(3, FIRST.values())), ids=str)
+def test_a_column_that_is_not_known_breaks_no_rule(scenario: Scenario) -> None:
+    detector = DETECTORS[scenario.code]
+    con = connected(scenario, [detector])
+    accused = {
+        who for _, frames in partitions(con, detector) for one in detector.detect(frames) for who in _accused(one)
+    }
+    held = {table: con.sql(f"FROM {table}").to_arrow_table() for table in detector.reads}
+    wrong: list[str] = []
+    for case, frames in _each_case(con, detector, held):
+        try:
+            found = list(detector.detect(frames))
+        except Exception as error:
+            wrong.append(f"{case}: {error!r}")
+        else:
+            wrong += [f"{case}: {fault}" for finding in found for fault in _faults(finding, accused)]
+    assert not wrong, "\n".join(wrong)
+
+
+QUIET = [one for one in NEAR_MISSES if one.code[:4] in ("KAF1", "KAF2")]
+
+
+@pytest.mark.parametrize("scenario", share(QUIET, every(3, {one.code: one for one in QUIET}.values())), ids=str)
+def test_a_column_that_is_not_known_makes_no_accusation(scenario: Scenario) -> None:
+    detector = DETECTORS[scenario.code]
+    con = connected(scenario, [detector])
+    known = [one for _, frames in partitions(con, detector) for one in detector.detect(frames)]
+    subjects = {one.subject for one in known if one.severity != "info"}
+    held = {table: con.sql(f"FROM {table}").to_arrow_table() for table in detector.reads}
+    accusing = [
+        f"{case}: {finding.sentence}"
+        for case, frames in _each_case(con, detector, held)
+        if (detector.code, case.column) not in NULL_SAYS
+        for finding in detector.detect(frames)
+        if finding.severity != "info" and not subjects
+    ]
+    assert not accusing, "\n".join(accusing)

@@ -1,0 +1,179 @@
+"""Random commits: nothing raises, prefilters lose nothing, and steps back are counted as a plain loop counts them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given
+from hypothesis import strategies as st
+
+from tests.analyser.detectors.scenarios import Scenario
+from tests.analyser.engine.rules.concerned import concerned, connected, partitions
+from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, stored
+from tests.support.shares import examples
+from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.findings import Finding, findings_table, some_evidence
+from wirewitness.analyser.engine.rules.running import run
+from wirewitness.analyser.kafka.rules.commit_columns import commit_columns
+from wirewitness.analyser.kafka.rules.commits import (
+    COMMITS,
+    Commit,
+    broker_order,
+    by_identity,
+    commits_of,
+    committer_numbers,
+    evidence_of,
+)
+
+NAMES = st.sampled_from(["m1", "m2", ""])
+MOMENT = st.integers(0, 40).map(lambda n: n / 4)
+FEW = examples(25, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def commits(draw: st.DrawFn) -> Row:
+    start = draw(MOMENT)
+    member = draw(NAMES)
+    more: dict[str, Any] = {
+        "ts_response": draw(st.sampled_from([at(start) + 1, at(start + 0.25), at(start + 3), None])),
+        "group_id": draw(st.sampled_from(["billing", "billing", "audit"])),
+        "cluster_id": draw(st.sampled_from(["c1", "c1", None])),
+        "partition": draw(st.integers(0, 1)),
+        "error_code": draw(st.sampled_from([0, 0, 0, 0, 0, 14, 22, 25, 27, 30, None])),
+        "api": draw(st.sampled_from(["OffsetCommit", "OffsetCommit", "TxnOffsetCommit"])),
+        "generation": draw(st.sampled_from([-1, 4, 5, 5, None])),
+        "topic": draw(st.sampled_from(["payments", "payments", None])),
+        "topic_id": draw(st.sampled_from([None, "id1"])),
+        "flow_id": draw(st.sampled_from(["f1", "f2"])),
+    }
+    return commit(start, draw(st.sampled_from([1 - 2**63, -1, 0, 5, 6, 7, 10, 2**62])), member, **more)
+
+
+READS = st.lists(
+    st.builds(fetch, MOMENT, st.sampled_from([0, 5, 8, 11, None]), st.sampled_from(["m1", "m2"])), max_size=8
+)
+TOLD = st.lists(st.builds(stored, MOMENT, st.sampled_from([0, 5, 8])), max_size=3)
+
+
+class Examined(NamedTuple):
+    """The rows on a connection, the detectors that read one of their tables, and what these find."""
+
+    con: duckdb.DuckDBPyConnection
+    detectors: list[Detector]
+    found: list[Finding]
+
+
+def examined(rows: list[Row], reads: Sequence[Row] = (), told: Sequence[Row] = (), code: str = "") -> Examined:
+    """What all of them find, or the detector of one code."""
+    tables = {COMMITS: rows, "kafka_fetch_partitions": reads, "kafka_offset_fetches": told}
+    scenario = Scenario("random", "", tables, frozenset())
+    detectors = [DETECTORS[code]] if code else concerned(scenario)
+    con = connected(scenario, detectors)
+    return Examined(con, detectors, run(con, detectors))
+
+
+def assert_prefilters_lose_nothing(case: Examined) -> None:
+    filtered = [detector for detector in case.detectors if detector.suspects is not None]
+    everywhere = run(case.con, [replace(detector, suspects=None) for detector in filtered])
+    codes = {detector.code for detector in filtered}
+    assert everywhere == [finding for finding in case.found if finding.code in codes]
+
+
+@FEW
+@given(rows=st.lists(commits(), max_size=40), reads=READS, told=TOLD)
+def test_nothing_raises_and_prefilters_lose_nothing(rows: list[Row], reads: list[Row], told: list[Row]) -> None:
+    case = examined(rows, reads, told)
+    assert findings_table(case.found).num_rows == len(case.found)
+    assert_prefilters_lose_nothing(case)
+
+
+@FEW
+@given(rows=st.lists(commits(), max_size=6))
+def test_prefilters_lose_nothing_among_few_rows(rows: list[Row]) -> None:
+    """With few rows a partition has one reason to be looked at, or none."""
+    same = [row | {"partition": 0, "topic": "payments", "cluster_id": "c1", "group_id": "billing"} for row in rows]
+    assert_prefilters_lose_nothing(examined(same))
+
+
+def racing(first: Commit, second: Commit) -> bool:
+    """On different flows, and open at the same time, as far as is known."""
+    if first.flow_id == second.flow_id:
+        return False
+    if first.ts_response is None or second.ts_response is None:
+        return True
+    return first.ts < second.ts_response and second.ts < first.ts_response
+
+
+@FEW
+@given(rows=st.lists(commits(), max_size=12))
+def test_kaf103_counts_every_step_back_once(rows: list[Row]) -> None:
+    con, _, found = examined(rows, code="KAF103")
+    expected = 0
+    for _, frames in partitions(con, replace(DETECTORS["KAF103"], suspects=None)):
+        groups: dict[str | None, list[Commit]] = {}
+        for one in commits_of(frames[COMMITS]):
+            if one.accepted:
+                groups.setdefault(one.group_id, []).append(one)
+        for own in groups.values():
+            assert own == sorted(own, key=broker_order)
+            expected += sum(b.committed_offset < a.committed_offset and not racing(a, b) for a, b in pairwise(own))
+    assert sum(f.numbers["steps_back"] for f in found) == expected
+
+
+@FEW
+@given(rows=st.lists(commits(), max_size=30))
+def test_columns_hold_the_same_commits(rows: list[Row]) -> None:
+    """Another way to the same commits, committers and numbers."""
+    con = examined(rows, code="KAF105").con
+    for _, frames in partitions(con, replace(DETECTORS["KAF105"], suspects=None)):
+        expected, columns = commits_of(frames[COMMITS]), commit_columns(frames[COMMITS])
+        assert [columns[row] for row in range(len(columns))] == expected
+        assert list(columns.commits(np.arange(len(columns)))) == expected
+        assert columns.done_ns.tolist() == [one.done_ns for one in expected]
+        assert [len(group) for group in columns.groups()] == list(Counter(one.group_id for one in expected).values())
+        assert list(columns.accepted().commits(np.arange(len(columns.accepted())))) == [
+            c for c in expected if c.accepted
+        ]
+        committers = columns.committers()
+        for number, (identity, own) in enumerate(by_identity(expected).items()):
+            mine = np.flatnonzero(committers == number)
+            assert {one.identity for one in columns.commits(mine)} == {identity}
+            assert columns.numbers_of(mine) == committer_numbers(own)
+        everything = some_evidence(columns.evidence(np.arange(len(columns))))
+        assert everything == some_evidence(evidence_of(expected))
+
+
+@FEW
+@given(offsets=st.lists(st.sampled_from([500, 500, 500, 510, 520]), min_size=10, max_size=24))
+@example(offsets=[500, 510] * 6)
+@example(offsets=[500, 501] * 6)
+@example(offsets=[510, 500, 500] * 6)
+def test_kaf102_counts_values_that_return_below_the_own_highest_since(offsets: list[int]) -> None:
+    found = examined([commit(n, offset) for n, offset in enumerate(offsets)], code="KAF102").found
+    for value in set(offsets):
+        places = [n for n, offset in enumerate(offsets) if offset == value]
+        returns = sum(max(offsets[a:b]) > value + 1 for a, b in pairwise(places))
+        mine = [f for f in found if f.numbers["stuck_offset"] == value]
+        assert [f.numbers["returns"] for f in mine] == ([returns] if returns >= 5 else [])
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b[2Jx", "a\nb", "\u202eabc", "x" * 40_000], ids=["escape", "line", "direction", "long"]
+)
+def test_names_from_the_wire_cannot_write_on_a_terminal(name: str) -> None:
+    rows = [commit(n, 1000 - n, client_id=name, group_id=name, topic=name, member_id=name) for n in range(3)]
+    found = examined(rows).found
+    assert [f.code for f in found] == ["KAF103"]
+    for finding in found:
+        for text in (finding.sentence, finding.next_step, finding.subject):
+            assert text.isprintable()
+        assert len(finding.sentence) < 3000
+        assert finding.numbers["group"] == name

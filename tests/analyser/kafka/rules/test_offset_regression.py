@@ -1,0 +1,98 @@
+"""KAF103 says why an offset went back: what moved it is looked for first, and what is delivered again is counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, group_event, stored
+from tests.support.rows import connection_from_rows
+from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.engine.facts.stages import STAGES
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.running import run
+from wirewitness.analyser.tables.tables import TABLES
+
+
+def found(**rows: list[Row]) -> list[Finding]:
+    joins = [group_event(0, "join", "m1"), group_event(9, "join", "m1", member_id="m1-again")]
+    con = connection_from_rows({"kafka_group_events": joins, **rows})
+    for stage in STAGES:
+        if any(TABLES[name].protocol == "kafka" for name in (*stage.makes, *stage.reads)):
+            stage.run(con)
+    return run(con, [DETECTORS["KAF103"]])
+
+
+def deleted(seconds: float, change: str, resource: str = "group", name: str = "billing") -> Row:
+    return {
+        "exchange_id": "flow9-c1", "ts": at(seconds), "ts_response": at(seconds), "cluster_id": "c1",
+        "client_id": "ops", "client_address": "10.1.0.77", "operation": "x", "validate_only": False,
+        "resource_type": resource, "resource_name": name, "change": change, "error_code": 0, "flow_id": "flow9",
+    }  # fmt: skip
+
+
+def again(**more: Any) -> dict[str, list[Row]]:
+    """The group had stored 3000, reads from 1 on again and stores 2559 first."""
+    return {
+        "kafka_offset_commits": [commit(5, 3000), commit(15, 2559, member_id="m1-again", generation=1)],
+        "kafka_fetch_partitions": [
+            fetch(1, 0, next_offset=3000, records_count=3000, error_code=0),
+            fetch(10, 1, next_offset=2800, records_count=2799, error_code=0, **more),
+        ],
+    }
+
+
+@pytest.mark.parametrize("change", ["delete", "delete offsets of payments 0"])
+def test_offsets_that_somebody_deleted_are_named_with_who_did_it_and_what_comes_again(change: str) -> None:
+    (one,) = found(**again(), kafka_admin_changes=[deleted(7, change)], kafka_offset_fetches=[stored(9.5, -1)])
+    assert "ops at 10.1.0.77" in one.sentence
+    assert "2,999" in one.sentence
+    assert one.numbers["records_again"] == 2999
+    assert (one.severity, one.numbers["cause"]) == ("warning", "moved")
+    assert "Nothing to do" not in one.next_step
+
+
+def test_an_offset_that_was_gone_without_anybody_seen_is_not_a_seek() -> None:
+    (one,) = found(**again(), kafka_offset_fetches=[stored(9.5, -1)])
+    assert "by itself" not in one.sentence
+    assert one.numbers["records_again"] == 2999
+
+
+def test_offsets_of_a_topic_made_anew_are_no_step_back() -> None:
+    rows = again(topic_id="new")
+    rows["kafka_fetch_partitions"][0]["topic_id"] = "old"
+    assert found(**rows, kafka_admin_changes=[deleted(7, "delete", "topic", "payments")]) == []
+
+
+def test_a_seek_counts_what_is_fetched_again_and_is_not_waved_through() -> None:
+    (one,) = found(**again())
+    assert (one.severity, one.numbers["cause"], one.numbers["records_again"]) == ("info", "seek", 2999)
+    assert "2,999" in one.sentence
+    assert "Nothing to do" not in one.next_step
+
+
+def test_a_reset_by_a_tool_does_not_say_nothing_to_do() -> None:
+    (one,) = found(kafka_offset_commits=[commit(1, 1000), commit(2, 1000), commit(9, 400, "", generation=-1)])
+    assert one.numbers["records_again"] == 600
+    assert "Nothing to do" not in one.next_step
+
+
+def test_who_is_ahead_of_the_owner_is_named_also_before_owners_are_known() -> None:
+    commits = [
+        row
+        for n in range(6)
+        for row in (commit(n + 1, 5000 + n, owner_member_id="m2"), commit(n + 1.5, 100 + n, "m2", owner_member_id="m2"))
+    ]
+    commits[0]["owner_member_id"] = commits[1]["owner_member_id"] = None
+    con = connection_from_rows({"kafka_offset_commits": commits})
+    (one,) = run(con, [DETECTORS["KAF103"]])
+    assert (one.numbers["cause"], one.numbers["steps_back"], one.confidence) == ("overtaken", 6, "medium")
+
+
+@pytest.mark.parametrize(("others", "named"), [("forked", "second process"), ("flow1", "concurrently")])
+def test_a_member_that_commits_over_two_connections_may_be_two_processes(others: str, named: str) -> None:
+    commits = [row for n in range(6) for row in (commit(n, 500 + n), commit(n + 0.5, 200, flow_id=others))]
+    (one,) = found(kafka_offset_commits=commits)
+    assert (one.severity, one.numbers["same_committer"]) == ("critical", True)
+    assert named in one.next_step
