@@ -191,7 +191,7 @@ def test_the_page_adds_files_and_lines() -> None:
     added = {name: sum(line.startswith("+") for line in hunks.splitlines()) for name, hunks in tables.items()}
     assert sorted(tables) == [
         "analyser/analysis/all_rules.py",
-        "analyser/otel/protocols.py",
+        "reports/base/otel/protocols.py",
         "analyser/tables/tables.py",
         "app/cli/main.py",
         "app/dashboard/pages.py",

@@ -13,8 +13,8 @@ from tests.analyser.decoding.run.test_limits import REACHED, SILENT
 from tests.app.program import run
 from tests.conftest import ROOT
 from tests.support.example_capture import write_capture
-from wirewitness.analyser.crosscheck.limits import LIMITS
 from wirewitness.dissectors.core.limits import CaptureLimits, Limits
+from wirewitness.reports.report.tshark.limits import LIMITS
 
 PAGE = (ROOT / "docs" / "adding-a-protocol.md").read_text()
 # Files that are only on the page are the business of test_adding_a_protocol.py.

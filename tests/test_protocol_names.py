@@ -17,17 +17,17 @@ import pytest
 
 from tests.conftest import ROOT
 from wirewitness.analyser.analysis.all_rules import DETECTORS
-from wirewitness.analyser.crosscheck.protocols import COMPARED
 from wirewitness.dissectors.registry import OPTIONAL, PROTOCOLS
+from wirewitness.reports.report.tshark.protocols import COMPARED
 
 NAMES = {name: {name, dissector.title.lower(), dissector.letters.lower()} for name, dissector in PROTOCOLS.items()}
 
 # Where a protocol joins, a line for each.
 TABLES_OF_CONTENTS = {
     "analyser/engine/facts/stage.py",
-    "analyser/crosscheck/protocols.py",
+    "reports/report/tshark/protocols.py",
     "analyser/analysis/all_rules.py",
-    "analyser/otel/protocols.py",
+    "reports/base/otel/protocols.py",
     "analyser/tables/tables.py",
     "app/cli/main.py",
     "app/dashboard/pages.py",
@@ -66,7 +66,7 @@ ABOUT_SOME = {
     "analyser/kafka/facts/repeated_batches.py": "kafka",
     "analyser/kafka/facts/stable_offsets.py": "kafka",
     "analyser/kafka/facts/transaction_spans.py": "kafka",
-    "analyser/crosscheck/ours.py": "mqtt",
+    "reports/report/tshark/ours.py": "mqtt",
     "analyser/network/rules/capture/cap106_encrypted_share.py": "kafka mongo",
     "analyser/engine/rules/everyday.py": "kafka mongo",
     "analyser/network/rules/net/net101_idle_dropped.py": "kafka mongo mqtt",

@@ -22,7 +22,7 @@ from wirewitness.analyser.capture.privileges import Fence, User, confine, invoki
 
 _TEMPORARY = ("/tmp", "/var/tmp")
 _OWN = ("wirewitness.analyser", "wirewitness.dissectors", "wirewitness.reports")
-_NOT_LIVE = ("wirewitness.analyser.archive", "wirewitness.analyser.crosscheck", "wirewitness.analyser.otel")
+_NOT_LIVE = ("wirewitness.analyser.archive", "wirewitness.reports.report.tshark", "wirewitness.reports.base.otel")
 # What our modules and these libraries import when it is first used; os.wait4 wants `resource`.
 _LIBRARIES = ("numpy.rec", "pandas.core.arrays.arrow._arrow_utils", "pyarrow.compute", "pyarrow.parquet",
               "pyarrow.dataset", "duckdb", "crc32c",

@@ -13,7 +13,7 @@ from wirewitness.app.cli.output import check_output, colour_wanted, result_sink,
 from wirewitness.app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.crosscheck import CrossCheck
+    from wirewitness.reports.report.tshark import CrossCheck
 
 
 @click.command()
@@ -44,7 +44,7 @@ def crosscheck(
     check_output(output, captures)
     if any(name == "-" or (os.path.exists(name) and not _is_plain(name)) for name in captures):
         raise CallerError("crosscheck reads a capture twice, which a pipe cannot: write it to a file first")
-    from wirewitness.analyser.crosscheck import TABLES, TsharkError, cross_check, find_tshark
+    from wirewitness.reports.report.tshark import TABLES, TsharkError, cross_check, find_tshark
 
     try:
         tshark = find_tshark()

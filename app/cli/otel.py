@@ -72,7 +72,7 @@ def otel(
     if interfaces and (reading["from_ns"] is not None or reading["to_ns"] is not None):
         raise click.UsageError("--from and --to are for captures, not for interfaces (-i)")
     check_output(output, captures)
-    from wirewitness.analyser.otel.exchanges import TABLES
+    from wirewitness.reports.base.otel.exchanges import TABLES
 
     url = None if endpoint is None else _url(endpoint)
     if interfaces:
@@ -87,7 +87,7 @@ def otel(
 
 
 def _url(endpoint: str) -> str:
-    from wirewitness.analyser.otel.export import endpoint_url
+    from wirewitness.reports.base.otel.export import endpoint_url
 
     try:
         return endpoint_url(endpoint)
@@ -96,9 +96,9 @@ def _url(endpoint: str) -> str:
 
 
 def _write(analysis: Analysis, service_name: str, output: str | None) -> None:
-    from wirewitness.analyser.otel.exchanges import batches
-    from wirewitness.analyser.otel.export import json_lines
-    from wirewitness.analyser.otel.spans import resource, spans
+    from wirewitness.reports.base.otel.exchanges import batches
+    from wirewitness.reports.base.otel.export import json_lines
+    from wirewitness.reports.base.otel.spans import resource, spans
 
     with result_sink(output) as write:
         for line in json_lines(spans(batches(analysis), resource(service_name))):
@@ -106,9 +106,9 @@ def _write(analysis: Analysis, service_name: str, output: str | None) -> None:
 
 
 def _send(analysis: Analysis, service_name: str, url: str, *, quiet: bool) -> None:
-    from wirewitness.analyser.otel.exchanges import batches
-    from wirewitness.analyser.otel.export import ExportError, send
-    from wirewitness.analyser.otel.spans import resource, spans
+    from wirewitness.reports.base.otel.exchanges import batches
+    from wirewitness.reports.base.otel.export import ExportError, send
+    from wirewitness.reports.base.otel.spans import resource, spans
 
     try:
         sent = send(spans(batches(analysis), resource(service_name)), url)
@@ -122,11 +122,11 @@ def _live(
     job: CaptureJob, reading: dict[str, Any], duration: float | None, url: str | None, service_name: str,
     output: str | None,
 ) -> Status:  # fmt: skip
-    from wirewitness.analyser.otel.exchanges import TABLES
-    from wirewitness.analyser.otel.spans import resource
     from wirewitness.app.cli.live import run_live
     from wirewitness.app.cli.otel_live import SpanOutput, line_writer
     from wirewitness.app.cli.otel_sender import SenderProgram
+    from wirewitness.reports.base.otel.exchanges import TABLES
+    from wirewitness.reports.base.otel.spans import resource
 
     chosen = {name: reading[name] for name in ("decode_as", "protocol", "enable", "topic_ids", "keylogs", "hosts")}
     with result_sink(output) as write, ExitStack() as opened:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from wirewitness.analyser.otel.exchanges import batches_of
-from wirewitness.analyser.otel.export import ExportError, json_lines, send
-from wirewitness.analyser.otel.spans import spans
 from wirewitness.app.cli.failure import complain
+from wirewitness.reports.base.otel.exchanges import batches_of
+from wirewitness.reports.base.otel.export import ExportError, json_lines, send
+from wirewitness.reports.base.otel.spans import spans
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource

@@ -78,9 +78,9 @@ class SenderProgram:
 
 def main() -> None:
     """Take rows until standard input ends, and send what is left; without rights, since rows are a stranger's."""
-    from wirewitness.analyser.otel.confined import confined
-    from wirewitness.analyser.otel.spans import resource
     from wirewitness.app.cli.otel_live import Sender
+    from wirewitness.reports.base.otel.confined import confined
+    from wirewitness.reports.base.otel.spans import resource
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     service_name, url = sys.argv[1:]

@@ -6,11 +6,11 @@ from collections import Counter
 from typing import Any
 
 from wirewitness.analyser.base.words import json_text
-from wirewitness.analyser.crosscheck.protocols import COMPARED
-from wirewitness.analyser.crosscheck.result import Counts, CrossCheck, Example, Explained
 from wirewitness.analyser.tables.tables import SCHEMA_VERSION
 from wirewitness.dissectors.registry import PROTOCOLS, titles_of
 from wirewitness.reports.formats.document import Block, Cells, Heading, Paragraph, Section
+from wirewitness.reports.report.tshark.protocols import COMPARED
+from wirewitness.reports.report.tshark.result import Counts, CrossCheck, Example, Explained
 
 SHOWN = 20
 _WHOSE = {"tshark": "limit of tshark", "both": "no fault of either", "capture": "what the capture lacks"}

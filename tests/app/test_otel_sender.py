@@ -20,8 +20,8 @@ from tests.conftest import SAMPLES
 from tests.support.otlp_receiver import receiver
 from wirewitness import analyser
 from wirewitness.analyser.capture.privileges import landlock_version
-from wirewitness.analyser.otel.exchanges import TABLES, batches
 from wirewitness.app.cli.otel_sender import SenderProgram, Sent
+from wirewitness.reports.base.otel.exchanges import TABLES, batches
 
 
 def rows() -> list[pa.RecordBatch]:

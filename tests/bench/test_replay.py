@@ -24,7 +24,7 @@ WRONG = (
     " || ip.checksum.status == 0 || tcp.analysis.flags || frame.time_delta < 0"
 )
 
-# tshark 4.0 takes the length of what a group's protocol says for two bytes: analyser/crosscheck/kafka.py.
+# tshark 4.0 takes the length of what a group's protocol says for two bytes: reports/report/tshark/kafka.py.
 MISREAD = ("JoinGroup v4", "SyncGroup v2")
 
 

@@ -15,7 +15,7 @@ from tests.conftest import SAMPLES, SHARED_CAPTURES, shared_capture
 from tests.support.installed import installed
 from tests.support.shares import every, share, smallest
 from wirewitness import analyser
-from wirewitness.analyser.crosscheck import TABLES, CrossCheck, cross_check
+from wirewitness.reports.report.tshark import TABLES, CrossCheck, cross_check
 
 NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))
 PUBLISHED = sorted(path.name for path in SHARED_CAPTURES.glob("*.pcap")) or ["kafka_produce_v7_sw8.pcap"]

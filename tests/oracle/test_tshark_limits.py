@@ -14,7 +14,7 @@ from tests.support.mqtt_encode import ack, connack, connect, publish
 from tests.support.packets import pcap
 from tests.support.wire import Talk
 from wirewitness import analyser
-from wirewitness.analyser.crosscheck import TABLES, CrossCheck, cross_check
+from wirewitness.reports.report.tshark import TABLES, CrossCheck, cross_check
 
 MQTT, MONGO = ("10.0.0.2", 1883), ("10.0.0.2", 27017)
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.conftest import SAMPLES
 from wirewitness import analyser
-from wirewitness.analyser.crosscheck import find_tshark
-from wirewitness.analyser.crosscheck.theirs import messages
-from wirewitness.analyser.crosscheck.trees import Packet
+from wirewitness.reports.report.tshark import find_tshark
+from wirewitness.reports.report.tshark.theirs import messages
+from wirewitness.reports.report.tshark.trees import Packet
 
 NAMES = sorted(path.name for path in SAMPLES.glob("mongo_*.pcapng"))
 PORTS = {27017: "mongo", 27018: "mongo"}

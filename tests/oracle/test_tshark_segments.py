@@ -16,7 +16,7 @@ from tests.support.lab_exchanges import Exchange, lab_connections
 from tests.support.packets import Captured, pcap
 from tests.support.wire import Talk, duplicated, reordered
 from wirewitness import analyser
-from wirewitness.analyser.crosscheck import TABLES, CrossCheck, cross_check
+from wirewitness.reports.report.tshark import TABLES, CrossCheck, cross_check
 
 PORT = 9092
 CONNECTIONS = 8

@@ -20,8 +20,8 @@ from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Sides, certificate
 from tests.support.wire import packets_of
 from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.crosscheck import TABLES, cross_check, find_tshark
 from wirewitness.dissectors.core.encryption import DECRYPTED
+from wirewitness.reports.report.tshark import TABLES, cross_check, find_tshark
 
 # What tshark 4.0 decrypts of a connection is cut at 16 MiB; these say less.
 SAID = [random.Random(1).randbytes(size) for size in (1, 100, 5_000, 70_000, 300_000)]

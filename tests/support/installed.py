@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from wirewitness.analyser.crosscheck import Tshark, find_tshark
+from wirewitness.reports.report.tshark import Tshark, find_tshark
 
 
 @cache

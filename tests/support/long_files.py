@@ -112,7 +112,7 @@ ONE_OF = {
     "analyser/archive/spark/test_session.py": 4,
     "analyser/engine/facts/test_mongo_stage.py": 3,
     "analyser/engine/facts/test_reading_runs.py": 9,
-    "analyser/crosscheck/test_fields.py": 3,
+    "reports/report/tshark/test_fields.py": 3,
     "analyser/decoding/test_identify.py": 4,
     "analyser/decoding/test_one_answer.py": 2,
     "analyser/decoding/test_parts.py": 4,
