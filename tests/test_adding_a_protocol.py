@@ -196,7 +196,7 @@ def test_the_page_adds_files_and_lines() -> None:
         "app/cli/main.py",
         "app/dashboard/pages.py",
         "dissectors/registry.py",
-        "reports/sections/protocols.py",
+        "reports/report/protocols.py",
         "tests/analyser/detectors/scenarios/__init__.py",
     ]
     assert max(added.values()) <= 3, added

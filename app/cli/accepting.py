@@ -19,8 +19,8 @@ from wirewitness.app.cli.review_file import OPTION, read_review, text_of
 from wirewitness.app.cli.review_write import with_entries
 
 if TYPE_CHECKING:
-    from wirewitness.reports.questions.causes import Finding
-    from wirewitness.reports.questions.reviews import Review, Trouble
+    from wirewitness.reports.base.questions.causes import Finding
+    from wirewitness.reports.base.questions.reviews import Review, Trouble
 
 EVERYTHING = "all"
 _MOST_LETTERS = 1000
@@ -32,7 +32,7 @@ def review_of(path: str | None, accepted: Sequence[str], note: str | None, captu
 
     A file that is not there yet is empty where something is accepted.
     """
-    from wirewitness.reports.questions.reviews import NO_REVIEW, Review
+    from wirewitness.reports.base.questions.reviews import NO_REVIEW, Review
 
     if accepted and path is None:
         raise click.UsageError("--accept needs --review FILE: where it is written")
@@ -56,7 +56,7 @@ def accept(
     path: str, review: Review, found: Sequence[Finding], accepted: Sequence[str], note: str, by: str | None
 ) -> Review:
     """The review with entries for what is accepted, written to its file. CallerError for an id that no finding has."""
-    from wirewitness.reports.questions.reviews import Review, entry_of, troubles
+    from wirewitness.reports.base.questions.reviews import Review, entry_of, troubles
 
     chosen: dict[int, Trouble] = {}
     every = list(enumerate(troubles(found)))

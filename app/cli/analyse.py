@@ -17,8 +17,8 @@ from wirewitness.app.cli.review_file import read_review
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
-    from wirewitness.reports.formats.document import Section
-    from wirewitness.reports.questions.reviews import Review
+    from wirewitness.reports.base.formats.document import Section
+    from wirewitness.reports.base.questions.reviews import Review
 
 
 @click.command()
@@ -53,8 +53,8 @@ def analyse(
     check_output(output, captures)
     known = None if review is None else read_review(review)
     from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
-    from wirewitness.reports.questions.causes import findings, severity_among
-    from wirewitness.reports.questions.reviews import NO_REVIEW
+    from wirewitness.reports.base.questions.causes import findings, severity_among
+    from wirewitness.reports.base.questions.reviews import NO_REVIEW
 
     import_pandas_later()
     with open_analysis(captures, _tables(captures), reading) as analysis:
@@ -68,9 +68,9 @@ def analyse(
 
 def _tables(captures: tuple[str, ...]) -> tuple[str, ...]:
     from wirewitness.analyser.archive.dataset.place import is_dataset
-    from wirewitness.reports.sections.protocols import REPORT_TABLES
-    from wirewitness.reports.sections.trends import TABLES_READ
-    from wirewitness.reports.why.tables import FIRST_CAUSE_TABLES
+    from wirewitness.reports.report.protocols import REPORT_TABLES
+    from wirewitness.reports.report.trends import TABLES_READ
+    from wirewitness.reports.report.why.tables import FIRST_CAUSE_TABLES
 
     # Rules keep what first causes read; a dataset's findings are there without them.
     whole = tuple(dict.fromkeys((*REPORT_TABLES, *FIRST_CAUSE_TABLES, *TABLES_READ)))
@@ -78,9 +78,9 @@ def _tables(captures: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _sections(analysis: Analysis, review: Review | None) -> list[Section]:
-    from wirewitness.reports.questions.reviews import NO_REVIEW
-    from wirewitness.reports.sections.contents import report
-    from wirewitness.reports.sections.trends import TABLES_READ
+    from wirewitness.reports.base.questions.reviews import NO_REVIEW
+    from wirewitness.reports.report.contents import report
+    from wirewitness.reports.report.trends import TABLES_READ
 
     of_dataset = {*TABLES_READ} <= {*analysis.tables()}
     return report(analysis, of_dataset=of_dataset, review=review or NO_REVIEW)
@@ -93,26 +93,26 @@ def _write(analysis: Analysis, captures: tuple[str, ...], review: Review | None,
 
 
 def _text(analysis: Analysis, _: tuple[str, ...], review: Review | None, output: str | None) -> Iterator[bytes]:
-    from wirewitness.reports.formats.text import render
+    from wirewitness.reports.base.formats.text import render
 
     text = render(_sections(analysis, review), terminal_width(), colour=colour_wanted(output))
     yield text.encode("utf-8", "backslashreplace")
 
 
 def _json(analysis: Analysis, _: tuple[str, ...], review: Review | None, __: str | None) -> Iterator[bytes]:
-    from wirewitness.reports.sections.json_document import json_pieces
+    from wirewitness.reports.report.json_document import json_pieces
 
     return json_pieces(analysis, review)
 
 
 def _html(analysis: Analysis, captures: tuple[str, ...], review: Review | None, _: str | None) -> Iterator[bytes]:
-    from wirewitness.reports.formats.html import render
+    from wirewitness.reports.base.formats.html import render
 
     yield render(_sections(analysis, review), _title(captures)).encode("utf-8", "backslashreplace")
 
 
 def _markdown(analysis: Analysis, captures: tuple[str, ...], review: Review | None, _: str | None) -> Iterator[bytes]:
-    from wirewitness.reports.formats.markdown import render
+    from wirewitness.reports.base.formats.markdown import render
 
     yield render(_sections(analysis, review), _title(captures)).encode("utf-8", "backslashreplace")
 

@@ -171,7 +171,7 @@ class _Archiving:
 
 def _compacted(output: str, how: dict[str, Any], quiet: bool) -> Status:
     from wirewitness.analyser.archive.run import compact_dataset
-    from wirewitness.reports.formats.printable import visible
+    from wirewitness.reports.base.formats.printable import visible
 
     with _session(_session_settings(how), quiet) as spark:
         before, after = compact_dataset(output, spark)
@@ -315,7 +315,7 @@ def _progress(quiet: bool, begun: float) -> Iterator[Callable[[str], None] | Non
         from rich.console import Console
         from rich.text import Text
 
-        from wirewitness.reports.formats.printable import visible
+        from wirewitness.reports.base.formats.printable import visible
 
         with Console(stderr=True).status("beginning") as status:
             yield lambda text: status.update(Text(visible(text)))

@@ -18,7 +18,7 @@ def result_lines(summary: Summary, output: str) -> Iterator[str]:
     """What was read, rows of each table, findings by severity, what was set aside."""
     from wirewitness.analyser.base.severity import SEVERITIES
     from wirewitness.analyser.base.words import count
-    from wirewitness.reports.formats.printable import visible
+    from wirewitness.reports.base.formats.printable import visible
 
     if summary.run is None:
         yield f"{visible(output)}: nothing new"
@@ -111,7 +111,7 @@ def _clock_sentences(output: str) -> list[str]:
 
 
 def _times(summary: Summary) -> str:
-    from wirewitness.reports.formats.values import time_text
+    from wirewitness.reports.base.formats.values import time_text
 
     first = min((one.first_ns for one in summary.files if one.first_ns is not None), default=None)
     last = max((one.last_ns for one in summary.files if one.last_ns is not None), default=None)

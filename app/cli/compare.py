@@ -20,9 +20,9 @@ from wirewitness.app.cli.results import write_blocks
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
-    from wirewitness.reports.questions.differences import Between
-    from wirewitness.reports.questions.sides import Side
-    from wirewitness.reports.sections.differences import Difference
+    from wirewitness.reports.report.compare.differences import Between
+    from wirewitness.reports.report.compare.sides import Side
+    from wirewitness.reports.report.differences import Difference
 
 Times = tuple[int | None, int | None]
 
@@ -97,9 +97,9 @@ def compare(
 
     import_pandas_later()
     with _opened(sides, reading) as (a, b, analyses):
-        from wirewitness.reports.questions.causes import findings
-        from wirewitness.reports.questions.sides import compared
-        from wirewitness.reports.sections.differences import differences
+        from wirewitness.reports.base.questions.causes import findings
+        from wirewitness.reports.report.compare.sides import compared
+        from wirewitness.reports.report.differences import differences
 
         tables = compared(a, b, (findings(a), findings(b)))
         found = differences(tables)
@@ -124,7 +124,7 @@ def _sides(captures: Sequence[str], at_ns: int | None, times: Sequence[Times]) -
 @contextmanager
 def _opened(asked: tuple[_Asked, _Asked], reading: dict[str, Any]) -> Iterator[tuple[Side, Side, tuple[Analysis, ...]]]:
     """Both sides, and what was read: a capture of two times once."""
-    from wirewitness.reports.questions.sides import COMPARED_TABLES, Side
+    from wirewitness.reports.report.compare.sides import COMPARED_TABLES, Side
 
     with ExitStack() as opened:
         analyses: dict[tuple[str, ...], Analysis] = {}
@@ -149,11 +149,11 @@ def _write(
     sides: tuple[Side, Side], tables: Between, found: Sequence[Difference], form: str, limit: int, output: str | None
 ) -> None:
     if form == "table":
-        from wirewitness.reports.sections.compared import comparison_blocks
+        from wirewitness.reports.report.compared import comparison_blocks
 
         write_blocks(comparison_blocks(sides, tables, found, limit), output)
         return
-    from wirewitness.reports.sections.compared import comparison_csv, comparison_json
+    from wirewitness.reports.report.compared import comparison_csv, comparison_json
 
     with result_sink(output) as write:
         write(comparison_json(sides, tables, found) if form == "json" else comparison_csv(found))

@@ -83,8 +83,8 @@ def _paths(captures: tuple[str, ...]) -> dict[str, str]:
 
 
 def _write(result: CrossCheck, form: str, output: str | None) -> None:
-    from wirewitness.reports.formats.text import render
-    from wirewitness.reports.sections.crosscheck import crosscheck_json, crosscheck_sections
+    from wirewitness.reports.base.formats.text import render
+    from wirewitness.reports.report.tshark.crosscheck import crosscheck_json, crosscheck_sections
 
     with result_sink(output, text=form == "text") as write:
         if form == "json":

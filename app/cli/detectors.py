@@ -51,8 +51,8 @@ def _code(text: str, known: dict[str, Detector]) -> str:
 
 
 def _list(selected: list[Detector]) -> str:
-    from wirewitness.reports.formats.document import Cells, Paragraph, Section
-    from wirewitness.reports.formats.text import render
+    from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
+    from wirewitness.reports.base.formats.text import render
 
     rows = tuple((d.code, d.name, d.severity, _first_sentence(d)) for d in selected)
     listing = Cells(("CODE", "NAME", "AT WORST", "FINDS"), rows, wrapped=(3,))
@@ -61,7 +61,7 @@ def _list(selected: list[Detector]) -> str:
 
 
 def _page(detector: Detector) -> str:
-    from wirewitness.reports.formats.pages import page_text
+    from wirewitness.reports.base.formats.pages import page_text
 
     thresholds = [f"    {name} = {default}" for name, default in detector.thresholds.items()] or ["    none"]
     reads = [f"    {table}: {', '.join(columns)}" for table, columns in detector.reads.items()]

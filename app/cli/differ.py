@@ -14,7 +14,7 @@ from wirewitness.app.cli.reading import open_analysis, status_of
 from wirewitness.app.cli.results import write_blocks
 
 if TYPE_CHECKING:
-    from wirewitness.reports.questions.standing_out import Common
+    from wirewitness.reports.report.compare.standing_out import Common
 
 
 @click.command()
@@ -54,7 +54,7 @@ def differ(
     check_output(output, captures)
     from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
     from wirewitness.analyser.tables.queries import QueryError
-    from wirewitness.reports.questions.standing_out import TABLES, common_of
+    from wirewitness.reports.report.compare.standing_out import TABLES, common_of
 
     import_pandas_later()
     with open_analysis(captures, list(TABLES), reading) as analysis:
@@ -68,13 +68,13 @@ def differ(
 
 def _write(found: Common, where: str, form: str, limit: int, output: str | None) -> None:
     if form == "table":
-        from wirewitness.reports.sections.common import common_blocks
+        from wirewitness.reports.report.common import common_blocks
 
         write_blocks(common_blocks(found, where, limit), output)
         return
     import pyarrow as pa
 
-    from wirewitness.reports.formats.rows import csv_pieces, jsonl_pieces
+    from wirewitness.reports.base.formats.rows import csv_pieces, jsonl_pieces
 
     whole = ("chosen", "of_chosen", "rest", "of_rest")
     schema = pa.schema([

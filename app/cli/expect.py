@@ -24,8 +24,8 @@ def _list_and_end(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or ctx.resilient_parsing:
         return
     from wirewitness.app.expect.ready import ready_contracts
-    from wirewitness.reports.formats.document import Cells, Paragraph, Section
-    from wirewitness.reports.formats.text import render
+    from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
+    from wirewitness.reports.base.formats.text import render
 
     rows = tuple((one.name, one.line) for one in ready_contracts().values())
     hint = Paragraph("wirewitness expect --print NAME shows its rules: a file of your own may begin with them.")
@@ -151,7 +151,7 @@ def _write(
     strict: bool,
 ) -> None:
     from wirewitness.app.expect.told import json_document, junit_document, outcome_sections
-    from wirewitness.reports.formats.text import render
+    from wirewitness.reports.base.formats.text import render
 
     if junit is not None:
         with result_sink(junit) as write:

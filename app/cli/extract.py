@@ -261,10 +261,10 @@ def _new_bundle(target: Path) -> Iterator[Path]:
 
 def _fill_bundle(folder: Path, analysis: Analysis, kind: str, wanted: str, rows: Sequence[MessageRow]) -> None:
     from wirewitness.analyser.tables.tables import ALL_TABLES
-    from wirewitness.reports.formats.rows import jsonl_pieces
-    from wirewitness.reports.formats.text import render
-    from wirewitness.reports.questions.causes import causes, findings
-    from wirewitness.reports.sections.findings import finding_section
+    from wirewitness.reports.base.formats.rows import jsonl_pieces
+    from wirewitness.reports.base.formats.text import render
+    from wirewitness.reports.base.questions.causes import causes, findings
+    from wirewitness.reports.report.findings import finding_section
 
     ids = ", ".join(f"'{row.message_id().text()}'" for row in rows) or "''"
     quoted = "'" + wanted.replace("'", "''") + "'"

@@ -53,7 +53,7 @@ def complain(text: str) -> None:
 def say(text: str) -> None:
     """A line on standard error, always one: names in it can neither begin another nor steer the terminal. When nobody
     reads it any more, that is no reason to fail."""
-    from wirewitness.reports.formats.printable import visible
+    from wirewitness.reports.base.formats.printable import visible
 
     _write_line(visible(text))
 
@@ -68,7 +68,7 @@ def _write_line(text: str) -> None:
 def _show(error: click.ClickException) -> None:
     """What click says of wrong usage, line by line; what was given and is quoted in it stays on its line. Help that is
     shown in place of a command quotes nothing."""
-    from wirewitness.reports.formats.printable import visible
+    from wirewitness.reports.base.formats.printable import visible
 
     told = StringIO()
     error.show(told)

@@ -16,7 +16,7 @@ from wirewitness.app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
-    from wirewitness.reports.questions.reviews import Judged, Review
+    from wirewitness.reports.base.questions.reviews import Judged, Review
 
 review_option = click.option(
     "--review", metavar="FILE",
@@ -75,8 +75,8 @@ def findings(
     known = review_of(review, accepted, note, captures)
     from wirewitness.analyser.analysis.all_rules import tables_needed
     from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
-    from wirewitness.reports.questions.causes import findings as found_in
-    from wirewitness.reports.questions.causes import severity_among
+    from wirewitness.reports.base.questions.causes import findings as found_in
+    from wirewitness.reports.base.questions.causes import severity_among
 
     import_pandas_later()
     with open_analysis(captures, ["findings", *sorted(tables_needed())], reading) as analysis:
@@ -96,8 +96,8 @@ def _write(
 ) -> None:
     with result_sink(output, text=form == "text") as write:
         if form == "text":
-            from wirewitness.reports.formats.text import render
-            from wirewitness.reports.sections.trouble_list import trouble_sections
+            from wirewitness.reports.base.formats.text import render
+            from wirewitness.reports.report.trouble_list import trouble_sections
 
             sections = trouble_sections(judged, review, every=every, verbose=verbose)
             text = render(sections, terminal_width(), colour=colour_wanted(output))
@@ -108,9 +108,9 @@ def _write(
 
 
 def _pieces(analysis: Analysis, judged: Judged, review: Review, form: str) -> Iterator[bytes]:
-    from wirewitness.reports.formats.rows import csv_pieces, jsonl_pieces
-    from wirewitness.reports.questions.review_rows import REVIEWED_COLUMNS, reviewed_rows
-    from wirewitness.reports.sections.json_document import findings_pieces
+    from wirewitness.reports.base.formats.rows import csv_pieces, jsonl_pieces
+    from wirewitness.reports.base.questions.review_rows import REVIEWED_COLUMNS, reviewed_rows
+    from wirewitness.reports.report.json_document import findings_pieces
 
     rows = reviewed_rows(analysis, review, judged)
     if form == "json":

@@ -34,8 +34,8 @@ def guide(name: str | None, port: int | None, debug: bool) -> Status:
 
 
 def _list() -> str:
-    from wirewitness.reports.formats.document import Cells, Paragraph, Section
-    from wirewitness.reports.formats.text import render
+    from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
+    from wirewitness.reports.base.formats.text import render
 
     rows = tuple((name, page.about) for name, page in GUIDES.items())
     hint = Paragraph("wirewitness guide NAME shows a page.")

@@ -1,6 +1,6 @@
 """`wirewitness groups`, `topics`, `brokers` (Kafka's) and `clients` (of all protocols). In: captures; out: rows.
 
-Each command has views (reports/questions/kafka_views.py): one without an option, the others by a flag of their name.
+Each command has views (reports/protocols/kafka/questions/views.py): one without an option, the others by a flag of their name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wirewitness.app.cli.rows import checked_form, format_option, limit_option, 
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
-    from wirewitness.reports.questions.kafka_view import KafkaView
+    from wirewitness.reports.protocols.kafka.questions.view import KafkaView
 
 # Few enough bins for a terminal; programs choose their own with --step.
 _BINS = 20
@@ -251,9 +251,9 @@ def _options(made: _Command) -> list[Callable[..., Any]]:
 def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: dict[str, Any]) -> Status:
     check_output(wanted.output, captures)
     from wirewitness.analyser.tables.queries import literal
-    from wirewitness.reports.questions.group_restart import OF_MEMBER
-    from wirewitness.reports.questions.kafka_view import view_sql
-    from wirewitness.reports.questions.kafka_views import VIEWS
+    from wirewitness.reports.protocols.kafka.questions.group_restart import OF_MEMBER
+    from wirewitness.reports.protocols.kafka.questions.view import view_sql
+    from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
     view = VIEWS[made.name][wanted.flag]
     _check(made, view, wanted, reading)
@@ -268,8 +268,8 @@ def _run(made: _Command, captures: tuple[str, ...], wanted: _Wanted, reading: di
         chosen = partial(times, column=made.column, names=wanted.names, also=also, limit=wanted.limit)
         sql = chosen(view, width_ns=_width_ns(analysis, wanted.step_s) if over_time else 1)
         if wanted.form == "table":
-            from wirewitness.reports.questions.source import rows
-            from wirewitness.reports.sections.kafka_view import view_blocks
+            from wirewitness.reports.base.questions.source import rows
+            from wirewitness.reports.protocols.kafka.sections.view import view_blocks
 
             found = rows(analysis, sql)
             stand = rows(analysis, times(head, column=made.column, names=wanted.names)) if head else []
@@ -298,14 +298,14 @@ def _has_column(view: KafkaView, column: str) -> bool:
 
 def _flags_with_names(made: _Command) -> list[str]:
     """Flags of the views whose rows `option` selects."""
-    from wirewitness.reports.questions.kafka_views import VIEWS
+    from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
     return [f"--{flag}" for flag, view in VIEWS[made.name].items() if flag and _has_column(view, made.column)]
 
 
 def _width_ns(analysis: Analysis, step_s: float | None) -> int:
-    from wirewitness.reports.questions.source import rows
-    from wirewitness.reports.questions.timelines import bin_width_ns
+    from wirewitness.reports.base.questions.source import rows
+    from wirewitness.reports.base.questions.timelines import bin_width_ns
 
     if step_s is not None:
         return round(step_s * 1e9)
@@ -315,7 +315,7 @@ def _width_ns(analysis: Analysis, step_s: float | None) -> int:
 
 def _nothing(made: _Command, wanted: _Wanted) -> str:
     """What is said where there are no rows."""
-    from wirewitness.reports.formats.printable import visible
+    from wirewitness.reports.base.formats.printable import visible
 
     if wanted.member:
         when = "then" if wanted.at_ns is not None else "when the capture ends (--at TIME looks at an earlier moment)"

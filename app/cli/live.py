@@ -134,7 +134,7 @@ def run_live(
     from wirewitness.analyser.live.session import Session
     from wirewitness.app.cli.options import read_options
     from wirewitness.app.dashboard.snapshots import SHARED_TABLES
-    from wirewitness.reports.sections.protocols import REPORT_TABLES
+    from wirewitness.reports.report.protocols import REPORT_TABLES
 
     confinement = Confinement() if click.get_current_context().obj is OWN_PROCESS else None
     options = read_options(**reading, from_ns=None, to_ns=None)
@@ -245,8 +245,8 @@ def _stopped_by_signals(session: Session) -> Iterator[None]:
 
 
 def _report(analysis: Analysis) -> None:
-    from wirewitness.reports.formats.text import render
-    from wirewitness.reports.sections.contents import report
+    from wirewitness.reports.base.formats.text import render
+    from wirewitness.reports.report.contents import report
 
     text = render(report(analysis), terminal_width(), colour=colour_wanted(None))
     with result_sink(None, text=True) as write:

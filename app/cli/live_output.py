@@ -68,7 +68,7 @@ class Screen:
         self.lines: deque[str] = deque(maxlen=_LINES_SHOWN)
 
     def view(self, analysis: Analysis) -> Any:
-        from wirewitness.reports.questions.groups import groups
+        from wirewitness.reports.protocols.kafka.questions.groups import groups
 
         return groups(analysis) if "kafka_offset_commits" in analysis.tables() else []
 
@@ -130,7 +130,7 @@ def _exchange_lines(session: Session) -> Iterator[bytes]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from wirewitness.reports.formats.rows import join_lines, json_rows, slices
+    from wirewitness.reports.base.formats.rows import join_lines, json_rows, slices
 
     protocols = session.pipeline.shown_protocols
     for batch in slices(session.pipeline.fresh):
@@ -144,7 +144,7 @@ def _exchange_lines(session: Session) -> Iterator[bytes]:
 
 def _finding_line(news: News) -> bytes:
     from wirewitness.analyser.base.words import json_text
-    from wirewitness.reports.formats.values import time_text
+    from wirewitness.reports.base.formats.values import time_text
 
     row = dict(news.finding)
     for name in ("ts_first", "ts_last"):

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from wirewitness.analyser.base.words import count
-from wirewitness.reports.formats.printable import shortened, visible
-from wirewitness.reports.formats.words import size
+from wirewitness.reports.base.formats.printable import shortened, visible
+from wirewitness.reports.base.formats.words import size
 
 if TYPE_CHECKING:
     from wirewitness.analyser.live.feed import CaptureState
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wirewitness.analyser.live.pipeline import LivePipeline
     from wirewitness.analyser.live.rates import OperationRate
     from wirewitness.analyser.live.session import Session
-    from wirewitness.reports.questions.groups import Group, PartitionState
+    from wirewitness.reports.protocols.kafka.questions.groups import Group, PartitionState
 
 WIDE = 100
 _LEAST_ROWS = 3

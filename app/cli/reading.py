@@ -99,7 +99,7 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    from wirewitness.reports.formats.printable import visible
+    from wirewitness.reports.base.formats.printable import visible
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from wirewitness.analyser.analysis.analysis import Analysis
-    from wirewitness.reports.formats.document import Block
+    from wirewitness.reports.base.formats.document import Block
 
 
 def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> None:
@@ -39,8 +39,8 @@ def write_query(analysis: Analysis, sql: str, form: str, output: str | None) -> 
 
 def write_blocks(blocks: Sequence[Block], output: str | None) -> None:
     """Write blocks as text, as wide as the terminal."""
-    from wirewitness.reports.formats.document import Section
-    from wirewitness.reports.formats.text import render
+    from wirewitness.reports.base.formats.document import Section
+    from wirewitness.reports.base.formats.text import render
 
     text = render([Section("", tuple(blocks))], terminal_width(), colour=colour_wanted(output))
     with result_sink(output, text=True) as write:
@@ -49,7 +49,7 @@ def write_blocks(blocks: Sequence[Block], output: str | None) -> None:
 
 def _batches(analysis: Analysis, sql: str) -> Iterator[pa.RecordBatch]:
     """Rows of the result in plain types; at least one batch, so that columns are known."""
-    from wirewitness.reports.formats.plain import plain_batch
+    from wirewitness.reports.base.formats.plain import plain_batch
 
     return (plain_batch(batch) for batch in analysis.query(sql))
 

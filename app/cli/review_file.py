@@ -27,7 +27,7 @@ from wirewitness.app.cli.names import near_names
 from wirewitness.app.cli.small_files import NoSuchText, small_text, toml_of
 
 if TYPE_CHECKING:
-    from wirewitness.reports.questions.reviews import Entry, Review
+    from wirewitness.reports.base.questions.reviews import Entry, Review
 
 OPTION = "--review"
 TABLE = "reviewed"
@@ -39,7 +39,7 @@ _MOST_LISTED = 10_000
 
 def read_review(path: str) -> Review:
     """The entries of a file. CallerError where it is not there, too large, no TOML, or an entry is wrong."""
-    from wirewitness.reports.questions.reviews import Review
+    from wirewitness.reports.base.questions.reviews import Review
 
     return Review(tuple(entries_of(path, text_of(path))), os.path.basename(path))
 
@@ -70,7 +70,7 @@ def entries_of(path: str, text: str) -> list[Entry]:
 
 
 def _entry(where: str, values: Mapping[str, Any]) -> Entry:
-    from wirewitness.reports.questions.reviews import Entry
+    from wirewitness.reports.base.questions.reviews import Entry
 
     unknown = next((key for key in values if key not in _KEYS), None)
     if unknown is not None:

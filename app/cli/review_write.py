@@ -15,7 +15,7 @@ from wirewitness.app.cli.failure import CallerError
 from wirewitness.app.cli.review_file import OPTION, TABLE, entries_of
 
 if TYPE_CHECKING:
-    from wirewitness.reports.questions.reviews import Entry
+    from wirewitness.reports.base.questions.reviews import Entry
 
 _HEAD = """\
 # Findings that somebody has looked at: wirewitness folds them away until they grow.

@@ -92,8 +92,8 @@ def formatted(
     batches: Iterator[pa.RecordBatch], columns: list[str], form: str, width: int | None, table: str = ""
 ) -> Iterator[bytes]:
     """Rows in one of the text formats. width: of the terminal for `table`; table: whose columns may hold JSON."""
-    from wirewitness.reports.formats.aligned import aligned_pieces
-    from wirewitness.reports.formats.rows import csv_pieces, jsonl_pieces
+    from wirewitness.reports.base.formats.aligned import aligned_pieces
+    from wirewitness.reports.base.formats.rows import csv_pieces, jsonl_pieces
 
     if form in {"csv", RAW_CSV}:
         return csv_pieces(batches, columns, raw=form == RAW_CSV)

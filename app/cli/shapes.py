@@ -49,14 +49,14 @@ def shapes(
     """
     form = checked_form(form, output, raw=raw)
     check_output(output, captures)
-    from wirewitness.reports.sections.shapes import shape_blocks, shapes_sql
+    from wirewitness.reports.protocols.mongo.sections.shapes import shape_blocks, shapes_sql
 
     query = shapes_sql(sort, every=every, limit=limit)
     with open_analysis(captures, ["mongo_commands"], reading) as analysis:
         if form != "table":
             write_query(analysis, query, form, output)
             return status_of(analysis)
-        from wirewitness.reports.questions.source import rows
+        from wirewitness.reports.base.questions.source import rows
 
         write_blocks(shape_blocks(rows(analysis, query)), output)
         return status_of(analysis)

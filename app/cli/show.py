@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wirewitness.analyser.analysis.evidence.index import Index
     from wirewitness.analyser.analysis.evidence.rows import MessageRow
     from wirewitness.analyser.capture.workloads.named import AddressNames
-    from wirewitness.reports.formats.message_view import MessageView
+    from wirewitness.reports.base.formats.message_view import MessageView
 
 
 @click.command()
@@ -116,7 +116,7 @@ def _exchange(index: Index, row: MessageRow) -> list[MessageRow]:
 def _pieces(
     index: Index, rows: list[MessageRow], form: str, hex_bytes: int, names: AddressNames | None, *, payload: bool
 ) -> Any:
-    from wirewitness.reports.formats.message_view import json_value, text_lines
+    from wirewitness.reports.base.formats.message_view import json_value, text_lines
 
     if form == "json":
         from wirewitness.analyser.base.words import json_text
@@ -142,7 +142,7 @@ def _names(hosts: tuple[str, ...]) -> AddressNames | None:
 
 def _view(index: Index, row: MessageRow, names: AddressNames | None, *, payload: bool) -> MessageView:
     from wirewitness.analyser.analysis.evidence.bytes import BytesGone
-    from wirewitness.reports.formats.message_view import view_message
+    from wirewitness.reports.base.formats.message_view import view_message
 
     try:
         view = view_message(index, row, payload=payload)

@@ -40,8 +40,8 @@ def tables(name: str | None, form: str, debug: bool) -> Status:
 
 
 def _tables_text(tables: list[Table]) -> str:
-    from wirewitness.reports.formats.document import Cells, Paragraph, Section
-    from wirewitness.reports.formats.text import render
+    from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
+    from wirewitness.reports.base.formats.text import render
 
     rows = tuple((table.name, table.protocol or "", str(len(table.columns)), _rows_are(table)) for table in tables)
     listing = Cells(("TABLE", "PROTOCOL", "COLUMNS", "ROWS ARE"), rows, numbers=(2,), wrapped=(3,))
@@ -56,8 +56,8 @@ def _rows_are(table: Table) -> str:
 
 
 def _columns_text(table: Table) -> str:
-    from wirewitness.reports.formats.document import Cells, Paragraph, Section
-    from wirewitness.reports.formats.text import render
+    from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
+    from wirewitness.reports.base.formats.text import render
 
     rows = tuple((c.name, c.kind, c.unit, _meaning(c)) for c in table.columns)
     listing = Cells(("COLUMN", "TYPE", "UNIT", "MEANING"), rows, wrapped=(3,))

@@ -20,8 +20,8 @@ from wirewitness.app.cli.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.evidence.index import Index
-    from wirewitness.reports.why.model import Chain
-    from wirewitness.reports.why.packets import Around
+    from wirewitness.reports.base.why.model import Chain
+    from wirewitness.reports.base.why.packets import Around
 
 
 @click.command()
@@ -63,10 +63,10 @@ def why(*, words: tuple[str, ...], at: int | None, rows: bool, form: str, output
         )
     check_output(output, captures)
     from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
-    from wirewitness.reports.why.ask import Asking
-    from wirewitness.reports.why.model import NoSubject
-    from wirewitness.reports.why.subjects import answer
-    from wirewitness.reports.why.tables import WHY_TABLES
+    from wirewitness.reports.base.why.ask import Asking
+    from wirewitness.reports.base.why.model import NoSubject
+    from wirewitness.reports.report.why.subjects import answer
+    from wirewitness.reports.report.why.tables import WHY_TABLES
 
     import_pandas_later()
     locating = _locating(reading)
@@ -88,7 +88,7 @@ def _packets(
 ) -> Around:
     """The packets of an exchange, by an index of the captures that is opened when it is asked for first."""
     from wirewitness.app.cli.locating import open_located
-    from wirewitness.reports.why.packets import Around, around
+    from wirewitness.reports.base.why.packets import Around, around
 
     if not kept:
         try:
@@ -117,7 +117,7 @@ def _is_input(word: str) -> bool:
 
 
 def _pieces(chains: Sequence[Chain], form: str, output: str | None, *, rows: bool) -> Iterator[str]:
-    from wirewitness.reports.sections.why import chain_sections, chain_values
+    from wirewitness.reports.report.why import chain_sections, chain_values
 
     if form == "json":
         from wirewitness.analyser.base.words import json_text
@@ -126,10 +126,10 @@ def _pieces(chains: Sequence[Chain], form: str, output: str | None, *, rows: boo
         document = {"schema_version": SCHEMA_VERSION, "chains": [chain_values(chain) for chain in chains]}
         yield json_text(document, indent=1) + "\n"
     elif form == "markdown":
-        from wirewitness.reports.formats.markdown import render as markdown
+        from wirewitness.reports.base.formats.markdown import render as markdown
 
         yield markdown(chain_sections(chains, rows=rows), "wirewitness why")
     else:
-        from wirewitness.reports.formats.text import render
+        from wirewitness.reports.base.formats.text import render
 
         yield render(chain_sections(chains, rows=rows), terminal_width(), colour=colour_wanted(output))

@@ -2,14 +2,14 @@
 
 The way of the data: a process of its own (`worker.py`) analyses a capture and leaves its tables as Parquet files in
 the user's cache, under a key made of content (`jobs.py` follows and cancels it). `opened.py` answers SQL over these
-files and is a `reports.questions.source.Source`, so views call the functions of `reports`, as the command line does.
+files and is a `reports.base.questions.source.Source`, so views call the functions of `reports`, as the command line does.
 What the dearest pages of a long capture ask at first sight, the worker asks ahead (`ahead.py`): the answers lie beside
 the tables (`answers.py`).
 Views hold no analysis. `packets.py` finds a message's bytes by what these tables say, and only then reads the capture.
 
 How to add a view
 
-1. Queries: a function in `reports/`, from a `Source` to plain values, with `reports.questions.source.rows(source,
+1. Queries: a function in `reports/`, from a `Source` to plain values, with `reports.base.questions.source.rows(source,
 sql)`. Time
    range and protocols of the sidebar are options of the source and narrow the rows by themselves.
 2. Charts: a pure function in `charts/`, from rows to an altair chart (`theme.py` there has colours and sizes, `axes.py`

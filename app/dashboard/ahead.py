@@ -15,7 +15,8 @@ from wirewitness.app.dashboard.opened import Opened, Selected
 from wirewitness.app.dashboard.views.compare import both_compared
 from wirewitness.app.dashboard.views.kafka_group_list import listed_groups
 from wirewitness.app.dashboard.views.kafka_groups import CHANGES, MEMBERS, commits_of_all, of_group
-from wirewitness.reports.questions.commits import (
+from wirewitness.reports.base.questions.timelines import middle_ns, width_of
+from wirewitness.reports.protocols.kafka.questions.commits import (
     commit_counts,
     commits,
     committers,
@@ -23,9 +24,8 @@ from wirewitness.reports.questions.commits import (
     owners,
     partitions_by_suspicion,
 )
-from wirewitness.reports.questions.groups import groups
-from wirewitness.reports.questions.lag_history import lag_over_time
-from wirewitness.reports.questions.timelines import middle_ns, width_of
+from wirewitness.reports.protocols.kafka.questions.groups import groups
+from wirewitness.reports.protocols.kafka.questions.lag_history import lag_over_time
 
 
 def answer_ahead(folder: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.source import Source, all_rows
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.source import Source, all_rows
 
 _KINDS = "select coalesce(bool_or(lines is not null), false) as lines from captures"
 _LINE = Column("line", "Line", "plain", 60)

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from wirewitness.app.dashboard import state
-from wirewitness.reports.formats.printable import visible
-from wirewitness.reports.formats.values import time_text
-from wirewitness.reports.formats.words import rate, size, span
-from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.base.formats.printable import visible
+from wirewitness.reports.base.formats.values import time_text
+from wirewitness.reports.base.formats.words import rate, size, span
+from wirewitness.reports.base.questions.columns import Column
 
 # Kinds that stand to the right.
 NUMBERS = frozenset({"count", "offset", "plain", "figure", "ms", "rate", "bytes", "span"})

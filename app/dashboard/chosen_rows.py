@@ -14,8 +14,8 @@ from wirewitness.analyser.tables.queries import literal, quoted
 from wirewitness.app.dashboard import state
 from wirewitness.app.dashboard.grid import UNORDERED
 from wirewitness.app.dashboard.opened import Selected
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.source import narrowed
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.source import narrowed
 
 
 class Choice(NamedTuple):

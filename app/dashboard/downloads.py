@@ -11,8 +11,8 @@ import streamlit as st
 from wirewitness.app.dashboard.chosen_rows import Choice
 from wirewitness.app.dashboard.command_line import command_line, show_command
 from wirewitness.app.dashboard.opened import Selected
-from wirewitness.reports.formats.rows import csv_pieces
-from wirewitness.reports.questions.source import narrowed
+from wirewitness.reports.base.formats.rows import csv_pieces
+from wirewitness.reports.base.questions.source import narrowed
 
 # What a browser takes as CSV is held in memory, here and there; the command line writes to a file.
 CSV_ROWS = 200_000

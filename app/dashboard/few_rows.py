@@ -13,7 +13,7 @@ from wirewitness.app.dashboard.chosen_rows import ask_order, asked_order
 from wirewitness.app.dashboard.downloads import offer_table
 from wirewitness.app.dashboard.grid import Picked, draw_grid
 from wirewitness.app.dashboard.pager import beside
-from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.base.questions.columns import Column
 
 
 def grid(

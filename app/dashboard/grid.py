@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from wirewitness.app.dashboard.cells import NUMBERS, texts
 from wirewitness.app.dashboard.components.table import ASCENDING, DESCENDING, Head, Line, Table
-from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.base.questions.columns import Column
 
 # Where a row is chosen, what it opens has to be in sight below.
 _MOST_PX, _LESS_PX, _TALL_PX = 482, 272, 662

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard.opened import Selected
-from wirewitness.reports.questions.causes import Cause, Finding, causes, findings
-from wirewitness.reports.questions.unjudged import UnjudgedErrors, unjudged_errors
+from wirewitness.reports.base.questions.causes import Cause, Finding, causes, findings
+from wirewitness.reports.base.questions.unjudged import UnjudgedErrors, unjudged_errors
 
 
 class Known(NamedTuple):

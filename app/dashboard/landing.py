@@ -17,7 +17,7 @@ from wirewitness.app.dashboard.offers import UPLOAD_LIMIT_MB, Offer, recent, sam
 from wirewitness.app.dashboard.snapshots import newest
 from wirewitness.app.dashboard.text import card, html, line, show
 from wirewitness.dissectors.registry import PROTOCOLS
-from wirewitness.reports.formats.words import size
+from wirewitness.reports.base.formats.words import size
 
 _POLL_S = 1.0
 _TELLING_S = 2.0

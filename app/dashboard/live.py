@@ -22,7 +22,7 @@ from wirewitness.app.dashboard.jobs import import_path
 from wirewitness.app.dashboard.offers import Offer, live_offer
 from wirewitness.app.dashboard.snapshots import is_live, is_running, newest, title_of
 from wirewitness.app.dashboard.text import card, line
-from wirewitness.reports.formats.values import time_text
+from wirewitness.reports.base.formats.values import time_text
 
 REFRESH_S = 2.0
 _PATIENCE_S = 10.0

@@ -23,7 +23,7 @@ from wirewitness.analyser.base.own_files import PREFIX, TemporaryFolder
 from wirewitness.analyser.base.storage.address import address_of
 from wirewitness.analyser.base.storage.files import absolute_name
 from wirewitness.analyser.package import PACKAGE_FOLDER
-from wirewitness.reports.formats.words import size
+from wirewitness.reports.base.formats.words import size
 
 UPLOAD_LIMIT_MB = 500
 UPLOADS = "uploads"

@@ -1,7 +1,7 @@
 """Kept tables of an analysed capture, or a dataset, as a source of rows. In: a folder; out: answers to SQL.
 
 `Opened` is the capture, the same for all sessions; `Selected` is what one session looks at: a time range and protocols.
-Both are a `reports.questions.source.Source`. Answers that are small are remembered, for a rerun of a page asks them all
+Both are a `reports.base.questions.source.Source`. Answers that are small are remembered, for a rerun of a page asks them all
 again.
 """
 
@@ -31,7 +31,7 @@ from wirewitness.analyser.tables.queries import UnreadableRows, failed, literal,
 from wirewitness.analyser.tables.required import lacking
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.app.dashboard.answers import kept_answer
-from wirewitness.reports.questions.source import narrowed, rows
+from wirewitness.reports.base.questions.source import narrowed, rows
 
 META = "dashboard.json"
 _REMEMBERED_BYTES = 64_000_000
@@ -224,7 +224,7 @@ class Selected:
         self.options = options
 
     def sql(self, query: str) -> pa.Table:
-        """Result of one SELECT over all rows (`reports.questions.source` narrows them).
+        """Result of one SELECT over all rows (`reports.base.questions.source` narrows them).
 
         Raises QueryError, TablesGone.
         """

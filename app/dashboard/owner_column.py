@@ -5,8 +5,8 @@ empty.
 from __future__ import annotations
 
 from wirewitness.app.dashboard.opened import Selected
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.owners import OWNER, is_anybody_named
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.owners import OWNER, is_anybody_named
 
 
 def with_owners(source: Selected, columns: tuple[Column, ...]) -> tuple[Column, ...]:

@@ -25,7 +25,7 @@ from wirewitness.analyser.capture.places import Places, find_places
 from wirewitness.analyser.decoding.run.facts import file_label
 from wirewitness.analyser.tables.selection import conditions
 from wirewitness.app.dashboard.opened import Opened
-from wirewitness.reports.formats.message_view import MessageView, view_message
+from wirewitness.reports.base.formats.message_view import MessageView, view_message
 
 _CAPTURES = """
     SELECT file, epoch_ns(ts_first) AS first_ns, epoch_ns(ts_last) AS last_ns, lines IS NOT NULL AS is_log,

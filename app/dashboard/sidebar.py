@@ -18,8 +18,8 @@ from wirewitness.app.dashboard.page_entry import PageEntry
 from wirewitness.app.dashboard.sidebar_times import moment_ns, moment_words
 from wirewitness.app.dashboard.text import html, line, show
 from wirewitness.app.dashboard.views.exchange_filters import exchange_filters
-from wirewitness.reports.formats.words import span
-from wirewitness.reports.questions.exchange_rows import packet_messages
+from wirewitness.reports.base.formats.words import span
+from wirewitness.reports.base.questions.exchange_rows import packet_messages
 
 _STEPS = 400
 _DAY_NS = 86_400_000_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from wirewitness.reports.formats.values import time_text
+from wirewitness.reports.base.formats.values import time_text
 
 
 def moment_words(at_ns: int, with_day: bool) -> str:

@@ -21,8 +21,8 @@ from wirewitness.app.dashboard.opened import Selected, TablesDamaged, TablesGone
 from wirewitness.app.dashboard.sidebar_times import moment_ns, moment_words
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.text import card, empty, line
-from wirewitness.reports.formats.words import span
-from wirewitness.reports.questions.timelines import selected_span_ns
+from wirewitness.reports.base.formats.words import span
+from wirewitness.reports.base.questions.timelines import selected_span_ns
 
 
 class Side(NamedTuple):

@@ -23,8 +23,8 @@ from wirewitness.app.dashboard.pages import PAGES, pages_for
 from wirewitness.app.dashboard.sidebar import show_links, show_sidebar
 from wirewitness.app.dashboard.text import STYLE, card, empty, heading
 from wirewitness.dissectors.registry import SEGMENTS_OF
-from wirewitness.reports.formats.printable import visible
-from wirewitness.reports.questions.quality import quality
+from wirewitness.reports.base.formats.printable import visible
+from wirewitness.reports.base.questions.quality import quality
 
 _ICON = Path(__file__).with_name("icon.svg")  # a named icon would be fetched from the internet
 

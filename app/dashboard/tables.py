@@ -19,7 +19,7 @@ from wirewitness.app.dashboard.grid import draw_grid
 from wirewitness.app.dashboard.opened import Selected
 from wirewitness.app.dashboard.pager import pager
 from wirewitness.app.dashboard.text import empty
-from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.base.questions.columns import Column
 
 PAGE_ROWS = 100
 _SMALL = 12

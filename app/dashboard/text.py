@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup, escape
 
-from wirewitness.reports.formats.printable import visible
+from wirewitness.reports.base.formats.printable import visible
 
 STYLE = Path(__file__).with_name("style.css")
 

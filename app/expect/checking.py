@@ -18,9 +18,9 @@ from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.app.expect.errors import RulesError
 from wirewitness.app.expect.evidence import Found, evidence_of, rows_of
 from wirewitness.app.expect.kinds import Expectation, Measured, NoFindings, OfQuery, Order, Rows, column_of
-from wirewitness.reports.questions.causes import Finding, findings
-from wirewitness.reports.questions.review_subject import subject_pairs
-from wirewitness.reports.questions.reviews import matches
+from wirewitness.reports.base.questions.causes import Finding, findings
+from wirewitness.reports.base.questions.review_subject import subject_pairs
+from wirewitness.reports.base.questions.reviews import matches
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis

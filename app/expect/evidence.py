@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from wirewitness.analyser.tables.queries import literal, quoted
 from wirewitness.analyser.tables.tables import ALL_TABLES
-from wirewitness.reports.formats.plain import plain_batch
-from wirewitness.reports.formats.values import time_text
+from wirewitness.reports.base.formats.plain import plain_batch
+from wirewitness.reports.base.formats.values import time_text
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis

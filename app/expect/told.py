@@ -12,11 +12,11 @@ from wirewitness.analyser.tables.tables import SCHEMA_VERSION
 from wirewitness.app.expect.checking import FAILED, NOTHING, OK, Outcome
 from wirewitness.app.expect.evidence import Found
 from wirewitness.app.expect.kinds import NoFindings
-from wirewitness.reports.formats.document import Block, Cells, Paragraph, Section, Tone, without_empty
-from wirewitness.reports.formats.printable import visible
-from wirewitness.reports.formats.values import time_text
-from wirewitness.reports.questions.causes import Finding
-from wirewitness.reports.sections.findings import lines_named, packets_named, spread
+from wirewitness.reports.base.formats.document import Block, Cells, Paragraph, Section, Tone, without_empty
+from wirewitness.reports.base.formats.printable import visible
+from wirewitness.reports.base.formats.values import time_text
+from wirewitness.reports.base.questions.causes import Finding
+from wirewitness.reports.report.findings import lines_named, packets_named, spread
 
 _FINDINGS_SHOWN = 3
 _FINDINGS_WRITTEN = 100
@@ -177,6 +177,6 @@ def _counts_as_failed(outcome: Outcome, outcomes: Sequence[Outcome], strict: boo
 
 def evidence_text(outcome: Outcome) -> str:
     """What a failed expectation has to show, as lines of text."""
-    from wirewitness.reports.formats.text import render
+    from wirewitness.reports.base.formats.text import render
 
     return render([Section("", tuple(_blocks(outcome)))], 120).rstrip("\n")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.analyser.analysis.evidence.index import Index
-    from wirewitness.reports.why.packets import Around
+    from wirewitness.reports.base.why.packets import Around
 
 MOST_ROWS, MOST_CHARACTERS, MOST_SECONDS = 1000, 60_000, 30.0
 _MOST_HEX_BYTES = 256
@@ -114,8 +114,8 @@ class Answers:
 
     def groups(self, group: str = "", at: str = "") -> str:
         """How partitions of Kafka's groups stand: stored offset, lag, consumer, last committer. Raises NoAnswer."""
-        from wirewitness.reports.questions.kafka_view import view_sql
-        from wirewitness.reports.questions.kafka_views import VIEWS
+        from wirewitness.reports.protocols.kafka.questions.view import view_sql
+        from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
         try:
             until_ns = self.moment(at) if at else None
@@ -127,11 +127,11 @@ class Answers:
 
     def why(self, subject: str, at: str = "") -> str:
         """The chain of causes behind a subject, as text. Raises NoAnswer."""
-        from wirewitness.reports.formats.text import render
-        from wirewitness.reports.sections.why import chain_sections
-        from wirewitness.reports.why.ask import Asking
-        from wirewitness.reports.why.model import NoSubject
-        from wirewitness.reports.why.subjects import answer
+        from wirewitness.reports.base.formats.text import render
+        from wirewitness.reports.base.why.ask import Asking
+        from wirewitness.reports.base.why.model import NoSubject
+        from wirewitness.reports.report.why import chain_sections
+        from wirewitness.reports.report.why.subjects import answer
 
         watch = Timer(MOST_SECONDS, self.analysis.connection.interrupt)
         watch.daemon = True
@@ -151,7 +151,7 @@ class Answers:
         from wirewitness.analyser.analysis.evidence.bytes import BytesGone
         from wirewitness.analyser.analysis.evidence.rows import UnknownId, parse_message_id
         from wirewitness.analyser.capture.errors import CaptureError
-        from wirewitness.reports.formats.message_view import text_lines, view_message
+        from wirewitness.reports.base.formats.message_view import text_lines, view_message
 
         try:
             index = self.open_index()
@@ -162,7 +162,7 @@ class Answers:
 
     def _around(self, exchange: Mapping[str, Any]) -> Around:
         from wirewitness.analyser.capture.errors import CaptureError
-        from wirewitness.reports.why.packets import Around, around
+        from wirewitness.reports.base.why.packets import Around, around
 
         try:
             return around(self.open_index(), exchange)
@@ -170,8 +170,8 @@ class Answers:
             return Around(None, f"its packets cannot be read again: {error}")
 
     def _lines(self, sql: str) -> Iterator[str]:
-        from wirewitness.reports.formats.plain import plain_batch
-        from wirewitness.reports.formats.rows import jsonl_pieces
+        from wirewitness.reports.base.formats.plain import plain_batch
+        from wirewitness.reports.base.formats.rows import jsonl_pieces
 
         batches: Iterator[pa.RecordBatch] = (plain_batch(batch) for batch in self.analysis.query(sql))
         first = next(batches)

@@ -1,4 +1,4 @@
-"""The report: which sections there are, in which order, and the JSON document.
+"""What stands in a report. In: answers to questions. Out: sections, or values of a JSON document.
 
-In: an analysis. Out: sections, or values of a JSON document.
+`contents` is the table of contents; each protocol has a file of its own.
 """

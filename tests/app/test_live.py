@@ -21,9 +21,9 @@ from tests.conftest import SAMPLES, require_program
 from tests.support.shares import share
 from wirewitness import analyser
 from wirewitness.analyser.live.capturer import may_capture
-from wirewitness.reports.formats.text import render
-from wirewitness.reports.sections.contents import report
-from wirewitness.reports.sections.protocols import REPORT_TABLES
+from wirewitness.reports.base.formats.text import render
+from wirewitness.reports.report.contents import report
+from wirewitness.reports.report.protocols import REPORT_TABLES
 
 SAMPLE = SAMPLES / "kafka_fenced_commit.pcapng"
 

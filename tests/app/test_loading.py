@@ -87,7 +87,7 @@ def test_rules_do_not_import_pandas(sample: str) -> None:
 def test_the_report_does_not_import_pandas() -> None:
     there = loaded("analyse", str(SAMPLES / "kafka_stale_commit.pcapng"))
     assert rooms(there, "pandas") == []
-    assert rooms(there, "wirewitness.reports.sections.kafka")
+    assert rooms(there, "wirewitness.reports.protocols.kafka.sections.kafka")
 
 
 @pytest.mark.parametrize("table", ["messages", "expert_infos", "flows"])
@@ -101,7 +101,7 @@ import sys
 from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
 import_pandas_later()
 from wirewitness from wirewitness import analyser
-from wirewitness.reports.questions.source import all_rows
+from wirewitness.reports.base.questions.source import all_rows
 assert "pandas" not in sys.modules
 with wirewitness.analyser.read(sys.argv[1], tables=["flows"]) as analysis:
     found = all_rows(analysis, "select min(ts_first) as first, epoch_ns(min(ts_first)) as ns from flows")

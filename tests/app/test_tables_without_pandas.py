@@ -12,7 +12,7 @@ from tests.app.program import environment
 from tests.conftest import SAMPLES
 from wirewitness import analyser
 from wirewitness.analyser.tables.tables import TABLES
-from wirewitness.reports.formats.rows import csv_pieces
+from wirewitness.reports.base.formats.rows import csv_pieces
 
 NAMES = [name for name in TABLES if name != "findings"]
 PROGRAM = """

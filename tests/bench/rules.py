@@ -26,7 +26,7 @@ from tests.support.replay import GROUP_EXCHANGES, replay
 from tests.support.replay_deliveries import write_deliveries
 from wirewitness import analyser
 from wirewitness.analyser.engine.facts.stages import STAGE_OF
-from wirewitness.reports.sections.protocols import REPORT_TABLES
+from wirewitness.reports.report.protocols import REPORT_TABLES
 
 PROFILES = ("hot_group", "groups", "small", "deliveries", "mongo")
 # In what the lab's applications of MongoDB say again and again there are faults; `small` repeats stale commits, so that

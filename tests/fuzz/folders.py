@@ -162,7 +162,7 @@ def _followed(place: Path) -> None:
     from wirewitness.analyser.tables.queries import QueryError, UnreadableRows
     from wirewitness.app.dashboard.opened import Opened, Selected, TablesGone, version_of
     from wirewitness.app.dashboard.snapshots import is_live, is_running, newest, title_of
-    from wirewitness.reports.sections.contents import report
+    from wirewitness.reports.report.contents import report
 
     assert is_live(place)
     assert isinstance(is_running(place), bool)

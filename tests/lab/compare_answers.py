@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from tests.lab.load_slack import Slack
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.kafka.facts.log_ends import DELETED_TOPICS, log_end_query
-from wirewitness.reports.questions.kafka_view import view_sql
-from wirewitness.reports.questions.kafka_views import VIEWS
-from wirewitness.reports.questions.source import rows
+from wirewitness.reports.base.questions.source import rows
+from wirewitness.reports.protocols.kafka.questions.view import view_sql
+from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
 # Offsets of a deleted topic go when the coordinator has read of it in the cluster's metadata, not with the answer.
 REACHES_NS = 1_000_000_000

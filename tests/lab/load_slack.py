@@ -9,7 +9,7 @@ way as the answers of others about then.
 from __future__ import annotations
 
 from wirewitness.analyser.analysis.analysis import Analysis
-from wirewitness.reports.questions.source import rows
+from wirewitness.reports.base.questions.source import rows
 
 LEAST_NS = 50_000_000
 ABOUT_NS = 500_000_000

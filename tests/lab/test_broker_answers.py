@@ -21,8 +21,8 @@ from tests.lab.shared_runs import require_lab
 from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.app.cli.main import cli
-from wirewitness.reports.questions.kafka_views import VIEWS
-from wirewitness.reports.questions.source import rows
+from wirewitness.reports.base.questions.source import rows
+from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 

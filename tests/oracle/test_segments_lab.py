@@ -17,7 +17,7 @@ from tests.lab.processes import run
 from tests.lab.shared_runs import outcome_of, require_lab
 from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.reports.questions.kafka_unseen_commits import stored_clocks, unseen_commits
+from wirewitness.reports.protocols.kafka.questions.unseen_commits import stored_clocks, unseen_commits
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 DUMPED = re.compile(

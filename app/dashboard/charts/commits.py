@@ -1,4 +1,4 @@
-"""Commits coloured by committer, ownership lanes. In: rows of `reports.questions.commits`; out: charts.
+"""Commits coloured by committer, ownership lanes. In: rows of `reports.protocols.kafka.questions.commits`; out: charts.
 
 A line that only climbs is a healthy partition. Two colours that take turns, or a line that falls, is the fault.
 """
@@ -22,7 +22,7 @@ from wirewitness.app.dashboard.charts.theme import (
     shapes,
     with_pressed,
 )
-from wirewitness.reports.questions.commits import Committer
+from wirewitness.reports.protocols.kafka.questions.commits import Committer
 
 Rows = Sequence[Mapping[str, Any]]
 # The height of a chart is that of all of it.

@@ -1,4 +1,4 @@
-"""How far behind a group was over time. In: rows of `reports.questions.lag_history`; out: a chart."""
+"""How far behind a group was over time. In: rows of `reports.protocols.kafka.questions.lag_history`; out: a chart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import altair as alt
 
 from wirewitness.app.dashboard.charts.axes import Domain, time_x
 from wirewitness.app.dashboard.charts.theme import LOW, AnyChart, clock, colours, frame, with_pressed
-from wirewitness.reports.formats.words import span
+from wirewitness.reports.base.formats.words import span
 
 Rows = Sequence[Mapping[str, Any]]
 LAG_UNITS = {"messages": "messages behind", "time": "time behind"}

@@ -1,4 +1,4 @@
-"""Commands of MongoDB. In: rows of `reports.questions.mongo_rows` and `reports.sections.shapes`; out: charts."""
+"""Commands of MongoDB. In: rows of `reports.protocols.mongo.questions.rows` and `reports.protocols.mongo.sections.shapes`; out: charts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wirewitness.app.dashboard.charts.theme import (
     frame,
     with_pressed,
 )
-from wirewitness.reports.formats.printable import visible
+from wirewitness.reports.base.formats.printable import visible
 
 _TEXT = 90
 

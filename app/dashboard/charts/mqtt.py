@@ -1,4 +1,4 @@
-"""Connections and messages of MQTT clients over time. In: rows of `reports.questions.mqtt_rows`; out: charts."""
+"""Connections and messages of MQTT clients over time. In: rows of `reports.protocols.mqtt.questions.rows`; out: charts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import altair as alt
 from wirewitness.app.dashboard.charts.axes import Domain, time_x
 from wirewitness.app.dashboard.charts.bars import Rows, time_bars
 from wirewitness.app.dashboard.charts.theme import BAD, PALETTE, QUIET, AnyChart, clock, frame, with_pressed
-from wirewitness.reports.questions.mqtt_rows import ENDS
+from wirewitness.reports.protocols.mqtt.questions.rows import ENDS
 
 END_COLOURS = dict(zip(ENDS, (BAD, "#8e6bbf", "#d98e04", "#4fb0e5", "#1d9a74", QUIET), strict=True))
 _LANE_PX, _FRAME_PX = 20, 104

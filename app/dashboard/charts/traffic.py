@@ -1,4 +1,4 @@
-"""Traffic, errors and latency over time. In: rows of `reports.questions.timelines`; out: charts."""
+"""Traffic, errors and latency over time. In: rows of `reports.base.questions.timelines`; out: charts."""
 
 from __future__ import annotations
 

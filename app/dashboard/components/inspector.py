@@ -12,10 +12,10 @@ from typing import Any
 
 from wirewitness.app.dashboard.components.mounting import component
 from wirewitness.dissectors.core.model import split_packet
-from wirewitness.reports.formats.message_view import MessageView, field_lines, hex_pairs, packets_text
-from wirewitness.reports.formats.printable import visible
-from wirewitness.reports.formats.values import time_text
-from wirewitness.reports.formats.words import display_filter
+from wirewitness.reports.base.formats.message_view import MessageView, field_lines, hex_pairs, packets_text
+from wirewitness.reports.base.formats.printable import visible
+from wirewitness.reports.base.formats.values import time_text
+from wirewitness.reports.base.formats.words import display_filter
 
 MAX_FIELDS = 2_000
 MAX_BYTES = 4_096

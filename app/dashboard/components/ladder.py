@@ -7,9 +7,9 @@ from typing import Any
 
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.app.dashboard.components.mounting import component
-from wirewitness.reports.formats.printable import visible
-from wirewitness.reports.formats.values import ms_text
-from wirewitness.reports.questions.source import Source, all_rows
+from wirewitness.reports.base.formats.printable import visible
+from wirewitness.reports.base.formats.values import ms_text
+from wirewitness.reports.base.questions.source import Source, all_rows
 
 # Remarks on a flow that stand between the messages of one page, at most.
 MAX_REMARKS = 200

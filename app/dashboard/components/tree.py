@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from wirewitness.app.dashboard.components.mounting import component
-from wirewitness.reports.formats.printable import visible
+from wirewitness.reports.base.formats.printable import visible
 
 # Deeper rows are drawn no further to the right.
 _DEEPEST_DRAWN = 16

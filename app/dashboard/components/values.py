@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wirewitness.app.dashboard.components.mounting import component
-from wirewitness.reports.formats.printable import visible
+from wirewitness.reports.base.formats.printable import visible
 
 
 def show_values(title: str, values: Sequence[tuple[str, str]], key: str) -> int | None:

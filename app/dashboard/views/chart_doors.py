@@ -7,7 +7,7 @@ from wirewitness.app.dashboard.charts.theme import AnyChart, pressed_in_chart
 from wirewitness.app.dashboard.charts.traffic import TROUBLES, UNKNOWN, exchange_rate, latency_heat, trouble
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.views.exchange_filters import exchange_filters
-from wirewitness.reports.questions.timelines import domain_ms
+from wirewitness.reports.base.questions.timelines import domain_ms
 
 
 def show_rate(view: View, rows: Rows, width_ns: int, describe: str, **common: str | None) -> None:

@@ -14,11 +14,17 @@ from wirewitness.app.dashboard.views.connections import CONNECTION_COLUMNS
 from wirewitness.app.dashboard.views.exchange_filters import client_text, exchange_filters
 from wirewitness.app.dashboard.views.findings import finding_cards
 from wirewitness.app.dashboard.views.kafka_group_list import group_key
-from wirewitness.reports.formats.values import ms_text
-from wirewitness.reports.questions.causes import causes
-from wirewitness.reports.questions.client_rows import Who, client_connections, client_groups, client_operations, who_of
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.base.formats.values import ms_text
+from wirewitness.reports.base.questions.causes import causes
+from wirewitness.reports.base.questions.client_rows import (
+    Who,
+    client_connections,
+    client_groups,
+    client_operations,
+    who_of,
+)
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
 _FINDINGS_SHOWN = 4
 _GROUPS_SHOWN = 20

@@ -16,10 +16,10 @@ from wirewitness.app.dashboard.sides import Sides, capture_sides, moment_sides, 
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.text import card, empty, heading, line
 from wirewitness.app.dashboard.views.compare_doors import DOORS, where_is
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.differences import Between
-from wirewitness.reports.questions.sides import compared
-from wirewitness.reports.sections.differences import Difference, differences
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.report.compare.differences import Between
+from wirewitness.reports.report.compare.sides import compared
+from wirewitness.reports.report.differences import Difference, differences
 
 _SHOWN = 200
 _PROTOCOL = Column("protocol", "Protocol", "text", 68)

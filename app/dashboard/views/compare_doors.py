@@ -7,7 +7,7 @@ from typing import Any
 
 from wirewitness.app.dashboard.views.exchange_filters import client_text, exchange_filters
 from wirewitness.app.dashboard.views.kafka_group_list import group_key
-from wirewitness.reports.questions.apis import NOT_DECODED, NOT_TOLD
+from wirewitness.reports.base.questions.apis import NOT_DECODED, NOT_TOLD
 
 Row = Mapping[str, Any]
 Door = tuple[str, dict[str, str | None]]
@@ -51,7 +51,7 @@ def _group(row: Row) -> Door:
     return "kafka-groups", {"group": group_key(row["cluster_id"], row["group_id"]), "partition": None}
 
 
-# By the kinds of `reports.sections.differences`.
+# By the kinds of `reports.report.differences`.
 DOORS: Mapping[str, Callable[[Row], Door]] = {
     "finding": _finding, "error": _exchanges, "latency": _exchanges, "rate": _exchanges, "client": _client,
     "version": _client, "setting": _setting, "group": _group, "topic": _topic,

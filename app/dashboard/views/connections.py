@@ -16,10 +16,10 @@ from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import card, empty, facts, heading, html, line
 from wirewitness.app.dashboard.text import show as show_markup
 from wirewitness.app.dashboard.views.message import show_exchange
-from wirewitness.reports.formats.values import ms_text
-from wirewitness.reports.formats.words import size, span
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.exchange_rows import FLOWS, flow_row, message_count, messages_before
+from wirewitness.reports.base.formats.values import ms_text
+from wirewitness.reports.base.formats.words import size, span
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.exchange_rows import FLOWS, flow_row, message_count, messages_before
 
 _LINES = 60
 CONNECTION_COLUMNS = (

@@ -12,10 +12,10 @@ from wirewitness.app.dashboard.known import known
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.views.asked import show_asked
 from wirewitness.app.dashboard.views.exchange_filters import FILTERS
-from wirewitness.reports.questions.evidence_rows import finding_flows
-from wirewitness.reports.questions.exchange_rows import STATUSES, errors_seen, operations
-from wirewitness.reports.questions.quality import quality
-from wirewitness.reports.questions.wanted_exchanges import FINDING, Wanted
+from wirewitness.reports.base.questions.evidence_rows import finding_flows
+from wirewitness.reports.base.questions.exchange_rows import STATUSES, errors_seen, operations
+from wirewitness.reports.base.questions.quality import quality
+from wirewitness.reports.base.questions.wanted_exchanges import FINDING, Wanted
 
 _ANY_LATENCY = ("1", "10", "100", "1000", "10000")
 # Wide ones are as wide as two others and the gap between them, so that all stand below each other.

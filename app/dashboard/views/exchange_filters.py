@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wirewitness.reports.questions.wanted_exchanges import named_exactly
+from wirewitness.reports.base.questions.wanted_exchanges import named_exactly
 
 FILTERS = (
     "operation", "status", "error", "slower", "client", "packet", "named", "partition_of", "server", "text",

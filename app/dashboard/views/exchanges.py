@@ -16,10 +16,10 @@ from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import heading, line
 from wirewitness.app.dashboard.views.exchange_boxes import chosen_filters
 from wirewitness.app.dashboard.views.message import show_exchange
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.exchange_rows import constant
-from wirewitness.reports.questions.exchange_says import exchanges_say
-from wirewitness.reports.questions.wanted_exchanges import exchange_query
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.exchange_rows import constant
+from wirewitness.reports.base.questions.exchange_says import exchanges_say
+from wirewitness.reports.base.questions.wanted_exchanges import exchange_query
 
 _COLUMNS = (
     Column("ts", "Time", "time"),

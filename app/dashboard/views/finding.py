@@ -25,16 +25,16 @@ from wirewitness.app.dashboard.views.chart_doors import show_heat, show_rate, sh
 from wirewitness.app.dashboard.views.finding_who import show_who
 from wirewitness.app.dashboard.views.finding_why import show_why
 from wirewitness.app.dashboard.views.message import show_exchange
-from wirewitness.reports.formats.pages import page_text
-from wirewitness.reports.formats.values import time_text
-from wirewitness.reports.formats.words import display_filter, size
-from wirewitness.reports.questions.causes import Cause, Finding
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.commits import Committer, commits, committers, log_ends
-from wirewitness.reports.questions.evidence_rows import evidence_exchanges, evidence_messages, finding_flows
-from wirewitness.reports.questions.timelines import domain_ms, exchanges_over_time, latency_over_time, width_of
-from wirewitness.reports.questions.wanted_exchanges import FINDING, of_flows
-from wirewitness.reports.sections.findings import cause_where, lines_named, packets_named, spread
+from wirewitness.reports.base.formats.pages import page_text
+from wirewitness.reports.base.formats.values import time_text
+from wirewitness.reports.base.formats.words import display_filter, size
+from wirewitness.reports.base.questions.causes import Cause, Finding
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.evidence_rows import evidence_exchanges, evidence_messages, finding_flows
+from wirewitness.reports.base.questions.timelines import domain_ms, exchanges_over_time, latency_over_time, width_of
+from wirewitness.reports.base.questions.wanted_exchanges import FINDING, of_flows
+from wirewitness.reports.protocols.kafka.questions.commits import Committer, commits, committers, log_ends
+from wirewitness.reports.report.findings import cause_where, lines_named, packets_named, spread
 
 COMMITS_LEGEND = (
     "A point is a commit in the colour of its sender. A red ring marks one that went back or whose sender did not own "

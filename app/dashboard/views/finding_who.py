@@ -12,11 +12,11 @@ from wirewitness.app.dashboard.few_rows import grid
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.text import line
 from wirewitness.app.dashboard.views.exchange_filters import client_text
-from wirewitness.reports.questions.causes import Finding
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.commits import Committer
-from wirewitness.reports.questions.owners import OWNER
-from wirewitness.reports.sections.finding_committers import owner_of
+from wirewitness.reports.base.questions.causes import Finding
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.owners import OWNER
+from wirewitness.reports.protocols.kafka.questions.commits import Committer
+from wirewitness.reports.report.finding_committers import owner_of
 
 _CLIENTS_SHOWN = 40
 _COMMITTERS = (

@@ -10,12 +10,12 @@ from markupsafe import Markup
 from wirewitness.analyser.base.times import time_text
 from wirewitness.app.dashboard.opened import Selected
 from wirewitness.app.dashboard.text import html, line, small_table
-from wirewitness.reports.questions.causes import Finding
-from wirewitness.reports.why.ask import Asking
-from wirewitness.reports.why.findings import finding_link
-from wirewitness.reports.why.model import Chain, Link, Step
-from wirewitness.reports.why.places import placed
-from wirewitness.reports.why.walk import walk
+from wirewitness.reports.base.questions.causes import Finding
+from wirewitness.reports.base.why.ask import Asking
+from wirewitness.reports.base.why.model import Chain, Link, Step
+from wirewitness.reports.base.why.places import placed
+from wirewitness.reports.report.why.findings import finding_link
+from wirewitness.reports.report.why.walk import walk
 
 _PACKETS_SHOWN = 6
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -15,8 +15,8 @@ from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.text import card, empty, heading, html, line
 from wirewitness.app.dashboard.views.finding import show_finding
 from wirewitness.dissectors.registry import OPTIONAL, PROTOCOLS
-from wirewitness.reports.questions.causes import Cause, Finding
-from wirewitness.reports.sections.findings import cause_where, cause_who, followed_lines
+from wirewitness.reports.base.questions.causes import Cause, Finding
+from wirewitness.reports.report.findings import cause_where, cause_who, followed_lines
 
 _CAUSES_PAGE = 15
 _ABOUT = {

@@ -11,9 +11,9 @@ from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import heading, line
 from wirewitness.app.dashboard.views.exchange_filters import about_partition, exchange_filters, server_text
 from wirewitness.app.dashboard.views.message import show_exchange
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.kafka_topics import ADMIN_CHANGES, LED_BY
-from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.protocols.kafka.questions.topics import ADMIN_CHANGES, LED_BY
+from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
 _ADMIN = (
     Column("ts", "Time", "time"),

@@ -9,7 +9,7 @@ from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import heading, line
 from wirewitness.app.dashboard.views.exchange_filters import client_text, exchange_filters
-from wirewitness.reports.questions.kafka_views import VIEWS
+from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
 
 def show(view: View) -> None:

@@ -12,10 +12,10 @@ from wirewitness.app.dashboard.few_rows import grid
 from wirewitness.app.dashboard.known import known
 from wirewitness.app.dashboard.opened import Selected
 from wirewitness.app.dashboard.text import line
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.group_list import group_list
-from wirewitness.reports.questions.groups import Group, groups
-from wirewitness.reports.questions.timelines import middle_ns
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.timelines import middle_ns
+from wirewitness.reports.protocols.kafka.questions.group_list import group_list
+from wirewitness.reports.protocols.kafka.questions.groups import Group, groups
 
 _COLUMNS = (
     Column("group_id", "Group", "text", 190),

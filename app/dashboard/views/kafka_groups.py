@@ -34,8 +34,11 @@ from wirewitness.app.dashboard.views.kafka_group_list import choose_group, liste
 from wirewitness.app.dashboard.views.kafka_share_group import show_share_group
 from wirewitness.app.dashboard.views.kafka_stored import show_stored
 from wirewitness.app.dashboard.views.message import show_exchange
-from wirewitness.reports.questions.causes import causes
-from wirewitness.reports.questions.commits import (
+from wirewitness.reports.base.questions.causes import causes
+from wirewitness.reports.base.questions.source import Source
+from wirewitness.reports.base.questions.source import rows as rows_of
+from wirewitness.reports.base.questions.timelines import domain_ms, width_of
+from wirewitness.reports.protocols.kafka.questions.commits import (
     Committer,
     commit_counts,
     commits,
@@ -44,16 +47,13 @@ from wirewitness.reports.questions.commits import (
     owners,
     partitions_by_suspicion,
 )
-from wirewitness.reports.questions.group_list import group_states
-from wirewitness.reports.questions.group_telling import group_told
-from wirewitness.reports.questions.groups import Group, groups
-from wirewitness.reports.questions.kafka_view import view_sql
-from wirewitness.reports.questions.kafka_views import VIEWS
-from wirewitness.reports.questions.lag_history import lag_over_time
-from wirewitness.reports.questions.source import Source
-from wirewitness.reports.questions.source import rows as rows_of
-from wirewitness.reports.questions.timelines import domain_ms, width_of
-from wirewitness.reports.sections.kafka_view import state_line
+from wirewitness.reports.protocols.kafka.questions.group_list import group_states
+from wirewitness.reports.protocols.kafka.questions.group_telling import group_told
+from wirewitness.reports.protocols.kafka.questions.groups import Group, groups
+from wirewitness.reports.protocols.kafka.questions.lag_history import lag_over_time
+from wirewitness.reports.protocols.kafka.questions.view import view_sql
+from wirewitness.reports.protocols.kafka.questions.views import VIEWS
+from wirewitness.reports.protocols.kafka.sections.view import state_line
 
 _THINNED = " Of many commits, the lowest and the highest of each moment are drawn."
 _CHARTS_SHOWN = 12

@@ -13,14 +13,14 @@ from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import empty, facts
 from wirewitness.app.dashboard.views.exchange_filters import about_partition, client_text, exchange_filters
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.commits import of_group
-from wirewitness.reports.questions.groups import Group
-from wirewitness.reports.questions.kafka_view import view_sql
-from wirewitness.reports.questions.kafka_views import VIEWS
-from wirewitness.reports.questions.share_groups import SHARE_COUNTS, deliveries_of
-from wirewitness.reports.questions.source import rows
-from wirewitness.reports.questions.wanted_exchanges import named_exactly
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.source import rows
+from wirewitness.reports.base.questions.wanted_exchanges import named_exactly
+from wirewitness.reports.protocols.kafka.questions.commits import of_group
+from wirewitness.reports.protocols.kafka.questions.groups import Group
+from wirewitness.reports.protocols.kafka.questions.share_groups import SHARE_COUNTS, deliveries_of
+from wirewitness.reports.protocols.kafka.questions.view import view_sql
+from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
 _MEMBERS = VIEWS["groups"]["members"].on_page
 _STARTS = VIEWS["groups"]["share-offsets"].on_page

@@ -7,10 +7,10 @@ import streamlit as st
 from wirewitness.app.dashboard.few_rows import grid
 from wirewitness.app.dashboard.opened import Selected
 from wirewitness.app.dashboard.text import line
-from wirewitness.reports.formats.values import time_text
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.kafka_stored_offsets import StoredOffset, stored_offsets
-from wirewitness.reports.sections.kafka_stored import stored_sentence
+from wirewitness.reports.base.formats.values import time_text
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.protocols.kafka.questions.stored_offsets import StoredOffset, stored_offsets
+from wirewitness.reports.protocols.kafka.sections.stored import stored_sentence
 
 _COLUMNS = (
     Column("group_id", "Group", "text", 190),

@@ -16,12 +16,12 @@ from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import empty, heading, line
 from wirewitness.app.dashboard.views.exchange_filters import about_partition, exchange_filters
 from wirewitness.app.dashboard.views.kafka_group_list import group_key
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.groups import groups
-from wirewitness.reports.questions.kafka_topics import data_rates, partitions_of
-from wirewitness.reports.questions.kafka_views import VIEWS
-from wirewitness.reports.questions.timelines import domain_ms, width_of
-from wirewitness.reports.questions.wanted_exchanges import named_exactly
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.timelines import domain_ms, width_of
+from wirewitness.reports.base.questions.wanted_exchanges import named_exactly
+from wirewitness.reports.protocols.kafka.questions.groups import groups
+from wirewitness.reports.protocols.kafka.questions.topics import data_rates, partitions_of
+from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
 _TOPICS_COLOURED = 8
 _OTHERS = "all others"

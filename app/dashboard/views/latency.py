@@ -15,10 +15,10 @@ from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import empty, line
 from wirewitness.app.dashboard.views.chart_doors import show_heat, show_trouble
 from wirewitness.app.dashboard.views.exchange_filters import exchange_filters
-from wirewitness.reports.questions.apis import NOT_DECODED, NOT_TOLD, errors_of, operations_of
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.source import rows
-from wirewitness.reports.questions.timelines import (
+from wirewitness.reports.base.questions.apis import NOT_DECODED, NOT_TOLD, errors_of, operations_of
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.source import rows
+from wirewitness.reports.base.questions.timelines import (
     domain_ms,
     exchanges_over_time,
     latency_over_time,

@@ -15,10 +15,15 @@ from wirewitness.app.dashboard.views.chart_doors import show_heat
 from wirewitness.app.dashboard.views.exchange_filters import exchange_filters
 from wirewitness.app.dashboard.views.mongo_commands import command_table
 from wirewitness.dissectors.mongo.dissector import MONGO
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.mongo_rows import CURSORS, TRANSACTIONS, command_latency, commands_over_time
-from wirewitness.reports.questions.timelines import domain_ms, width_of
-from wirewitness.reports.sections.mongo import DRIVERS, ERRORS
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.timelines import domain_ms, width_of
+from wirewitness.reports.protocols.mongo.questions.rows import (
+    CURSORS,
+    TRANSACTIONS,
+    command_latency,
+    commands_over_time,
+)
+from wirewitness.reports.protocols.mongo.sections.mongo import DRIVERS, ERRORS
 
 _CURSORS = (
     Column("ts", "Opened", "time"),

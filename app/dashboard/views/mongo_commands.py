@@ -6,7 +6,7 @@ from wirewitness.app.dashboard import state
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.views.message import show_exchange
-from wirewitness.reports.questions.columns import Column
+from wirewitness.reports.base.questions.columns import Column
 
 _COMMANDS = (
     Column("ts", "Time", "time"),

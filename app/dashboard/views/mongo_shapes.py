@@ -17,19 +17,19 @@ from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import empty, facts, heading, line
 from wirewitness.app.dashboard.views.asked import ask, show_asked
 from wirewitness.app.dashboard.views.mongo_commands import command_table
-from wirewitness.reports.formats.values import ms_text
-from wirewitness.reports.questions.columns import PAGE, shown_as
-from wirewitness.reports.questions.mongo_rows import (
+from wirewitness.reports.base.formats.values import ms_text
+from wirewitness.reports.base.questions.columns import PAGE, shown_as
+from wirewitness.reports.base.questions.source import rows
+from wirewitness.reports.base.questions.timelines import domain_ms, width_of
+from wirewitness.reports.base.questions.wanted_exchanges import in_cell
+from wirewitness.reports.protocols.mongo.questions.rows import (
     addresses_and_apps,
     command_latency,
     commands_from,
     commands_of,
     shapes_over_time,
 )
-from wirewitness.reports.questions.source import rows
-from wirewitness.reports.questions.timelines import domain_ms, width_of
-from wirewitness.reports.questions.wanted_exchanges import in_cell
-from wirewitness.reports.sections.shapes import COLUMNS, shapes, shapes_sql
+from wirewitness.reports.protocols.mongo.sections.shapes import COLUMNS, shapes, shapes_sql
 
 _BARS = 12
 # Shapes among which those are chosen that are drawn together, and how many are at first.

@@ -17,15 +17,10 @@ from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import empty, heading, line
 from wirewitness.app.dashboard.views.exchange_filters import client_text
 from wirewitness.app.dashboard.views.message import flow_link
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.mqtt_rows import (
-    BARS,
-    LANES,
-    connection_lanes,
-    lane_count,
-)
-from wirewitness.reports.questions.timelines import domain_ms
-from wirewitness.reports.sections.mqtt import CLIENTS
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.timelines import domain_ms
+from wirewitness.reports.protocols.mqtt.questions.rows import BARS, LANES, connection_lanes, lane_count
+from wirewitness.reports.protocols.mqtt.sections.mqtt import CLIENTS
 
 _TAKEN_SHOWN = 5
 _CONNECTIONS = (

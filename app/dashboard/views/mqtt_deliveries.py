@@ -19,12 +19,12 @@ from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import empty, heading, line
 from wirewitness.app.dashboard.views.asked import ask, show_asked
 from wirewitness.app.dashboard.views.message import show_exchange
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.mqtt_rows import acknowledged, delivered, delivery_latency
-from wirewitness.reports.questions.source import rows
-from wirewitness.reports.questions.timelines import domain_ms, width_of
-from wirewitness.reports.questions.wanted_exchanges import in_cell
-from wirewitness.reports.sections.mqtt import DELIVERIES, HANDSHAKES
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.source import rows
+from wirewitness.reports.base.questions.timelines import domain_ms, width_of
+from wirewitness.reports.base.questions.wanted_exchanges import in_cell
+from wirewitness.reports.protocols.mqtt.questions.rows import acknowledged, delivered, delivery_latency
+from wirewitness.reports.protocols.mqtt.sections.mqtt import DELIVERIES, HANDSHAKES
 
 _KINDS = (
     Column("direction", "Direction"),

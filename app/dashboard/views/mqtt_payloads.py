@@ -10,9 +10,9 @@ from wirewitness.app.dashboard.sidebar_times import moment_words
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.text import line, small_table
 from wirewitness.app.dashboard.views.message import payloads_shown
-from wirewitness.reports.formats.payload_changes import Changes, payload_changes
-from wirewitness.reports.formats.words import span
-from wirewitness.reports.questions.mqtt_topics import publish_before
+from wirewitness.reports.base.formats.payload_changes import Changes, payload_changes
+from wirewitness.reports.base.formats.words import span
+from wirewitness.reports.protocols.mqtt.questions.topics import publish_before
 
 
 def show_changes(view: View, message_id: str) -> None:

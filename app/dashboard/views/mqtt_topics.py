@@ -20,9 +20,11 @@ from wirewitness.app.dashboard.text import empty, heading, line
 from wirewitness.app.dashboard.views.asked import ask, show_asked
 from wirewitness.app.dashboard.views.message import show_exchange
 from wirewitness.app.dashboard.views.mqtt_payloads import show_changes
-from wirewitness.reports.formats.words import size
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.mqtt_topics import (
+from wirewitness.reports.base.formats.words import size
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.timelines import domain_ms, selected_span_ns, width_of
+from wirewitness.reports.base.questions.wanted_exchanges import in_cell
+from wirewitness.reports.protocols.mqtt.questions.topics import (
     LONGEST_BRANCH,
     MOST_OPEN,
     Branch,
@@ -33,8 +35,6 @@ from wirewitness.reports.questions.mqtt_topics import (
     topic_tree,
     topics,
 )
-from wirewitness.reports.questions.timelines import domain_ms, selected_span_ns, width_of
-from wirewitness.reports.questions.wanted_exchanges import in_cell
 
 _FIGURES = ("Topics", "Published", "Per s", "Sent on", "Payload", "Publishers", "Receivers", "Retained", "Last")
 _ORDERS = {

@@ -22,16 +22,16 @@ from wirewitness.app.dashboard.text import card, empty, facts, heading, line
 from wirewitness.app.dashboard.views.chart_doors import show_trouble
 from wirewitness.app.dashboard.views.exchange_filters import client_text, exchange_filters, server_text
 from wirewitness.app.dashboard.views.findings import finding_cards
-from wirewitness.reports.formats.html import render
-from wirewitness.reports.formats.words import size, span
-from wirewitness.reports.questions.apis import CLIENTS_BY_ERRORS
-from wirewitness.reports.questions.columns import Column
-from wirewitness.reports.questions.quality import Quality, quality
-from wirewitness.reports.questions.timelines import domain_ms, exchanges_over_time, selected_span_ns, width_of
-from wirewitness.reports.questions.traffic import PEERS
-from wirewitness.reports.sections.capture import missing
-from wirewitness.reports.sections.contents import nothing_known, report
-from wirewitness.reports.sections.unjudged import unjudged_lines, unjudged_sentence
+from wirewitness.reports.base.formats.html import render
+from wirewitness.reports.base.formats.words import size, span
+from wirewitness.reports.base.questions.apis import CLIENTS_BY_ERRORS
+from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.base.questions.quality import Quality, quality
+from wirewitness.reports.base.questions.timelines import domain_ms, exchanges_over_time, selected_span_ns, width_of
+from wirewitness.reports.base.questions.traffic import PEERS
+from wirewitness.reports.report.capture import missing
+from wirewitness.reports.report.contents import nothing_known, report
+from wirewitness.reports.report.unjudged import unjudged_lines, unjudged_sentence
 
 _CAUSES_SHOWN = 4
 _PEERS = (

@@ -25,8 +25,8 @@ from wirewitness.analyser.decoding.run import pipeline
 from wirewitness.analyser.mqtt.facts import stage
 from wirewitness.analyser.tcp import flow_table, found_signs
 from wirewitness.dissectors.registry import PROTOCOLS
-from wirewitness.reports.sections import contents, json_document
-from wirewitness.reports.sections.protocols import PROTOCOL_REPORTS
+from wirewitness.reports.report import contents, json_document
+from wirewitness.reports.report.protocols import PROTOCOL_REPORTS
 
 # The other one has a message more, which does not fit.
 MQTT_MESSAGES, OTHER_MESSAGES = 6, 13

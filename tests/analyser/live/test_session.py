@@ -24,7 +24,7 @@ from wirewitness.analyser.live.rolling import Kept
 from wirewitness.analyser.live.session import ENDED, Session, finding_rows
 from wirewitness.analyser.tables.tables import TABLES as TABLES_OF_ALL
 from wirewitness.app.cli.live_screen import committed, screen, share_rows
-from wirewitness.reports.questions.groups import groups
+from wirewitness.reports.protocols.kafka.questions.groups import groups
 
 TABLES = ("captures", "flows", "messages", "exchanges", "expert_infos", "findings")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wirewitness.app.dashboard import views
-from wirewitness.reports.questions.columns import PAGE, Column
+from wirewitness.reports.base.questions.columns import PAGE, Column
 
 # Columns of one name in SQL that mean something else from table to table.
 OTHER_MEANINGS = {

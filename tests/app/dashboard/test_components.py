@@ -15,7 +15,7 @@ from wirewitness.analyser.analysis.evidence.rows import parse_message_id
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
 from wirewitness.app.dashboard.components import inspector, ladder
-from wirewitness.reports.formats.message_view import view_message
+from wirewitness.reports.base.formats.message_view import view_message
 
 SAMPLES = ROOT / "sample_pcaps"
 SCRIPTS = sorted(Path(ladder.__file__).parent.glob("*.js"))

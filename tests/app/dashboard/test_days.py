@@ -18,9 +18,14 @@ from wirewitness.app.dashboard.charts.commits import ownership_lanes
 from wirewitness.app.dashboard.charts.lag import lag_points
 from wirewitness.app.dashboard.charts.traffic import percentile_points
 from wirewitness.app.dashboard.offers import given_offer
-from wirewitness.reports.questions.commits import commits, committers, owners
-from wirewitness.reports.questions.lag_history import lag_over_time
-from wirewitness.reports.questions.timelines import domain_ms, exchanges_over_time, percentiles_over_time, width_of
+from wirewitness.reports.base.questions.timelines import (
+    domain_ms,
+    exchanges_over_time,
+    percentiles_over_time,
+    width_of,
+)
+from wirewitness.reports.protocols.kafka.questions.commits import commits, committers, owners
+from wirewitness.reports.protocols.kafka.questions.lag_history import lag_over_time
 
 MS = 1_000_000
 GAP_MS = [(made.START_NS + hour * made.HOUR_NS) / MS for hour in (made.GAP.start, made.GAP.stop)]

@@ -15,7 +15,7 @@ from wirewitness.app.dashboard.live import LiveRun
 from wirewitness.app.dashboard.offers import live_offer
 from wirewitness.app.dashboard.opened import Opened
 from wirewitness.app.dashboard.snapshots import SHARED_TABLES, Snapshots, is_live, is_running, newest, title_of
-from wirewitness.reports.questions.source import all_rows
+from wirewitness.reports.base.questions.source import all_rows
 
 SAMPLE = ROOT / "sample_pcaps" / "kafka_fenced_commit.pcapng"
 

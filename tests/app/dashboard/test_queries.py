@@ -9,8 +9,9 @@ import pytest
 from tests.app.program import ROOT
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness import analyser
-from wirewitness.reports.questions.exchange_rows import flow_row, message_count, messages_before, operations
-from wirewitness.reports.questions.mongo_rows import (
+from wirewitness.reports.base.questions.exchange_rows import flow_row, message_count, messages_before, operations
+from wirewitness.reports.base.questions.wanted_exchanges import Wanted, exchange_query
+from wirewitness.reports.protocols.mongo.questions.rows import (
     addresses_and_apps,
     command_latency,
     commands_from,
@@ -18,10 +19,9 @@ from wirewitness.reports.questions.mongo_rows import (
     commands_over_time,
     shapes_over_time,
 )
-from wirewitness.reports.questions.mqtt_rows import BARS, ENDS, connection_lanes, lane_count
-from wirewitness.reports.questions.mqtt_topics import publishes, publishes_over_time, topic_tree, topics
-from wirewitness.reports.questions.wanted_exchanges import Wanted, exchange_query
-from wirewitness.reports.sections.shapes import shapes_sql
+from wirewitness.reports.protocols.mongo.sections.shapes import shapes_sql
+from wirewitness.reports.protocols.mqtt.questions.rows import BARS, ENDS, connection_lanes, lane_count
+from wirewitness.reports.protocols.mqtt.questions.topics import publishes, publishes_over_time, topic_tree, topics
 
 SECOND_NS = 1_000_000_000
 

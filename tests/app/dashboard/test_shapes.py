@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.app.dashboard.opening import kept, opened, sample, tables
 from tests.conftest import SAMPLES
 from wirewitness import analyser
-from wirewitness.reports.sections.shapes import shapes_sql
+from wirewitness.reports.protocols.mongo.sections.shapes import shapes_sql
 
 CAPTURE = "mongo_shapes_and_errors"
 

@@ -17,7 +17,7 @@ from tests.lab.incidents.rules_table import markdown, rules
 from tests.lab.incidents.sides import guilty
 from tests.lab.incidents.verdict import Said, Verdict, verdict, wrong_with
 from wirewitness import analyser
-from wirewitness.reports.questions.causes import Finding, causes, findings
+from wirewitness.reports.base.questions.causes import Finding, causes, findings
 
 
 def incidents(paths: Iterable[Path]) -> list[Path]:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import SAMPLES
 from wirewitness import analyser
-from wirewitness.reports.questions.quality import quality
+from wirewitness.reports.base.questions.quality import quality
 
 NO_ANSWER, ENHANCED_AUTH = "mqtt_no_answer", "mqtt_enhanced_auth"
 

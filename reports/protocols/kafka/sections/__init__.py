@@ -1,0 +1,4 @@
+"""Sections of the report about Kafka.
+
+In: answers to questions. Out: sections.
+"""

@@ -1,0 +1,4 @@
+"""Sections of the report about MongoDB.
+
+In: answers to questions. Out: sections.
+"""

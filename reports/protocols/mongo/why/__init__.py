@@ -1,0 +1,4 @@
+"""Causes of `why` that MongoDB has.
+
+In: a source and a subject. Out: causes.
+"""

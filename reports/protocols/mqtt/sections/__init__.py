@@ -1,0 +1,4 @@
+"""Sections of the report about MQTT.
+
+In: answers to questions. Out: sections.
+"""

@@ -1,0 +1,4 @@
+"""Two sources side by side, or one before and after.
+
+In: two sources. Out: what differs, ranked.
+"""

@@ -1,0 +1,101 @@
+"""A comparison of two sides for people and programs. In: both sides, the tables and what is worth a line; out: blocks,
+csv, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any
+
+import pyarrow as pa
+
+from wirewitness.analyser.base.words import count
+from wirewitness.reports.base.formats.document import Block, Cells, Paragraph
+from wirewitness.reports.base.formats.printable import visible
+from wirewitness.reports.base.formats.rows import csv_pieces
+from wirewitness.reports.base.formats.values import time_text
+from wirewitness.reports.base.formats.words import span
+from wirewitness.reports.base.questions.source import rows
+from wirewitness.reports.base.questions.timelines import selected_span_ns
+from wirewitness.reports.report.compare.differences import Between
+from wirewitness.reports.report.compare.sides import Side
+from wirewitness.reports.report.differences import Difference
+
+_NOTHING = "No difference: nothing but what chance makes."
+_SCHEMA = pa.schema([*((name, pa.string()) for name in ("kind", "what", "a", "b")), ("at_least", pa.float64())])
+
+
+def comparison_blocks(
+    sides: tuple[Side, Side], tables: Between, found: Sequence[Difference], limit: int
+) -> list[Block]:
+    """limit: so many differences at most."""
+    made: list[Block] = [Paragraph(_about(side), side.name) for side in sides]
+    if not found:
+        return [*made, Paragraph(_NOTHING), Paragraph(_chance(tables), tone="quiet")]
+    header = ("KIND", "WHAT", sides[0].name.upper(), sides[1].name.upper(), "AT LEAST")
+    cells = tuple(
+        (one.kind, visible(one.what), visible(one.a), visible(one.b), _factor(one)) for one in found[:limit]
+    )  # fmt: skip
+    made.append(Cells(header, cells, numbers=(4,), wrapped=(1, 2, 3)))
+    if len(found) > limit:
+        made.append(Paragraph(f"{count(len(found) - limit, 'more difference')}: --limit, or --format csv, has them."))
+    return [*made, Paragraph(_chance(tables), tone="quiet")]
+
+
+def comparison_csv(found: Sequence[Difference]) -> bytes:
+    """A line for each difference."""
+    batch = pa.RecordBatch.from_pylist([_row(one) for one in found], schema=_SCHEMA)
+    return b"".join(csv_pieces([batch], _SCHEMA.names))
+
+
+def comparison_json(sides: tuple[Side, Side], tables: Between, found: Sequence[Difference]) -> bytes:
+    """One document: both sides, how much was compared, the differences with their rows."""
+    document = {
+        "a": _side(sides[0]), "b": _side(sides[1]),
+        "compared": {name: len(getattr(tables, name)) for name in tables._fields},
+        "differences": [{**_row(one), "row": {key: _plain(value) for key, value in one.row.items()}} for one in found],
+    }  # fmt: skip
+    text = json.dumps(document, indent=1, ensure_ascii=False, default=str)
+    return f"{text}\n".encode("utf-8", "backslashreplace")
+
+
+def _row(one: Difference) -> dict[str, Any]:
+    return {"kind": one.kind, "what": one.what, "a": one.a, "b": one.b,
+            "at_least": round(one.factor, 3) if one.measured else None}  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _factor(one: Difference) -> str:
+    return f"{one.factor:,.1f} times" if one.measured else ""
+
+
+def _chance(tables: Between) -> str:
+    """How much was compared, and what chance makes of it."""
+    names = {"findings": "rule", "errors": "error", "operations": "operation", "groups": "group", "topics": "topic"}
+    told = ", ".join(count(len(getattr(tables, name)), noun) for name, noun in names.items())
+    return (
+        f"Compared: {told}, all clients and their settings. What is measured differs by some 3.5 standard deviations, "
+        "or has no line: among hundreds of numbers that are alike chance makes less than one."
+    )
+
+
+def _about(side: Side) -> str:
+    times, exchanges = _times(side)
+    if times is None:
+        return f"{visible(side.about)}: nothing in it"
+    first, last = times
+    return f"{visible(side.about)}, from {time_text(first)} on for {span(last - first)}, {count(exchanges, 'exchange')}"
+
+
+def _side(side: Side) -> dict[str, Any]:
+    times, exchanges = _times(side)
+    ends = (None, None) if times is None else (time_text(times[0]), time_text(times[1]))
+    return {"name": side.name, "captures": side.about, "ts_first": ends[0], "ts_last": ends[1], "exchanges": exchanges}
+
+
+def _times(side: Side) -> tuple[tuple[int, int] | None, int]:
+    return selected_span_ns(side), rows(side, "select count(*) as n from exchanges")[0]["n"]

@@ -1,0 +1,150 @@
+"""What stands in a report, in which order. In: an analysis; out: sections without a format.
+
+The verdict comes first, with the errors that no rule judged, then what the capture could show, then findings, what each
+protocol adds (consumer groups), operations and clients: a reader who stops early has read what matters most.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.severity import SEVERITIES
+from wirewitness.analyser.base.words import count
+from wirewitness.dissectors.registry import dissectors, titles_of
+from wirewitness.reports.base.formats.document import Block, Paragraph, Section, severity_tone
+from wirewitness.reports.base.formats.values import time_text
+from wirewitness.reports.base.questions.causes import Cause, Finding, causes, findings
+from wirewitness.reports.base.questions.operations import client_count, clients, operations
+from wirewitness.reports.base.questions.quality import Quality, quality
+from wirewitness.reports.base.questions.reviews import NO_REVIEW, Judged, Review
+from wirewitness.reports.base.questions.source import Source
+from wirewitness.reports.base.questions.unjudged import UnjudgedErrors, unjudged_errors
+from wirewitness.reports.base.sections.part import left_out, part
+from wirewitness.reports.base.sections.traffic import client_section, operation_section
+from wirewitness.reports.report.capture import capture_section, seen_of
+from wirewitness.reports.report.findings import cause_list, finding_section
+from wirewitness.reports.report.protocols import PROTOCOL_REPORTS
+from wirewitness.reports.report.reviewed import folded_blocks
+from wirewitness.reports.report.trends import trend_section
+from wirewitness.reports.report.unjudged import unjudged_blocks, unjudged_sentence
+from wirewitness.reports.report.why.first_cause import first_causes
+
+_CLIENTS_SHOWN = 30
+
+
+def report(source: Source, *, of_dataset: bool = False, review: Review = NO_REVIEW) -> list[Section]:
+    """The whole report. of_dataset: the source has the tables that only datasets have. review: findings that somebody
+    has looked at; they are counted and not told, but for what has grown."""
+    sections: list[Section] = []
+
+    def add(what: str, make: Callable[[], list[Section]]) -> None:
+        sections.extend(part(what, make, left_out))
+
+    def no_findings(text: str) -> list[Finding]:
+        sections.extend(left_out(text))
+        return []
+
+    found = part("findings", lambda: findings(source), no_findings)
+    judged = review.judge(found)
+    by_cause = causes(judged.shown)
+    add("the verdict", lambda: _first(source, judged, by_cause, review))
+    if of_dataset:
+        add("trends", lambda: trend_section(source))
+    if by_cause:
+        lines = part("first causes", lambda: first_causes(source, by_cause), lambda _: {})
+        add("the list of findings", lambda: [finding_section(source, by_cause, judged, lines)])
+    for title, protocol in PROTOCOL_REPORTS.items():
+        add(f"the part about {title}", partial(protocol.sections, source, found))
+    add("operations and clients", lambda: _traffic(source))
+    return sections
+
+
+def _first(source: Source, judged: Judged, by_cause: Sequence[Cause], review: Review) -> list[Section]:
+    """The verdict and what the capture could show."""
+    seen = quality(source)
+    # What a finding explains that was looked at before is explained all the same.
+    unjudged = unjudged_errors(source, judged.found)
+    folded = folded_blocks(judged, review)
+    return [_verdict(judged.shown, by_cause, unjudged, seen, source.options, folded), capture_section(seen)]
+
+
+def _traffic(source: Source) -> list[Section]:
+    known = operations(source)
+    if not known:
+        return []
+    return [operation_section(known), client_section(clients(source, _CLIENTS_SHOWN), client_count(source))]
+
+
+def _verdict(
+    found: Sequence[Finding],
+    by_cause: Sequence[Cause],
+    unjudged: Sequence[UnjudgedErrors],
+    seen: Quality,
+    options: ReadOptions,
+    folded: Sequence[Block],
+) -> Section:
+    blocks: list[Block] = [] if folded and not found else [Paragraph(_counts(found, by_cause), tone="plain")]
+    if not found and unjudged:
+        nothing = "No new findings" if folded else "No findings"
+        blocks = [Paragraph(f"{nothing}, but {unjudged_sentence(unjudged)}", tone="warning")]
+    if by_cause:
+        worst = by_cause[0]
+        blocks = [
+            Paragraph(_counts(found, by_cause), tone=severity_tone(worst.severity)),
+            Paragraph(worst.first.sentence, "worst"),
+        ]
+    blocks.extend(folded)
+    if len(by_cause) > 1:
+        blocks.extend(cause_list(by_cause))
+    blocks.extend(unjudged_blocks(unjudged))
+    if not any(f.protocol for f in seen.flows):
+        blocks.append(Paragraph(nothing_known(seen, options)))
+    if _is_selection(options):
+        blocks.append(Paragraph(_selection(options), "selected"))
+    return Section("", tuple(blocks))
+
+
+def _is_selection(options: ReadOptions) -> bool:
+    return bool(options.protocols) or _is_window(options)
+
+
+def _is_window(options: ReadOptions) -> bool:
+    return options.from_ns is not None or options.to_ns is not None
+
+
+def _selection(options: ReadOptions) -> str:
+    parts = ["rows"]
+    if options.protocols:
+        parts.append(f"of {', '.join(options.protocols)}")
+    if options.from_ns is not None:
+        parts.append(f"from {time_text(options.from_ns)}")
+    if options.to_ns is not None:
+        parts.append(f"before {time_text(options.to_ns)}")
+    drawn = " The findings are drawn from the whole capture and shown when they touch that time."
+    return f"{' '.join(parts)}.{drawn if _is_window(options) else ''}"
+
+
+def _counts(found: Sequence[Finding], by_cause: Sequence[Cause]) -> str:
+    if not found:
+        return "No findings."
+    severities = Counter(finding.severity for finding in found)
+    parts = [f"{severities[name]} {name}" for name in reversed(SEVERITIES) if severities[name]]
+    grouped = f" of {count(len(by_cause), 'cause')}" if len(by_cause) < len(found) else ""
+    return f"{count(len(found), 'finding')}{grouped}: {', '.join(parts)}."
+
+
+def nothing_known(seen: Quality, options: ReadOptions) -> str:
+    """What to say of a capture in which no protocol was found."""
+    flows = sum(f.flows for f in seen.flows)
+    if flows == 0 and _is_selection(options):
+        return f"None of the connections in {seen_of(seen)} is selected."
+    if flows == 0:
+        return f"There is no TCP connection in {seen_of(seen)}."
+    protocols = titles_of(dissectors(options.enable).values(), "or")
+    return (
+        f"No {protocols} traffic was recognised in {count(flows, 'connection')}. "
+        "If you know better, name the server's port: --decode-as PORT=PROTOCOL."
+    )

@@ -1,0 +1,156 @@
+"""The differences between two sources that are worth a line, in words. In: their tables; out: the largest first.
+
+What chance makes as well, and what is too small to matter, has no line: two runs of one healthy system have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+from wirewitness.reports.base.formats.values import ms_text
+from wirewitness.reports.base.formats.words import rate
+from wirewitness.reports.report.compare.differences import Between
+
+Row = Mapping[str, Any]
+# Least factors from which on a difference is told: rates go up and down by themselves, latencies less.
+_TOLD = {"finding": 2.0, "error": 2.0, "latency": 1.5, "rate": 2.0, "client": 1.5, "version": 1.0, "group": 2.0,
+         "topic": 2.0, "setting": 1.0}  # fmt: skip
+# Facts have no factor; they stand among the others as if they had this one, what was changed before what follows.
+_FACTS = {
+    "critical": 1000.0, "warning": 100.0, "version": 60.0, "setting": 60.0, "group": 55.0, "client": 55.0,
+    "topic": 55.0,
+}  # fmt: skip
+_WRONG_COMMITS = 58.0
+_MOST_RATE = 50.0
+_NAMES_SHOWN = 4
+_LATENCIES = {"p50": "median latency", "p99": "p99 latency"}
+_WRONG = {"refused": "commits refused", "foreign_commits": "commits not by the owner"}
+
+
+class Difference(NamedTuple):
+    """One line. kind: finding, error, latency, rate, client, version, setting, group, topic. what: words and names.
+
+    a, b: how it stands on each side, in words. factor: how many times one side has what the other has, at least; facts
+    have a fixed one. row: of the table that tells more.
+    """
+
+    kind: str
+    what: str
+    a: str
+    b: str
+    factor: float
+    row: Row
+
+    @property
+    def measured(self) -> bool:
+        """Whether the factor was: facts only stand at their place by one."""
+        return (
+            self.kind in ("error", "latency", "rate")
+            or (self.kind == "group" and self.row["wrong"] in _WRONG)
+            or (self.kind == "topic" and self.row["there_a"] and self.row["there_b"])
+        )
+
+
+def differences(tables: Between) -> list[Difference]:
+    """What somebody who compares wants to know, the largest and surest first."""
+    every = [
+        *_findings(tables.findings), *_errors(tables.errors), *_operations(tables.operations),
+        *_clients(tables.clients), *_groups(tables.groups), *_topics(tables.topics), *_settings(tables.settings),
+    ]  # fmt: skip
+    told = [one for one in every if one.factor > 1 and one.factor >= _TOLD[one.kind]]
+    return sorted(told, key=lambda one: -_rank(one))
+
+
+def _rank(one: Difference) -> float:
+    """Commits that are refused, or not the owner's, are a fault of the group, however many there are."""
+    return max(one.factor, _WRONG_COMMITS) if one.kind == "group" and one.measured else one.factor
+
+
+def _findings(made: Iterable[Row]) -> Iterator[Difference]:
+    """Rules that found something on one side only, or far more; what is no trouble is no difference."""
+    for row in made:
+        if row["severity"] in _FACTS:
+            factor = min(row["differs"], _FACTS[row["severity"]])
+            a, b = (_found(row[f"findings_{side}"]) for side in "ab")
+            yield Difference("finding", f"{row['code']} {row['name']}", a, b, factor, row)
+
+
+def _found(count: int) -> str:
+    return f"{count:,} {'finding' if count == 1 else 'findings'}" if count else "no finding"
+
+
+def _errors(made: Iterable[Row]) -> Iterator[Difference]:
+    for row in made:
+        a, b = (f"{row[f'exchanges_{side}']:,} of {row[f'of_{side}']:,}" for side in "ab")
+        yield Difference("error", f"{row['operation']} answered {row['error']}", a, b, row["differs"], row)
+
+
+def _operations(made: Iterable[Row]) -> Iterator[Difference]:
+    """Of each operation one line: its other numbers follow from the one that differs most, as a rule."""
+    for row in made:
+        latency = max(_LATENCIES, key=lambda name: row[name])
+        if row[latency] >= _TOLD["latency"]:
+            a, b = (f"{ms_text(row[f'{latency}_ms_{side}'])} ms" for side in "ab")
+            yield Difference("latency", f"{row['operation']}: {_LATENCIES[latency]}", a, b, row[latency], row)
+        else:
+            a, b = (_rate(row[f"per_second_{side}"], row[f"exchanges_{side}"]) for side in "ab")
+            yield Difference("rate", f"{row['operation']} per second", a, b, min(row["rate"], _MOST_RATE), row)
+
+
+def _rate(per_second: float, exchanges: int) -> str:
+    return rate(per_second) if exchanges else "none"
+
+
+def _clients(made: Sequence[Row]) -> Iterator[Difference]:
+    """Each client that speaks another version; those that came or went in one line, for one cause has many of them."""
+    for row in made:
+        if row["differs"] == inf:
+            yield Difference("version", f"Versions of {row['client']}", row["before"], row["after"],
+                             _FACTS["version"], row)  # fmt: skip
+    alone = [row for row in made if _TOLD["client"] <= row["differs"] < inf]
+    yield from _one_sided("client", alone, "exchanges", "client", ("client", "clients"))
+
+
+def _groups(made: Sequence[Row]) -> Iterator[Difference]:
+    for row in made:
+        if row["wrong"] in _WRONG:
+            counts = [(row[f"{row['wrong']}_{side}"], row[f"commits_{side}"] + row[f"refused_{side}"]) for side in "ab"]
+            a, b = (f"{wrong:,} of {every:,}" for wrong, every in counts)
+            yield Difference("group", f"Group {row['group_id']}: {_WRONG[row['wrong']]}", a, b, row["differs"], row)
+    alone = [row for row in made if row["wrong"] == "there"]
+    yield from _one_sided("group", alone, "there", "group_id", ("group", "groups"))
+
+
+def _topics(made: Sequence[Row]) -> Iterator[Difference]:
+    """Those that only one side has in one line: for one cause there are many of them."""
+    alone = [row for row in made if row["move"] and not (row["there_a"] and row["there_b"])]
+    yield from _one_sided("topic", alone, "there", "topic", ("topic", "topics"))
+    for row in made:
+        if (move := row["move"]) and row["there_a"] and row["there_b"]:
+            a, b = (_rate(row[f"{move}_per_second_{side}"], row[f"{move}_{side}"]) for side in "ab")
+            what = f"Topic {row['topic']}: records {move} per second"
+            yield Difference("topic", what, a, b, min(row["differs"], _MOST_RATE), row)
+
+
+def _settings(made: Iterable[Row]) -> Iterator[Difference]:
+    for row in made:
+        what = f"{row['setting']} of {_names(row['clients'])}"
+        yield Difference("setting", what, row["before"], row["after"], _FACTS["setting"], row)
+
+
+def _one_sided(kind: str, made: Sequence[Row], there: str, name: str, nouns: tuple[str, str]) -> Iterator[Difference]:
+    """A line for those that only one side has, one for those of the other. there: column, empty where one is not."""
+    for side, other in (("a", "b"), ("b", "a")):
+        alone = [row for row in made if row[f"{there}_{side}"] and not row[f"{there}_{other}"]]
+        if alone:
+            words = {side: f"{len(alone):,} {nouns[len(alone) > 1]}", other: "none of them"}
+            yield Difference(kind, f"{nouns[len(alone) > 1].capitalize()} {_names(row[name] for row in alone)}",
+                             words["a"], words["b"], _FACTS[kind], alone[0])  # fmt: skip
+
+
+def _names(names: Iterable[Any]) -> str:
+    listed = [str(name or "(no name)") for name in names]
+    more = f" and {len(listed) - _NAMES_SHOWN:,} more" if len(listed) > _NAMES_SHOWN else ""
+    return ", ".join(listed[:_NAMES_SHOWN]) + more

@@ -1,0 +1,197 @@
+"""What people ask about, in their words, to chains. In: words of a command line. Out: chains, the worst first.
+
+A subject is tried in one form after the other; what fits none is refused with what is near it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from wirewitness.analyser.base.severity import severity_rank
+from wirewitness.analyser.base.words import count, printable
+from wirewitness.reports.base.questions.causes import Finding
+from wirewitness.reports.base.why.ask import Asking, name
+from wirewitness.reports.base.why.model import Chain, NoSubject
+from wirewitness.reports.base.why.places import placed
+from wirewitness.reports.protocols.kafka.why.partition import is_healthy, partition_link, standing
+from wirewitness.reports.protocols.mongo.why.mongo import command_words, no_command, others, slowest
+from wirewitness.reports.protocols.mqtt.why import mqtt
+from wirewitness.reports.report.why.exchange import exchange_link, find_exchange, usual
+from wirewitness.reports.report.why.findings import finding_link
+from wirewitness.reports.report.why.named import named
+from wirewitness.reports.report.why.walk import walk
+
+MOST_CHAINS = 5
+_FINDING = re.compile(r"[0-9a-f]{16}")
+_MESSAGE = re.compile(r"[0-9a-f]+-[cs]-[0-9]{1,18}")
+_NEAR = 5
+# Names that are compared with one that is not there.
+_COMPARED = 20_000
+_LONGEST_SUBJECT = 120
+
+
+def answer(ask: Asking, words: Sequence[str]) -> list[Chain]:
+    """Chains for the subject; more than one where it names several things. Raises NoSubject."""
+    return named(ask, placed(ask, _chains(ask, words)))
+
+
+def _chains(ask: Asking, words: Sequence[str]) -> Sequence[Chain]:
+    said = [part for word in words for part in word.split()]
+    text = " ".join(said)
+    if len(said) == 1 and _FINDING.fullmatch(text):
+        return [_finding(ask, text)]
+    if len(said) == 1 and _MESSAGE.fullmatch(text):
+        return _message(ask, text)
+    if len(said) in (3, 4) and said[0] == "mongo":
+        return [_command(ask, said[1:])]
+    stands = _partitions(ask, words, said)
+    if stands:
+        return _told(ask, stands)
+    delivered = _deliveries(ask, words, said)
+    if delivered:
+        return delivered
+    raise NoSubject(_nothing(ask, text))
+
+
+def _finding(ask: Asking, finding_id: str) -> Chain:
+    every = ask.findings()
+    found = next((one for one in every if one.finding_id == finding_id), None)
+    if found is None:
+        raise NoSubject(f"there is no finding {finding_id} here; `wirewitness findings` lists them")
+    beside = tuple((f.code, f.finding_id) for f in every if f.story_id == found.story_id and f is not found)[:_NEAR]
+    step = walk(ask, finding_link(found))
+    return Chain(f"finding {found.finding_id}", found.sentence, (step,), beside=beside)
+
+
+def _message(ask: Asking, some_id: str) -> list[Chain]:
+    """A publish by whom it had to reach, anything else as an exchange."""
+    found = find_exchange(ask, some_id)
+    if found is None:
+        raise NoSubject(f"there is no exchange {some_id} here; `wirewitness table exchanges` lists them")
+    reached = mqtt.deliveries_of(ask, found["exchange_id"]) if found["protocol"] == "mqtt" else []
+    return [*(_delivery(ask, one) for one in reached), exchange_chain(ask, found)]
+
+
+def _delivery(ask: Asking, found: Mapping[str, Any], counts: str = "") -> Chain:
+    step = walk(ask, mqtt.delivery_link(found))
+    healthy = found["status"] == "delivered"
+    verdict = f"nothing is wrong: {step.link.what}" if healthy else step.link.what
+    subject = f"{name(found['topic'])} for {name(found['subscriber_client_id'] or found['subscriber'])}"
+    more = found["n"] - mqtt.MOST_DELIVERIES
+    remarks = [counts] if counts else []
+    if not counts and more > 0:
+        remarks.append(f"and {count(more, 'more subscriber')} of it: table mqtt_deliveries has all")
+    return Chain(subject, verdict, (step,), healthy, remarks=tuple(remarks))
+
+
+def _deliveries(ask: Asking, words: Sequence[str], said: Sequence[str]) -> list[Chain]:
+    """CLIENT TOPIC: the last message on it that did not reach the client, else the last that did."""
+    for parts in dict.fromkeys((tuple(words), tuple(said))):
+        if len(parts) != 2:
+            continue
+        client, topic = parts
+        found = mqtt.deliveries(ask, client, topic)
+        if found:
+            return [_delivery(ask, found[0], mqtt.delivery_counts(ask, client, topic))]
+        links = mqtt.no_delivery(ask, client, topic)
+        if links:
+            step = walk(ask, links[0])
+            return [Chain(f"{name(topic)} for {name(client)}", step.link.what, (step,))]
+    return []
+
+
+def _command(ask: Asking, said: Sequence[str]) -> Chain:
+    """CLIENT COMMAND [COLLECTION]: the slowest of these."""
+    found = slowest(ask, *said)
+    if found is None:
+        raise NoSubject(no_command(ask, said))
+    exchange = find_exchange(ask, found["exchange_id"])
+    if exchange is None:
+        raise NoSubject(no_command(ask, said))
+    chain = exchange_chain(ask, exchange)
+    return replace(chain, verdict=f"{chain.verdict}; {command_words(found)}", remarks=(*chain.remarks, others(found)))
+
+
+def exchange_chain(ask: Asking, found: Mapping[str, Any]) -> Chain:
+    """The chain of a row of exchanges, as `find_exchange` gives it."""
+    link, remark = exchange_link(ask, found)
+    told, like = usual(ask, found)
+    verdict = f"{link.what}; {told}" if told else link.what
+    if like:
+        verdict = f"nothing is wrong: {verdict}"
+    remarks = (remark,) if remark else ()
+    return Chain(f"exchange {found['exchange_id']}", verdict, (walk(ask, link),), like, remarks=remarks)
+
+
+def _partitions(ask: Asking, words: Sequence[str], said: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of `standing` that the words name, the worst first."""
+    for group, topic, partition in _spots(words, said):
+        rows = standing(ask, (group,) if group is not None else ())
+        found = [row for row in rows if row["topic"] == topic and row["partition"] == partition]
+        if found:
+            return sorted(found, key=lambda row: -(row["lag"] or 0))
+    return []
+
+
+def _spots(words: Sequence[str], said: Sequence[str]) -> Iterator[tuple[str | None, str, int]]:
+    """Group (or None), topic and partition: `payments 4`, `payments-4`, `GROUP payments 4`, `GROUP payments-4`."""
+    # A group's name may have spaces: what is one word of the command line is tried as one name first.
+    for parts in dict.fromkeys((tuple(words), tuple(said))):
+        if 2 <= len(parts) <= 3 and _is_partition(parts[-1]):
+            yield (parts[0] if len(parts) == 3 else None), parts[-2], int(parts[-1])
+        topic, _, number = parts[-1].rpartition("-") if parts else ("", "", "")
+        if topic and _is_partition(number) and len(parts) <= 2:
+            yield (parts[0] if len(parts) == 2 else None), topic, int(number)
+
+
+def _is_partition(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and len(text) < 10
+
+
+def _told(ask: Asking, stands: Sequence[Mapping[str, Any]]) -> list[Chain]:
+    every = ask.findings()
+    chains = [_partition(ask, stand, every) for stand in stands[:MOST_CHAINS]]
+    if len(stands) > MOST_CHAINS:
+        left = f"and {count(len(stands) - MOST_CHAINS, 'more group')} of it: name one, as in GROUP TOPIC PARTITION"
+        chains[-1] = replace(chains[-1], remarks=(*chains[-1].remarks, left))
+    return sorted(chains, key=lambda chain: chain.healthy)
+
+
+def _partition(ask: Asking, stand: Mapping[str, Any], every: Sequence[Finding]) -> Chain:
+    about = [f for f in every if _is_about(f, stand)]
+    accused = any(severity_rank(f.severity) > severity_rank("info") for f in about)
+    healthy = "" if accused else is_healthy(ask, stand)
+    step = walk(ask, partition_link(stand))
+    subject = f"{name(stand['topic'])} {stand['partition']} of group {name(stand['group_id'])}"
+    verdict = healthy or step.link.what
+    return Chain(subject, verdict, (step,), bool(healthy), tuple((f.code, f.finding_id) for f in about[:_NEAR]))
+
+
+def _is_about(found: Finding, stand: Mapping[str, Any]) -> bool:
+    return (
+        found.numbers.get("group") == stand["group_id"] and (stand["topic"], stand["partition"]) in found.partitions()
+    )
+
+
+def _nothing(ask: Asking, text: str) -> str:
+    """What was asked is not there, and what is near."""
+    known = {f"{row['topic']}-{row['partition']}": row["group_id"] for row in standing(ask)[:_COMPARED]}
+    near = get_close_matches(text.replace(" ", "-"), known, _NEAR, 0.6)
+    shown = printable(text, _LONGEST_SUBJECT)
+    if not near:
+        pairs = get_close_matches(text, mqtt.names_near(ask), _NEAR, 0.6)
+        if pairs:
+            return f"nothing here is called '{shown}'; near it: {', '.join(map(name, pairs))}"
+    else:
+        listed = ", ".join(f"{name(one)} (group {name(known[one])})" for one in near)
+        return f"nothing here is called '{shown}'; near it: {listed}"
+    some = list(known)[:_NEAR]
+    hint = f"; partitions are such as {', '.join(map(name, some))}" if some else ""
+    return (
+        f"nothing here is called '{shown}'{hint}. A subject is TOPIC PARTITION, GROUP TOPIC PARTITION, CLIENT TOPIC of "
+        "MQTT, mongo CLIENT COMMAND, or the id of a finding, an exchange or a message"
+    )

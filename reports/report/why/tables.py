@@ -1,0 +1,18 @@
+"""The tables that chains are made of. In: nothing. Out: WHY_TABLES; of them what the line of a report reads."""
+
+from __future__ import annotations
+
+from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES
+
+FIRST_CAUSE_TABLES = (
+    "expert_infos", "flows", "messages", "exchanges", "findings", "kafka_offset_commits", "kafka_group_events",
+    "kafka_assignments", "kafka_members", "kafka_rebalances", "mqtt_connections",
+)  # fmt: skip
+WHY_TABLES = tuple(dict.fromkeys((
+    "captures", "flows", "messages", "exchanges", "expert_infos", "tcp_waits", "findings", *PARTITION_TABLES,
+    "kafka_offset_commits", "kafka_offset_fetches", "kafka_fetch_partitions", "kafka_group_events",
+    "kafka_assignments", "kafka_admin_changes", "kafka_reading_runs", "kafka_members", "kafka_rebalances",
+    "kafka_request_times", "kafka_stable_offset_waits", "mongo_commands", "mqtt_connections",
+    "mqtt_publishes", "mqtt_subscriptions",
+    "mqtt_deliveries", "mqtt_absences",
+)))  # fmt: skip

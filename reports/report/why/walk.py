@@ -1,0 +1,54 @@
+"""From a link to its causes, and theirs. In: a first link. Out: a `Step` with the steps behind it.
+
+A chain has no circles and an end: a link is told once, and depth, candidates and the number of all links are bounded.
+What is left out is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from wirewitness.reports.base.why.ask import Asking
+from wirewitness.reports.base.why.model import Causes, Link, Step
+from wirewitness.reports.report.why.kinds import KINDS
+
+MOST_DEPTH, MOST_CANDIDATES, MOST_LINKS = 12, 4, 40
+# What is seen after its effect is no cause; clocks of captures in several files differ a little.
+_SLACK_NS = 50_000_000
+
+
+@dataclass(slots=True)
+class _Walk:
+    ask: Asking
+    told: set[tuple[Hashable, ...]] = field(default_factory=set)
+
+
+def walk(ask: Asking, first: Link) -> Step:
+    """The link with all that led to it."""
+    return _step(_Walk(ask), first, None, 0)
+
+
+def _step(walking: _Walk, link: Link, effect: Link | None, depth: int) -> Step:
+    walking.told.add((link.kind, *link.key))
+    found = KINDS[link.kind](walking.ask, link) if depth < MOST_DEPTH else Causes(end="the chain goes on from here")
+    early = [one for one in found.links if not _is_later(one, link)]
+    fresh = [one for one in early if (one.kind, *one.key) not in walking.told]
+    if early and not fresh:
+        return Step(link, end="what led to this is told above")
+    shown = fresh[:MOST_CANDIDATES]
+    steps: list[Step] = []
+    for one in shown:
+        if len(walking.told) >= MOST_LINKS:
+            break
+        if (one.kind, *one.key) not in walking.told:
+            steps.append(_step(walking, one, link, depth + 1))
+    left_out = found.more + len(fresh) - len(steps)
+    nothing = "" if steps or left_out else "nothing in this capture explains it"
+    return Step(link, tuple(steps), found.end or nothing, left_out)
+
+
+def _is_later(cause: Link, effect: Link) -> bool:
+    if cause.at_ns is None or effect.at_ns is None:
+        return False
+    return cause.at_ns > max(effect.at_ns, effect.until_ns or 0) + _SLACK_NS
