@@ -88,12 +88,12 @@ ABOUT_SOME = {
     "app/cli/kafka_views.py": "mongo mqtt",  # `clients`
     "app/cli/live.py": "kafka",  # its request log
     "app/cli/live_output.py": "kafka",
-    "app/cli/options.py": "kafka",
+    "app/shared/options.py": "kafka",
     "app/cli/records.py": "kafka",
     "app/cli/shapes.py": "mongo",
     "app/dashboard/ahead.py": "kafka",
-    "app/mcp/answers.py": "kafka",
-    "app/mcp/server.py": "kafka mongo mqtt",
+    "app/cli/mcp/answers.py": "kafka",
+    "app/cli/mcp/server.py": "kafka mongo mqtt",
     "app/dashboard/views/clients.py": "kafka",
     "app/dashboard/views/compare_doors.py": "kafka",
     "reports/base/why/ask.py": "kafka",

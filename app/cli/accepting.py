@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirewitness.app.cli.failure import CallerError, say
-from wirewitness.app.cli.names import near_names
 from wirewitness.app.cli.output import check_output, whole_file
 from wirewitness.app.cli.review_file import OPTION, read_review, text_of
 from wirewitness.app.cli.review_write import with_entries
+from wirewitness.app.shared.failure import CallerError, say
+from wirewitness.app.shared.names import near_names
 
 if TYPE_CHECKING:
     from wirewitness.reports.base.questions.causes import Finding

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirewitness.app.cli.failure import Status
 from wirewitness.app.cli.findings import fail_on_option, review_option
-from wirewitness.app.cli.options import output_option, reading_options
 from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width
-from wirewitness.app.cli.reading import open_analysis, status_of
 from wirewitness.app.cli.review_file import read_review
+from wirewitness.app.shared.failure import Status
+from wirewitness.app.shared.options import output_option, reading_options
+from wirewitness.app.shared.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis

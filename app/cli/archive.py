@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wirewitness.app.cli.archive_result import complaints, notes, result_lines, status_of
-from wirewitness.app.cli.failure import CallerError, Status, complain, say
-from wirewitness.app.cli.names import checked_table
-from wirewitness.app.cli.options import TimeType, keylog_option, log_zone_option, read_options, topic_id_option
 from wirewitness.app.cli.output import write_text
-from wirewitness.app.cli.reading import complain_of_failure
+from wirewitness.app.shared.failure import CallerError, Status, complain, say
+from wirewitness.app.shared.names import checked_table
+from wirewitness.app.shared.options import TimeType, keylog_option, log_zone_option, read_options, topic_id_option
+from wirewitness.app.shared.reading import complain_of_failure
 
 if TYPE_CHECKING:
     from wirewitness.analyser.archive.run import ArchiveOptions

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from wirewitness.app.cli.failure import Status
+from wirewitness.app.shared.failure import Status
 
 if TYPE_CHECKING:
     from wirewitness.analyser.archive.run import Summary

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from wirewitness.app.cli.failure import Status
-from wirewitness.app.cli.options import TimeType, output_option, reading_options
 from wirewitness.app.cli.output import check_output, result_sink
-from wirewitness.app.cli.reading import open_analysis, status_of
 from wirewitness.app.cli.results import write_blocks
+from wirewitness.app.shared.failure import Status
+from wirewitness.app.shared.options import TimeType, output_option, reading_options
+from wirewitness.app.shared.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis

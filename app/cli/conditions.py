@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from wirewitness.app.cli.failure import CallerError
+from wirewitness.app.shared.failure import CallerError
 
 
 def check_condition(where: str | None, table: str) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import click
 
-from wirewitness.app.cli.failure import CallerError, complain
-from wirewitness.app.cli.options import hosts_option, keylog_option, read_options, topic_id_option
-from wirewitness.app.cli.reading import check_standard_input
+from wirewitness.app.shared.failure import CallerError, complain
+from wirewitness.app.shared.options import hosts_option, keylog_option, read_options, topic_id_option
+from wirewitness.app.shared.reading import check_standard_input
 
 _LOOPBACK = "127.0.0.1"
 

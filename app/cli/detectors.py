@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirewitness.app.cli.failure import Status
-from wirewitness.app.cli.names import checked_name
 from wirewitness.app.cli.output import terminal_width, write_text
+from wirewitness.app.shared.failure import Status
+from wirewitness.app.shared.names import checked_name
 
 if TYPE_CHECKING:
     from wirewitness.analyser.engine.rules.detector import Detector

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirewitness.app.cli.failure import CallerError, Status
-from wirewitness.app.cli.options import output_option, reading_options
 from wirewitness.app.cli.output import check_output, result_sink
-from wirewitness.app.cli.reading import open_analysis, status_of
 from wirewitness.app.cli.results import write_blocks
+from wirewitness.app.shared.failure import CallerError, Status
+from wirewitness.app.shared.options import output_option, reading_options
+from wirewitness.app.shared.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from wirewitness.reports.report.compare.standing_out import Common

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirewitness.app.cli.failure import CallerError, Status
-from wirewitness.app.cli.options import output_option, reading_options
 from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width, write_text
-from wirewitness.app.cli.reading import open_analysis, status_of
+from wirewitness.app.shared.failure import CallerError, Status
+from wirewitness.app.shared.options import output_option, reading_options
+from wirewitness.app.shared.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from wirewitness.app.expect.checking import Outcome
@@ -36,8 +36,8 @@ def _list_and_end(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 def _print_and_end(ctx: click.Context, _: click.Parameter, name: str | None) -> None:
     if name is None or ctx.resilient_parsing:
         return
-    from wirewitness.app.cli.names import checked_name
     from wirewitness.app.expect.ready import ready_contracts
+    from wirewitness.app.shared.names import checked_name
 
     known = ready_contracts()
     write_text(known[checked_name(name, known, "contract")].text)

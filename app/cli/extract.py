@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from wirewitness.app.cli.failure import CallerError, Status, say
 from wirewitness.app.cli.locating import open_located
-from wirewitness.app.cli.options import locating_options
 from wirewitness.app.cli.output import check_output, whole_file
+from wirewitness.app.shared.failure import CallerError, Status, say
+from wirewitness.app.shared.options import locating_options
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
@@ -115,7 +115,7 @@ def extract(
 
 def _analysis(index: Index, reading: dict[str, Any]) -> Analysis:
     from wirewitness import analyser
-    from wirewitness.app.cli.options import read_options
+    from wirewitness.app.shared.options import read_options
 
     given = {name: value for name, value in reading.items() if name not in ("quiet", "debug", "no_index")}
     options = read_options(**given, protocol=(), from_ns=None, to_ns=None)

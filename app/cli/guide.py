@@ -6,10 +6,10 @@ import re
 
 import click
 
-from wirewitness.app.cli.failure import Status
 from wirewitness.app.cli.guides import GUIDES, Guide
-from wirewitness.app.cli.names import checked_name
 from wirewitness.app.cli.output import terminal_width, write_text
+from wirewitness.app.shared.failure import Status
+from wirewitness.app.shared.names import checked_name
 
 
 @click.command()

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from wirewitness.app.cli.failure import Status
-from wirewitness.app.cli.options import TimeType, output_option, reading_options
 from wirewitness.app.cli.output import check_output
-from wirewitness.app.cli.reading import open_analysis, status_of
 from wirewitness.app.cli.results import write_blocks, write_query
 from wirewitness.app.cli.rows import checked_form, format_option, limit_option, payload_option
+from wirewitness.app.shared.failure import Status
+from wirewitness.app.shared.options import TimeType, output_option, reading_options
+from wirewitness.app.shared.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirewitness.app.cli.failure import OWN_PROCESS, CallerError, Status, complain
-from wirewitness.app.cli.live_options import DurationType, PortsType, RotationType, capture_job, check_options
-from wirewitness.app.cli.options import hosts_option, keylog_option, log_zone_option, topic_id_option
 from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width
-from wirewitness.app.cli.reading import report_inputs, status_of
+from wirewitness.app.shared.failure import OWN_PROCESS, CallerError, Status, complain
+from wirewitness.app.shared.live_options import DurationType, PortsType, RotationType, capture_job, check_options
+from wirewitness.app.shared.options import hosts_option, keylog_option, log_zone_option, topic_id_option
+from wirewitness.app.shared.reading import report_inputs, status_of
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
@@ -132,8 +132,8 @@ def run_live(
     from wirewitness.analyser.live.confined import Confinement
     from wirewitness.analyser.live.rolling import Kept
     from wirewitness.analyser.live.session import Session
-    from wirewitness.app.cli.options import read_options
     from wirewitness.app.dashboard.snapshots import SHARED_TABLES
+    from wirewitness.app.shared.options import read_options
     from wirewitness.reports.report.protocols import REPORT_TABLES
 
     confinement = Confinement() if click.get_current_context().obj is OWN_PROCESS else None
@@ -184,8 +184,8 @@ def _shared(
         return None
     from pathlib import Path
 
-    from wirewitness.app.cli.options import read_options
     from wirewitness.app.dashboard.snapshots import Snapshots
+    from wirewitness.app.shared.options import read_options
 
     options = read_options(**reading, from_ns=None, to_ns=None)
     kept = {

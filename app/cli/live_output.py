@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wirewitness.app.cli.failure import complain, say
 from wirewitness.app.cli.output import Write, colour_wanted, flush_output, result_sink
+from wirewitness.app.shared.failure import complain, say
 
 if TYPE_CHECKING:
     from rich.live import Live

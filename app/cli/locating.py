@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirewitness.app.cli.failure import CallerError, complain
-from wirewitness.app.cli.options import read_options
-from wirewitness.app.cli.reading import check_standard_input, progress_shown
+from wirewitness.app.shared.failure import CallerError, complain
+from wirewitness.app.shared.options import read_options
+from wirewitness.app.shared.reading import check_standard_input, progress_shown
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.evidence.index import Index

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from wirewitness.app.cli.commands import LaterGroup
-from wirewitness.app.cli.failure import OWN_PROCESS, guarded
-from wirewitness.app.cli.interrupts import note_interrupts
+from wirewitness.app.shared.failure import OWN_PROCESS, guarded
+from wirewitness.app.shared.interrupts import note_interrupts
 
 
 class GuardedGroup(click.Group):

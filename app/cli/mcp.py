@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirewitness.app.cli.failure import CallerError, Status
-from wirewitness.app.cli.options import reading_options
-from wirewitness.app.cli.reading import open_analysis, status_of
 from wirewitness.app.cli.rows import payload_option
-from wirewitness.app.cli.times import unix_ns
+from wirewitness.app.shared.failure import CallerError, Status
+from wirewitness.app.shared.options import reading_options
+from wirewitness.app.shared.reading import open_analysis, status_of
+from wirewitness.app.shared.times import unix_ns
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.evidence.index import Index
@@ -39,14 +39,14 @@ def mcp(*, captures: tuple[str, ...], **reading: Any) -> Status:
     if "-" in captures:
         raise CallerError("standard input has the questions here: name a file, a directory or a dataset")
     try:
-        from wirewitness.app.mcp.server import server
+        from wirewitness.app.cli.mcp.server import server
     except ModuleNotFoundError as error:
         from wirewitness.analyser.base.extras import how_to_install
 
         raise CallerError(f"the Model Context Protocol is not installed; {how_to_install('mcp')}") from error
     from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
     from wirewitness.analyser.tables.tables import TABLES
-    from wirewitness.app.mcp.answers import Answers
+    from wirewitness.app.cli.mcp.answers import Answers
 
     import_pandas_later()
     payload, locating = reading["payload"], _locating(reading)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirewitness.app.cli.failure import CallerError, Status, say
-from wirewitness.app.cli.live_options import DurationType, PortsType, capture_job
-from wirewitness.app.cli.options import output_option, reading_options
 from wirewitness.app.cli.output import check_output, flush_output, result_sink
-from wirewitness.app.cli.reading import open_analysis, status_of
+from wirewitness.app.shared.failure import CallerError, Status, say
+from wirewitness.app.shared.live_options import DurationType, PortsType, capture_job
+from wirewitness.app.shared.options import output_option, reading_options
+from wirewitness.app.shared.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis

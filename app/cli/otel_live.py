@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from wirewitness.app.cli.failure import complain
+from wirewitness.app.shared.failure import complain
 from wirewitness.reports.base.otel.exchanges import batches_of
 from wirewitness.reports.base.otel.export import ExportError, json_lines, send
 from wirewitness.reports.base.otel.spans import spans

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from wirewitness.app.cli.failure import CallerError, silence
+from wirewitness.app.shared.failure import CallerError, silence
 
 Write = Callable[[bytes], object]
 _DEFAULT_WIDTH = 100

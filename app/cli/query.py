@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from wirewitness.app.cli.failure import CallerError, Status
-from wirewitness.app.cli.names import unknown_name
-from wirewitness.app.cli.options import output_option, reading_options
 from wirewitness.app.cli.output import check_output
-from wirewitness.app.cli.reading import open_analysis, status_of
 from wirewitness.app.cli.results import write_query
 from wirewitness.app.cli.rows import checked_form, format_option, limit_option, payload_option
+from wirewitness.app.shared.failure import CallerError, Status
+from wirewitness.app.shared.names import unknown_name
+from wirewitness.app.shared.options import output_option, reading_options
+from wirewitness.app.shared.reading import open_analysis, status_of
 
 
 @click.command()

@@ -7,11 +7,7 @@ from typing import Any
 import click
 
 from wirewitness.app.cli.conditions import check_condition
-from wirewitness.app.cli.failure import Status
-from wirewitness.app.cli.names import checked_columns
-from wirewitness.app.cli.options import output_option, reading_options
 from wirewitness.app.cli.output import check_output
-from wirewitness.app.cli.reading import open_analysis, status_of
 from wirewitness.app.cli.rows import (
     Selection,
     checked_form,
@@ -22,6 +18,10 @@ from wirewitness.app.cli.rows import (
     where_option,
     write_rows,
 )
+from wirewitness.app.shared.failure import Status
+from wirewitness.app.shared.names import checked_columns
+from wirewitness.app.shared.options import output_option, reading_options
+from wirewitness.app.shared.reading import open_analysis, status_of
 
 TABLE = "kafka_records"
 _WHERE_IT_IS = "api,topic,partition,offset,timestamp"

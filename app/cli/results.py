@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from wirewitness.app.cli.failure import CallerError
 from wirewitness.app.cli.output import colour_wanted, result_sink, terminal_width, whole_file, width_limit
 from wirewitness.app.cli.rows import formatted
+from wirewitness.app.shared.failure import CallerError
 
 if TYPE_CHECKING:
     import pyarrow as pa

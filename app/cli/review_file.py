@@ -22,9 +22,9 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from wirewitness.app.cli.failure import CallerError
-from wirewitness.app.cli.names import near_names
-from wirewitness.app.cli.small_files import NoSuchText, small_text, toml_of
+from wirewitness.app.shared.failure import CallerError
+from wirewitness.app.shared.names import near_names
+from wirewitness.app.shared.small_files import NoSuchText, small_text, toml_of
 
 if TYPE_CHECKING:
     from wirewitness.reports.base.questions.reviews import Entry, Review

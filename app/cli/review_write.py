@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from wirewitness.app.cli.failure import CallerError
 from wirewitness.app.cli.review_file import OPTION, TABLE, entries_of
+from wirewitness.app.shared.failure import CallerError
 
 if TYPE_CHECKING:
     from wirewitness.reports.base.questions.reviews import Entry

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from wirewitness.app.cli.conditions import condition_error
-from wirewitness.app.cli.failure import CallerError
 from wirewitness.app.cli.output import result_sink, whole_file, width_limit
+from wirewitness.app.shared.failure import CallerError
 
 if TYPE_CHECKING:
     import pyarrow as pa

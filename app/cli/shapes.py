@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from wirewitness.app.cli.failure import Status
-from wirewitness.app.cli.options import output_option, reading_options
 from wirewitness.app.cli.output import check_output
-from wirewitness.app.cli.reading import open_analysis, status_of
 from wirewitness.app.cli.results import write_blocks, write_query
 from wirewitness.app.cli.rows import checked_form, format_option, limit_option
+from wirewitness.app.shared.failure import Status
+from wirewitness.app.shared.options import output_option, reading_options
+from wirewitness.app.shared.reading import open_analysis, status_of
 
 
 @click.command()

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirewitness.app.cli.failure import CallerError, Status
 from wirewitness.app.cli.locating import open_located
-from wirewitness.app.cli.options import locating_options
 from wirewitness.app.cli.output import result_sink, terminal_width
+from wirewitness.app.shared.failure import CallerError, Status
+from wirewitness.app.shared.options import locating_options
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.evidence.index import Index

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirewitness.app.cli.failure import CallerError, Status
-from wirewitness.app.cli.options import TimeType, output_option, reading_options
 from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width
-from wirewitness.app.cli.reading import open_analysis, status_of
+from wirewitness.app.shared.failure import CallerError, Status
+from wirewitness.app.shared.options import TimeType, output_option, reading_options
+from wirewitness.app.shared.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.evidence.index import Index

@@ -39,7 +39,7 @@ class LiveRun:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         words = ["live", "-i", interface, "--share", str(folder), "--quiet", *(["--ports", ports] if ports else [])]
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "wirewitness.app.dashboard.live_program", *words],
+            [sys.executable, "-P", "-m", "wirewitness.app.cli.live_program", *words],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,  # standard input is closed when this process ends
             stderr=self._errors, env={**os.environ, "PYTHONPATH": import_path()}, process_group=0,
         )  # fmt: skip

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from wirewitness.analyser.tables.queries import QueryError, columns_in, missing_table, tables_in
 from wirewitness.analyser.tables.tables import ALL_TABLES
-from wirewitness.app.cli.names import near_names
 from wirewitness.app.expect.errors import RulesError
 from wirewitness.app.expect.kinds import Expectation, Measured, OfQuery, Order, column_of, subject_names
+from wirewitness.app.shared.names import near_names
 
 _COLUMN = re.compile(r'column "?(\w+)"? not found', re.IGNORECASE)
 

@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from wirewitness.app.cli.failure import CallerError, complain, say
+from wirewitness.app.shared.failure import CallerError, complain, say
 
 NO_RIGHT = 3
 _USAGE = 2
@@ -28,7 +28,7 @@ def main() -> None:
     from wirewitness.analyser.capture.capturing import Capturing
     from wirewitness.analyser.capture.outlet import Outlet
     from wirewitness.analyser.live.capturer import may_capture
-    from wirewitness.app.cli.live_options import capture_job
+    from wirewitness.app.shared.live_options import capture_job
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests, whose end closes standard input
     told = json.loads(sys.argv[1])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import NamedTuple
 
-from wirewitness.app.cli.names import near_names
 from wirewitness.app.expect.errors import RulesError
 from wirewitness.app.expect.kinds import Expectation
 from wirewitness.app.expect.rules import expectations_of
+from wirewitness.app.shared.names import near_names
 
 _SUFFIX = ".toml"
 

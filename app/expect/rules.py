@@ -24,12 +24,12 @@ from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.base.severity import SEVERITIES
 from wirewitness.analyser.tables.queries import quoted
 from wirewitness.analyser.tables.tables import ALL_TABLES
-from wirewitness.app.cli.names import near_names
-from wirewitness.app.cli.small_files import NoSuchText, small_text, toml_of
 from wirewitness.app.expect.bound import check_about, check_condition, check_query
 from wirewitness.app.expect.comparison import comparison
 from wirewitness.app.expect.errors import RulesError
 from wirewitness.app.expect.kinds import Expectation, Measure, Measured, NoFindings, OfQuery, Order, Rows
+from wirewitness.app.shared.names import near_names
+from wirewitness.app.shared.small_files import NoSuchText, small_text, toml_of
 
 MOST_BYTES = 1 << 20
 MOST_EXPECTATIONS = 1000

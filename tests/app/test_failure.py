@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from tests.app.program import environment, run
 from tests.conftest import SAMPLES
-from wirewitness.app.cli.failure import CallerError, Status
 from wirewitness.app.cli.main import GuardedGroup
+from wirewitness.app.shared.failure import CallerError, Status
 
 
 @click.group(cls=GuardedGroup)
@@ -92,8 +92,8 @@ def test_ctrl_c_is_not_lost_where_python_drops_exceptions() -> None:
     """In a destructor, as when rows are let go of, before something that waits for long."""
     program = """
 import os, signal, sys, time
-from wirewitness.app.cli.failure import guarded
-from wirewitness.app.cli.interrupts import note_interrupts
+from wirewitness.app.shared.failure import guarded
+from wirewitness.app.shared.interrupts import note_interrupts
 class Rows:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGINT)
@@ -138,7 +138,7 @@ def test_ctrl_c_counts_where_all_is_done_before_it_is_raised(words: list[str]) -
 import os, signal, sys
 sent = []
 def told(event, names):
-    interrupts = sys.modules.get("wirewitness.app.cli.interrupts")
+    interrupts = sys.modules.get("wirewitness.app.shared.interrupts")
     noted = hasattr(interrupts, "_interrupted") and signal.getsignal(signal.SIGINT) is interrupts._interrupted
     if event == "import" and noted and not sent:
         sent.append(True)

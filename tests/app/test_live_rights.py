@@ -57,7 +57,7 @@ ExampleConversation.feed = feed
 place, port = sys.argv.pop(), sys.argv.pop()
 arguments = sys.argv[1:]
 sys.argv += [port, place]
-from wirewitness.app.cli.failure import OWN_PROCESS
+from wirewitness.app.shared.failure import OWN_PROCESS
 from wirewitness.app.cli.main import cli
 cli(arguments, prog_name="wirewitness", obj=OWN_PROCESS)
 """

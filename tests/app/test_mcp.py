@@ -17,9 +17,9 @@ from tests.app.program import COMMAND, environment, run
 from tests.conftest import SAMPLES
 from wirewitness import analyser
 from wirewitness.analyser.tables.tables import TABLES
-from wirewitness.app.cli.times import unix_ns
-from wirewitness.app.mcp import answers
-from wirewitness.app.mcp.answers import Answers, NoAnswer
+from wirewitness.app.cli.mcp import answers
+from wirewitness.app.cli.mcp.answers import Answers, NoAnswer
+from wirewitness.app.shared.times import unix_ns
 
 SAMPLE = SAMPLES / "kafka_fenced_commit.pcapng"
 Asked = Callable[..., dict[str, Any]]

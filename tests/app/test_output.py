@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wirewitness.app.cli.failure import CallerError
 from wirewitness.app.cli.output import check_output, result_sink, whole_file
+from wirewitness.app.shared.failure import CallerError
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:

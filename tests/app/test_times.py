@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirewitness.app.cli.times import unix_ns
+from wirewitness.app.shared.times import unix_ns
 from wirewitness.reports.base.formats.values import time_text
 
 DAY_NS = 86_400 * 10**9

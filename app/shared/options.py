@@ -11,9 +11,9 @@ from uuid import UUID
 
 import click
 
-from wirewitness.app.cli.failure import CallerError
-from wirewitness.app.cli.names import checked_name
-from wirewitness.app.cli.times import unix_ns
+from wirewitness.app.shared.failure import CallerError
+from wirewitness.app.shared.names import checked_name
+from wirewitness.app.shared.times import unix_ns
 
 if TYPE_CHECKING:
     from wirewitness.analyser.base.options import ReadOptions

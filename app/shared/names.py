@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from wirewitness.app.cli.failure import CallerError
+from wirewitness.app.shared.failure import CallerError
 
 
 def checked_name(name: str, known: Collection[str], kind: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import click
 
-from wirewitness.app.cli.interrupts import interrupted, raise_no_more
+from wirewitness.app.shared.interrupts import interrupted, raise_no_more
 
 # What commands find in their context when the process is this program's own, so that they may give its rights up.
 OWN_PROCESS = object()

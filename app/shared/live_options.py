@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirewitness.app.cli.failure import CallerError
-from wirewitness.app.cli.reading import check_standard_input
+from wirewitness.app.shared.failure import CallerError
+from wirewitness.app.shared.reading import check_standard_input
 
 if TYPE_CHECKING:
     from wirewitness.analyser.capture.capturing import CaptureJob

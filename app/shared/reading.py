@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from wirewitness.app.cli.failure import CallerError, Status, complain, say
-from wirewitness.app.cli.options import read_options
+from wirewitness.app.shared.failure import CallerError, Status, complain, say
+from wirewitness.app.shared.options import read_options
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
