@@ -11,7 +11,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from wirewitness.dissectors.core.columns.cut_frames import DIRECTION, OFFSET, ORDER, CutFrames, in_one
+from wirewitness.dissectors.core.lockstep.cut_frames import DIRECTION, OFFSET, ORDER, CutFrames, in_one
 from wirewitness.dissectors.core.model import Frame
 
 _BY_ORDER = attrgetter("order")

@@ -15,9 +15,9 @@ import numpy as np
 from wirewitness.analyser.base.faults import caught
 from wirewitness.analyser.decoding.identify import CERTAIN
 from wirewitness.analyser.tcp.whole_flows import Flags, Ints, WholeStreams, sides_of
-from wirewitness.dissectors.core.columns.frames import SLACK, Bytes
-from wirewitness.dissectors.core.columns.streams import HEAD_BYTES, Opens, Streams, WholeRead
 from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.lockstep.frames import SLACK, Bytes
+from wirewitness.dissectors.core.lockstep.streams import HEAD_BYTES, Opens, Streams, WholeRead
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Dissector, Sink
 from wirewitness.dissectors.core.trying import Rests

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.core.columns.frames import Bytes, Flags
+    from wirewitness.dissectors.core.lockstep.frames import Bytes, Flags
 
 METHOD = b"GET "
 MASKED, COMPRESSED, RESERVED = 0x80, 0x40, 0x70

@@ -21,7 +21,7 @@ from wirewitness.dissectors.core.encryption import Encryption
 from wirewitness.dissectors.core.limits import Limits
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.core.columns.streams import Opens
+    from wirewitness.dissectors.core.lockstep.streams import Opens
 
 
 class Carried(NamedTuple):

@@ -13,7 +13,7 @@ from wirewitness.dissectors.core.model import Frame
 from wirewitness.dissectors.core.trying import Rests, Trust
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.core.columns.cut_frames import CutFrames
+    from wirewitness.dissectors.core.lockstep.cut_frames import CutFrames
 
 MAX_BYTES = 4 << 20
 MAX_FRAMES = 1 << 14
@@ -60,14 +60,14 @@ class LeftFrames(Generic[Prepared]):
     def frames(self) -> Sequence[Frame]:
         """All frames that were left, in the order in which they were."""
         if len(self.parts) > 1:
-            from wirewitness.dissectors.core.columns.cut_frames import joined
+            from wirewitness.dissectors.core.lockstep.cut_frames import joined
 
             self.parts = [joined(self.parts)]
         return self.parts[0] if self.parts else []
 
     def in_columns(self) -> CutFrames:
         """The same as columns; not while there are none."""
-        from wirewitness.dissectors.core.columns.cut_frames import CutFrames, in_one
+        from wirewitness.dissectors.core.lockstep.cut_frames import CutFrames, in_one
 
         cut = in_one([CutFrames.of(part) for part in self.parts])
         self.parts = [cut]
@@ -142,7 +142,7 @@ class Later:
 def _bytes_of(frames: Sequence[Frame]) -> int:
     if isinstance(frames, list):
         return sum([end - start for _, _, _, start, end, *_ in frames])
-    from wirewitness.dissectors.core.columns.cut_frames import CutFrames
+    from wirewitness.dissectors.core.lockstep.cut_frames import CutFrames
 
     return CutFrames.of(frames).size_bytes
 

@@ -31,7 +31,7 @@ from wirewitness.dissectors.core.model import Frame, Row
 from wirewitness.dissectors.core.options import DecodeOptions
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.core.columns.streams import Opens, Streams, WholeRead
+    from wirewitness.dissectors.core.lockstep.streams import Opens, Streams, WholeRead
 
 # A probe that is so sure decides by itself.
 DECIDES = 50

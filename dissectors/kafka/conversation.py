@@ -53,7 +53,7 @@ LEAST_FRAMES = 64
 LEAST_PART = 4
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.kafka.columns.together import Together
+    from wirewitness.dissectors.kafka.lockstep.together import Together
 
 # A partition of a Produce that waits: its value, and what was read of its batch.
 PARTITION_BYTES = 1000
@@ -127,8 +127,8 @@ class KafkaConversation:
         """Prepare what these have left; `settle` of each gives its rows."""
 
         def read(many: list[KafkaConversation]) -> Sequence[Together | None]:
-            from wirewitness.dissectors.kafka.columns.pairs import Connection
-            from wirewitness.dissectors.kafka.columns.together import together
+            from wirewitness.dissectors.kafka.lockstep.pairs import Connection
+            from wirewitness.dissectors.kafka.lockstep.together import together
 
             of_all = [Connection.of(one._left.frames, one._outstanding, one._rows.records.held_bytes) for one in many]
             return together(of_all, many[0]._limits, many[0]._rows.records.payload, out)

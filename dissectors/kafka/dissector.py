@@ -14,7 +14,7 @@ from wirewitness.dissectors.kafka.framing import framer, opens, probe
 from wirewitness.dissectors.kafka.rows.fields import KAFKA_ROWS
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.core.columns.streams import Streams, WholeRead
+    from wirewitness.dissectors.core.lockstep.streams import Streams, WholeRead
 
 
 def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
@@ -24,8 +24,8 @@ def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
 
 
 def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
-    from wirewitness.dissectors.kafka.columns.whole import read_whole
     from wirewitness.dissectors.kafka.conversation import KafkaConversation
+    from wirewitness.dissectors.kafka.lockstep.whole import read_whole
     from wirewitness.dissectors.kafka.rows.record_rows import payload_columns
 
     payload = payload_columns(options)

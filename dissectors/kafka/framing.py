@@ -23,7 +23,7 @@ from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
 from wirewitness.dissectors.kafka.schema.compile import decoder
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.core.columns.frames import Bytes, Flags
+    from wirewitness.dissectors.core.lockstep.frames import Bytes, Flags
 
 _size = struct.Struct(">i").unpack_from
 _header = struct.Struct(">hhih").unpack_from

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wirewitness.dissectors.core.logged import LogReader
-from wirewitness.dissectors.kafka.logged.conversation import LoggedKafka
-from wirewitness.dissectors.kafka.logged.entry import MEANINGS, entry
-from wirewitness.dissectors.kafka.logged.inspect import inspect_line
+from wirewitness.dissectors.kafka.request_log.conversation import LoggedKafka
+from wirewitness.dissectors.kafka.request_log.entry import MEANINGS, entry
+from wirewitness.dissectors.kafka.request_log.inspect import inspect_line
 
 READER = LogReader(entry, LoggedKafka, MEANINGS, inspect_line)

@@ -40,8 +40,8 @@ from wirewitness.dissectors.mongo.replies import outcome
 from wirewitness.dissectors.mongo.rows import Facts
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.mongo.columns.hellos import Left
-    from wirewitness.dissectors.mongo.columns.together import Together
+    from wirewitness.dissectors.mongo.lockstep.hellos import Left
+    from wirewitness.dissectors.mongo.lockstep.together import Together
 
 # From so many frames on those of a connection are read together with others, if these are so many in all: it pays from
 # about 100 exchanges on, of one table from 200 on.
@@ -114,7 +114,7 @@ class MongoConversation:
         """Prepare what these have left; `settle` of each gives its rows."""
 
         def read(many: list[MongoConversation]) -> Sequence[Together | None]:
-            from wirewitness.dissectors.mongo.columns.together import together
+            from wirewitness.dissectors.mongo.lockstep.together import together
 
             return together([one._left_by() for one in many], many[0]._limits, out)
 
@@ -122,8 +122,8 @@ class MongoConversation:
         try_together(many, read, rests_of(out), Worth("mongo", LEAST_FRAMES, LEAST_PART))
 
     def _left_by(self) -> Left:
-        from wirewitness.dissectors.mongo.columns.hellos import Left
-        from wirewitness.dissectors.mongo.columns.pairs import Waits
+        from wirewitness.dissectors.mongo.lockstep.hellos import Left
+        from wirewitness.dissectors.mongo.lockstep.pairs import Waits
 
         outstanding = self._outstanding
         hellos = [key for key, request in (*outstanding.requests.items(), *self._chains.items()) if request.hello]

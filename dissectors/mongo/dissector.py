@@ -14,7 +14,7 @@ from wirewitness.dissectors.mongo.framing import framer, opens, probe
 from wirewitness.dissectors.mongo.rows import MONGO_ROWS
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.core.columns.streams import Streams, WholeRead
+    from wirewitness.dissectors.core.lockstep.streams import Streams, WholeRead
 
 
 def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
@@ -24,8 +24,8 @@ def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
 
 
 def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
-    from wirewitness.dissectors.mongo.columns.whole import read_whole
     from wirewitness.dissectors.mongo.conversation import MongoConversation
+    from wirewitness.dissectors.mongo.lockstep.whole import read_whole
 
     return read_whole(streams, limits, partial(MongoConversation, limits, options), out, not options.payload)
 

@@ -34,7 +34,7 @@ from wirewitness.dissectors.mongo.opcodes import (
 )
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.core.columns.frames import Bytes, Flags
+    from wirewitness.dissectors.core.lockstep.frames import Bytes, Flags
 
 _int32 = struct.Struct("<i").unpack_from
 _uint32 = struct.Struct("<I").unpack_from

@@ -57,7 +57,7 @@ from wirewitness.dissectors.mqtt.topics import topic_of
 from wirewitness.dissectors.mqtt.walk import Walked, walk
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.mqtt.columns.together import Left, Together
+    from wirewitness.dissectors.mqtt.lockstep.together import Left, Together
 
 # From so many frames on those of a connection are read together with others, if these are so many in all: for one table
 # it pays from about 2,000 on, for all of them from 1,000 on.
@@ -156,7 +156,7 @@ class MqttConversation:
         """Prepare what these have left; `settle` of each gives its rows."""
 
         def read(many: list[MqttConversation]) -> Sequence[Together | None]:
-            from wirewitness.dissectors.mqtt.columns.together import together
+            from wirewitness.dissectors.mqtt.lockstep.together import together
 
             return together([one._left_by(one._left.in_columns()) for one in many], many[0]._limits, out)
 
@@ -164,7 +164,7 @@ class MqttConversation:
         try_together([(one, one._left) for one in many], read, rests_of(out), Worth("mqtt", LEAST_FRAMES, LEAST_PART))
 
     def _left_by(self, frames: Sequence[Frame]) -> Left:
-        from wirewitness.dissectors.mqtt.columns.together import Left
+        from wirewitness.dissectors.mqtt.lockstep.together import Left
 
         return Left(frames, self._losses, self._connection, self._flights, self._requests)
 
@@ -444,7 +444,7 @@ class MqttConversation:
 def _has_connect(frames: Sequence[Frame]) -> bool:
     if isinstance(frames, list):
         return any(frame.data[frame.start] >> 4 == CONNECT for frame in frames)
-    from wirewitness.dissectors.core.columns.cut_frames import CutFrames
+    from wirewitness.dissectors.core.lockstep.cut_frames import CutFrames
 
     return bool((CutFrames.of(frames).first_octets() >> 4 == CONNECT).any())
 

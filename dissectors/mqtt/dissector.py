@@ -15,7 +15,7 @@ from wirewitness.dissectors.mqtt.reason_codes import REASON_NAMES
 from wirewitness.dissectors.mqtt.rows import MQTT_ROWS
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.core.columns.streams import Streams, WholeRead
+    from wirewitness.dissectors.core.lockstep.streams import Streams, WholeRead
 
 
 def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
@@ -25,8 +25,8 @@ def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
 
 
 def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
-    from wirewitness.dissectors.mqtt.columns.whole import read_whole
     from wirewitness.dissectors.mqtt.conversation import MqttConversation
+    from wirewitness.dissectors.mqtt.lockstep.whole import read_whole
 
     return read_whole(streams, limits, partial(MqttConversation, limits, options), out, not options.payload)
 

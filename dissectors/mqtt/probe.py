@@ -14,7 +14,7 @@ from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.mqtt.framing import CHAIN, chain, is_first_byte
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.core.columns.frames import Bytes, Flags
+    from wirewitness.dissectors.core.lockstep.frames import Bytes, Flags
 
 _CONNECT = re.compile(
     rb"\x10(?:[\x00-\x7f]|[\x80-\xff][\x00-\x7f]|[\x80-\xff]{2}[\x01-\x7f]|[\x80-\xff]{3}[\x01-\x7f])"

@@ -10,8 +10,8 @@ import pytest
 from tests.support.mutated import PROTOCOLS as SPOKEN
 from tests.support.mutated import conversations
 from tests.support.shares import RUNS_THE_REST
-from wirewitness.dissectors.core.columns.frames import Bytes
-from wirewitness.dissectors.core.columns.streams import HEAD_BYTES
+from wirewitness.dissectors.core.lockstep.frames import Bytes
+from wirewitness.dissectors.core.lockstep.streams import HEAD_BYTES
 from wirewitness.dissectors.core.protocol import Dissector
 from wirewitness.dissectors.registry import CARRIERS, PROTOCOLS
 

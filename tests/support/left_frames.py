@@ -13,8 +13,8 @@ import pytest
 
 from wirewitness.dissectors.core import later as later_frames
 from wirewitness.dissectors.core import trying
-from wirewitness.dissectors.core.columns.cut_frames import CutFrames
 from wirewitness.dissectors.core.later import Later
+from wirewitness.dissectors.core.lockstep.cut_frames import CutFrames
 from wirewitness.dissectors.core.model import Frame, Row
 from wirewitness.dissectors.core.protocol import Sink
 

@@ -16,11 +16,11 @@ from wirewitness.analyser.tcp import whole
 from wirewitness.dissectors.core import trying
 from wirewitness.dissectors.core.trying import Rests, Worth, try_together
 from wirewitness.dissectors.kafka import conversation as kafka_conversation
-from wirewitness.dissectors.kafka.columns import groups
+from wirewitness.dissectors.kafka.lockstep import groups
 from wirewitness.dissectors.mongo import conversation as mongo_conversation
-from wirewitness.dissectors.mongo.columns import counting, reading
+from wirewitness.dissectors.mongo.lockstep import counting, reading
 from wirewitness.dissectors.mqtt import conversation as mqtt_conversation
-from wirewitness.dissectors.mqtt.columns import together as mqtt_together
+from wirewitness.dissectors.mqtt.lockstep import together as mqtt_together
 
 NEVER = 1 << 62
 _CONVERSATIONS = (kafka_conversation, mqtt_conversation, mongo_conversation)

@@ -22,8 +22,8 @@ from wirewitness.analyser.decoding.run.whole import WholeReading
 from wirewitness.analyser.tcp import whole as whole_module
 from wirewitness.dissectors.core import trying
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.kafka.columns import groups
-from wirewitness.dissectors.mongo.columns import reading
+from wirewitness.dissectors.kafka.lockstep import groups
+from wirewitness.dissectors.mongo.lockstep import reading
 
 NEVER, ONE_BLOCK = 1 << 62, 1 << 22
 

@@ -32,8 +32,8 @@ from wirewitness.analyser.decoding.rows.record_places import (
 )
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.blocks import Block, Column, Numbers, Same, values_of
-from wirewitness.dissectors.core.columns.made import chosen
 from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.lockstep.made import chosen
 from wirewitness.dissectors.core.model import Row
 from wirewitness.dissectors.kafka.records.record_sets import record_headers
 from wirewitness.dissectors.kafka.rows.data_fields import RECORDS

@@ -22,7 +22,7 @@ from wirewitness.analyser.decoding.whole import Portion, WholeDecoder, speaks
 from wirewitness.analyser.tcp.flow import reset_note
 from wirewitness.analyser.tcp.whole import Whole, WholeRead
 from wirewitness.analyser.tcp.whole_flows import NO_PROTOCOL, Ints, Resets, WholeFlows
-from wirewitness.dissectors.core.columns.streams import Gives, Rows
+from wirewitness.dissectors.core.lockstep.streams import Gives, Rows
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.rows import expert_row

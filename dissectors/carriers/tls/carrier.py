@@ -16,7 +16,7 @@ from wirewitness.dissectors.core.limits import Limits
 
 if TYPE_CHECKING:
     from wirewitness.dissectors.carriers.tls.keylog import KeyRing
-    from wirewitness.dissectors.core.columns.frames import Bytes, Flags
+    from wirewitness.dissectors.core.lockstep.frames import Bytes, Flags
 
 NAME = "tls"
 # A record with the beginning of a ClientHello.

@@ -20,9 +20,9 @@ from tests.support.shares import examples
 from wirewitness.analyser.decoding.rows.record_arrays import FIELDS, LIST_ROWS, gathered, gathered_of_block, text_of
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.blocks import Block, Column, Same
-from wirewitness.dissectors.core.columns.made import coded, optional
 from wirewitness.dissectors.core.decompression import Allowance
 from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.lockstep.made import coded, optional
 from wirewitness.dissectors.core.model import Row
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink

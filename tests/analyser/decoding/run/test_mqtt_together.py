@@ -19,8 +19,8 @@ from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.dissectors.core.blocks import Block
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.mqtt import conversation as mqtt_conversation
-from wirewitness.dissectors.mqtt.columns import together as together_module
-from wirewitness.dissectors.mqtt.columns.together import Together
+from wirewitness.dissectors.mqtt.lockstep import together as together_module
+from wirewitness.dissectors.mqtt.lockstep.together import Together
 from wirewitness.dissectors.registry import dissectors
 
 KNOWN = dissectors(())

@@ -32,8 +32,8 @@ from tests.support.short_mqtt import CLIENT, SERVER, Said, short_talk
 from tests.support.whole_connections import NOTHING, ONE_BLOCK, alike, least, talk_of
 from tests.support.wire import Talk
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.mqtt.columns import openings
-from wirewitness.dissectors.mqtt.columns import whole as whole_module
+from wirewitness.dissectors.mqtt.lockstep import openings
+from wirewitness.dissectors.mqtt.lockstep import whole as whole_module
 
 TRIES = 150 if RUNS_THE_REST else 15
 GOODBYE = (CLIENT, disconnect())

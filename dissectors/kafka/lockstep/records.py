@@ -1,0 +1,140 @@
+"""The record batches in many `records` fields at once. In: where the fields lie. Out: headers in columns, and data.
+
+Only batches of format 2 that are whole, with the right checksum, and what a broker cuts off at the end of an answer. A
+field with anything else is odd: `records/batches.py` reads it, and so is one with data that `opened.py` does not take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from wirewitness.dissectors.kafka.lockstep.blob import Blob, Flags, Ints
+from wirewitness.dissectors.kafka.lockstep.read import Columns, Texts, lists
+
+HEADER_BYTES = 61
+_HEADER = np.dtype(
+    {
+        "names": [
+            "base_offset",
+            "size",
+            "magic",
+            "crc",
+            "attributes",
+            "last_offset_delta",
+            "base_timestamp",
+            "max_timestamp",
+            "producer_id",
+            "producer_epoch",
+            "base_sequence",
+            "count",
+        ],
+        "formats": [">i8", ">i4", "i1", ">u4", ">i2", ">i4", ">i8", ">i8", ">i8", ">i2", ">i4", ">i4"],
+        "offsets": [0, 8, 16, 17, 21, 23, 27, 35, 43, 51, 53, 57],
+        "itemsize": HEADER_BYTES,
+    }
+)
+_PREFIX_BYTES = 12
+_MAGIC_AT = 16
+_CHECKED_AT = 21
+# Offsets up to here do not overflow when a batch is added to them.
+_HIGHEST = (1 << 63) - (1 << 33)
+
+
+class Place(NamedTuple):
+    """Where the records of an API's exchanges are. of_request: else of the response. may_be_cut: at their end."""
+
+    of_request: bool
+    topics: str
+    partitions: str
+    may_be_cut: bool
+
+
+class Batches(NamedTuple):
+    """Whole batches. field: the number of the `records` field each lies in. header: its fields, in numpy's own type.
+
+    In the order of the fields, those of one field in its order. at: where each begins. data: its records, one behind
+    the other, where somebody wants them.
+    """
+
+    field: Ints
+    header: npt.NDArray[Any]
+    at: Ints
+    data: Sequence[bytes] = ()
+
+    def number(self, name: str) -> Ints:
+        """A field of all headers."""
+        return self.header[name].astype(np.int64)
+
+    @property
+    def bytes(self) -> Ints:
+        """The size of each, prefix included."""
+        return self.number("size") + _PREFIX_BYTES
+
+
+# So many steps are taken however few fields have so many batches; behind them, if there are some fields at least.
+_STEPS_OF_FEW, _LEAST_FIELDS = 16, 6
+# Batches, and which of them to open -> the data of each, empty where it is not opened, and which are odd.
+Opener = Callable[[Batches, Flags], tuple[Sequence[bytes], Flags]]
+
+
+def batches_of(blob: Blob, place: Place, columns: Columns, count: int, opener: Opener | None) -> tuple[Batches, Flags]:
+    """The batches in the bodies of `count` exchanges, and which of the exchanges have odd ones.
+
+    opener: gives their data; None where nobody wants it.
+    """
+    topics = lists(columns, place.topics)
+    partitions = lists(topics.of, place.partitions)
+    fields = partitions.of["records"]
+    assert isinstance(fields, Texts)
+    batches, odd = _batches(blob, fields, place.may_be_cut)
+    if opener is not None:
+        data, unfit = opener(batches, ~odd[batches.field])
+        batches = batches._replace(data=data)
+        odd[batches.field[unfit]] = True
+    odd_exchanges = np.zeros(count, bool)
+    odd_exchanges[topics.owners[partitions.owners[odd]]] = True
+    return batches, odd_exchanges
+
+
+def _batches(blob: Blob, fields: Texts, may_be_cut: bool) -> tuple[Batches, Flags]:
+    """The batches of all fields, and which fields are odd: first the first ones of all, then the second ones.
+
+    Few fields that have many more than all others are odd, too: a step for some batches takes as long as one for many.
+    """
+    import crc32c  # with what it imports itself it takes longer than many captures without a batch
+
+    odd = np.zeros(len(fields.start), bool)
+    view = memoryview(blob.data)
+    rows = np.flatnonzero(fields.size >= _PREFIX_BYTES)
+    at, end = fields.start[rows], (fields.start + fields.size)[rows]
+    of_fields, headers, places = [np.zeros(0, np.int64)], [np.zeros(0, _HEADER)], [np.zeros(0, np.int64)]
+    steps = 0
+    while len(rows):
+        if len(rows) < _LEAST_FIELDS and steps >= _STEPS_OF_FEW:
+            odd[rows] = True
+            break
+        steps += 1
+        header = blob.gather(at, _HEADER)
+        left = end - at
+        size = header["size"].astype(np.int64) + _PREFIX_BYTES
+        whole = (header["magic"] == 2) & (size >= _HEADER.itemsize) & (header["count"] >= 0)
+        whole &= (header["last_offset_delta"] >= 0) & (header["base_offset"] <= _HIGHEST)
+        known = (header["magic"] == 2) & (size >= _HEADER.itemsize) & (whole | (left < _HEADER.itemsize))
+        cut = np.where(left <= _MAGIC_AT, header["size"] >= 0, known & (size > left))
+        odd[rows[np.where(cut, not may_be_cut, ~whole)]] = True
+        rows, at, end, header, size = (column[whole & ~cut] for column in (rows, at, end, header, size))
+        spans = zip((at + _CHECKED_AT).tolist(), (at + size).tolist(), strict=True)
+        odd[rows[np.array([crc32c.crc32c(view[a:z]) for a, z in spans], np.int64) != header["crc"]]] = True
+        of_fields.append(rows)
+        headers.append(header)
+        places.append(at)
+        at = at + size
+        more = end - at >= _PREFIX_BYTES
+        rows, at, end = rows[more], at[more], end[more]
+    field = np.concatenate(of_fields)
+    order = np.argsort(field, kind="stable")
+    return Batches(field[order], np.concatenate(headers)[order], np.concatenate(places)[order]), odd
