@@ -13,9 +13,9 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from types import FrameType
 
-_INTERRUPTED = 130
+from wirewitness.app.shared.interrupts import end_at_once
+
 # Arrow's own allocator keeps 60 to 90 MiB of what tables left behind on their way, for no gain in time.
 _ALLOCATOR = "ARROW_DEFAULT_MEMORY_POOL"
 # M_ARENA_MAX of mallopt(3): by default every thread keeps what it has freed for itself, some 60 MiB of a large capture.
@@ -25,7 +25,6 @@ _MOST_ARENAS = -8
 _ALGEBRA_THREADS = "OPENBLAS_NUM_THREADS"
 # It counts at the end what it made for Python, and writes a list of what is still there.
 _DUCKDB = "duckdb"
-_LINE = b"wirewitness: interrupted\n"
 
 
 def main() -> None:
@@ -44,14 +43,6 @@ def main() -> None:
         still_to_arrive, _ = signal.setitimer(signal.ITIMER_REAL, 0)
         if still_to_arrive:
             end_at_once()
-
-
-def end_at_once(_: int = signal.SIGINT, __: FrameType | None = None) -> None:
-    """A handler of SIGINT for where there is nothing to tidy up."""
-    try:
-        os.write(2, _LINE)
-    finally:
-        os._exit(_INTERRUPTED)
 
 
 def _run() -> None:

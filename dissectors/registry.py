@@ -32,7 +32,7 @@ def log_reader(protocols: Iterable[str]) -> tuple[str, LogReader] | None:
     """The protocol among these whose servers log what they were asked, and what reads it; None where none is there."""
     if KAFKA.name not in protocols:
         return None
-    from wirewitness.dissectors.kafka.request_log import READER
+    from wirewitness.dissectors.kafka.request_log.reader import READER
 
     return KAFKA.name, READER
 

@@ -28,7 +28,7 @@ from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 if TYPE_CHECKING:
     import duckdb
 
-# Elements of a finding's numbers that are clients; see `analyser/engine/rules/numbers.py`.
+# Elements of a finding's numbers that are clients; see `analyser/engine/numbers.py`.
 _LISTS = ("clients", "committers", "victims")
 # So many owners are listed; more are counted.
 MOST_OWNERS = 3

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from wirewitness.analyser.package import PACKAGE_FOLDER
+from wirewitness.analyser.base.package import PACKAGE_FOLDER
 
 CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETGID, CAP_SETUID, CAP_NET_RAW = 0, 1, 2, 6, 7, 13
 CAP_SYS_PTRACE = 19

@@ -1,7 +1,7 @@
 """The pipeline of a capture without an end, and questions to it.
 
-In: sources, as for `analyser/decoding/run/pipeline.py`, whose way packets go. Out: at any time an Analysis of what is there,
-made in a copy of the process as if the capture ended at that moment, and rates.
+In: sources, as for `analyser/decoding/run/pipeline.py`, whose way packets go. Out: at any time an Analysis of what is
+there, made in a copy of the process as if the capture ended at that moment, and rates.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """`wirewitness groups`, `topics`, `brokers` (Kafka's) and `clients` (of all protocols). In: captures; out: rows.
 
-Each command has views (reports/protocols/kafka/questions/views.py): one without an option, the others by a flag of their name.
+Each command has views (reports/protocols/kafka/questions/views.py): one without an option, the others by a flag of
+their name.
 """
 
 from __future__ import annotations

@@ -39,14 +39,14 @@ def mcp(*, captures: tuple[str, ...], **reading: Any) -> Status:
     if "-" in captures:
         raise CallerError("standard input has the questions here: name a file, a directory or a dataset")
     try:
-        from wirewitness.app.cli.mcp.server import server
+        from wirewitness.app.cli.mcp_server.server import server
     except ModuleNotFoundError as error:
         from wirewitness.analyser.base.extras import how_to_install
 
         raise CallerError(f"the Model Context Protocol is not installed; {how_to_install('mcp')}") from error
     from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
     from wirewitness.analyser.tables.tables import TABLES
-    from wirewitness.app.cli.mcp.answers import Answers
+    from wirewitness.app.cli.mcp_server.answers import Answers
 
     import_pandas_later()
     payload, locating = reading["payload"], _locating(reading)

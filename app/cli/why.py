@@ -117,7 +117,7 @@ def _is_input(word: str) -> bool:
 
 
 def _pieces(chains: Sequence[Chain], form: str, output: str | None, *, rows: bool) -> Iterator[str]:
-    from wirewitness.reports.report.why import chain_sections, chain_values
+    from wirewitness.reports.report.why.section import chain_sections, chain_values
 
     if form == "json":
         from wirewitness.analyser.base.words import json_text

@@ -1,8 +1,8 @@
 """Kept tables of an analysed capture, or a dataset, as a source of rows. In: a folder; out: answers to SQL.
 
 `Opened` is the capture, the same for all sessions; `Selected` is what one session looks at: a time range and protocols.
-Both are a `reports.base.questions.source.Source`. Answers that are small are remembered, for a rerun of a page asks them all
-again.
+Both are a `reports.base.questions.source.Source`. Answers that are small are remembered, for a rerun of a page asks
+them all again.
 """
 
 from __future__ import annotations

@@ -7,20 +7,29 @@ So within an import, and after one was dropped, it is raised a little later.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from wirewitness.app.start import end_at_once
-
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 _AGAIN_S = 0.01
+_INTERRUPTED = 130
+_LINE = b"wirewitness: interrupted\n"
 _IMPORTING = "importlib._bootstrap"
 
 _interrupts: list[int] = []
+
+
+def end_at_once(_: int = signal.SIGINT, __: FrameType | None = None) -> None:
+    """A handler of SIGINT for where there is nothing to tidy up."""
+    try:
+        os.write(2, _LINE)
+    finally:
+        os._exit(_INTERRUPTED)
 
 
 def note_interrupts() -> None:

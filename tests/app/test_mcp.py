@@ -17,8 +17,8 @@ from tests.app.program import COMMAND, environment, run
 from tests.conftest import SAMPLES
 from wirewitness import analyser
 from wirewitness.analyser.tables.tables import TABLES
-from wirewitness.app.cli.mcp import answers
-from wirewitness.app.cli.mcp.answers import Answers, NoAnswer
+from wirewitness.app.cli.mcp_server import answers
+from wirewitness.app.cli.mcp_server.answers import Answers, NoAnswer
 from wirewitness.app.shared.times import unix_ns
 
 SAMPLE = SAMPLES / "kafka_fenced_commit.pcapng"

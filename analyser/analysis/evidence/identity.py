@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 
 from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.package import PACKAGE_FOLDER
 from wirewitness.analyser.base.storage.files import FilePath
 from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.package import PACKAGE_FOLDER
 
 END_BYTES = 1 << 16
 SAMPLE_BYTES = 1 << 12

@@ -1,8 +1,8 @@
 """The context of commits and fetches over months: only hours are read whose rows can come out otherwise.
 
 In: a change that has all base rows, and who works. Out: hours, and the commits and fetches of such hours made anew by
-`analyser/kafka/facts/enrich.py`, some hours of one of both tables in each task; of an hour with many rows the commits of
-some partitions, or some of the fetches.
+`analyser/kafka/facts/enrich.py`, some hours of one of both tables in each task; of an hour with many rows the commits
+of some partitions, or some of the fetches.
 
 What a row takes from far away is little, and each hour tells it in few rows (`kafka_summaries.py`): which generations
 were heard of and when, last heartbeats, assignments, log ends, lost bytes, who committed and fetched under which name.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from wirewitness.analyser.package import PACKAGE_FOLDER
+from wirewitness.analyser.base.package import PACKAGE_FOLDER
 
 PACKAGE = "wirewitness"
 # Its parts, which are links to folders of a checkout, or folders where it is installed.

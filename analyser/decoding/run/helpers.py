@@ -1,9 +1,9 @@
 """Programs that will decode a share of the flows each, and run some of the rules, started before they are needed.
 
-In: how many. Out: processes that wait on their standard input for a job (`analyser/analysis/processes/helper.py`), and memory
-and a pipe that they share. Starting and importing take a good part of a second, so they begin while this process still
-imports; hence no imports of weight here. They are programs of their own, not forks: nothing of this process's threads,
-locks or open files goes along, and a caller's main module is not run again.
+In: how many. Out: processes that wait on their standard input for a job (`analyser/analysis/processes/helper.py`), and
+memory and a pipe that they share. Starting and importing take a good part of a second, so they begin while this process
+still imports; hence no imports of weight here. They are programs of their own, not forks: nothing of this process's
+threads, locks or open files goes along, and a caller's main module is not run again.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class Helpers:
 
 
 def numbers() -> tuple[int, int]:
-    """Both ends of a pipe for numbers (`analyser/analysis/processes/queue.py`): who finds none does not wait for one there."""
+    """Both ends of a pipe for numbers (`analyser/analysis/processes/queue.py`): who finds none does not wait for one
+    there."""
     taking, giving = os.pipe()
     os.set_blocking(taking, False)
     return taking, giving

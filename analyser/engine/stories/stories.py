@@ -18,7 +18,7 @@ from typing import Any
 
 from wirewitness.analyser.base.severity import confidence_rank, severity_rank
 from wirewitness.analyser.base.times import NS_PER_S
-from wirewitness.analyser.engine.rules.numbers import cost
+from wirewitness.analyser.engine.numbers import cost
 from wirewitness.analyser.engine.stories.story_facts import Facts, Shared, facts_of, numbers_of
 from wirewitness.analyser.engine.stories.story_links import LINKS, Link
 

@@ -1,4 +1,5 @@
-"""Commands of MongoDB. In: rows of `reports.protocols.mongo.questions.rows` and `reports.protocols.mongo.sections.shapes`; out: charts."""
+"""Commands of MongoDB. In: rows of `reports.protocols.mongo.questions.rows` and
+`reports.protocols.mongo.sections.shapes`; out: charts."""
 
 from __future__ import annotations
 

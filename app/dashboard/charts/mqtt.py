@@ -1,4 +1,5 @@
-"""Connections and messages of MQTT clients over time. In: rows of `reports.protocols.mqtt.questions.rows`; out: charts."""
+"""Connections and messages of MQTT clients over time. In: rows of `reports.protocols.mqtt.questions.rows`; out:
+charts."""
 
 from __future__ import annotations
 

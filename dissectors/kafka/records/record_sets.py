@@ -143,7 +143,8 @@ def split_records(
 ) -> tuple[list[Record], str | None]:
     """`count` records of format 2 that fill `data`, and what is wrong. Offsets and times are deltas to the base.
 
-    This is the meaning of record data; analyser/decoding/rows/record_arrays.py reads many whole batches at once and must agree.
+    This is the meaning of record data; analyser/decoding/rows/record_arrays.py reads many whole batches at once and
+    must agree.
     Varints of one byte are read in place: a call for each of the six of a record doubles the time.
     """
     records: list[Record] = []

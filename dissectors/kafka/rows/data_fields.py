@@ -85,8 +85,8 @@ PRODUCE_BATCHES = Fields(
     ERROR_MESSAGE,
 )
 
-# One row for a batch, see analyser/decoding/rows/record_arrays.py. data: its records, one behind the other; records: where
-# they are, if they were read already. base_offset: of the first record in the log; first_offset: its name in the
+# One row for a batch, see analyser/decoding/rows/record_arrays.py. data: its records, one behind the other; records:
+# where they are, if they were read already. base_offset: of the first record in the log; first_offset: its name in the
 # batch.
 RECORDS = Fields(
     REQUEST_OFFSET,

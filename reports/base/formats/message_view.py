@@ -62,7 +62,8 @@ class FieldLine(NamedTuple):
 
 
 def view_message(index: Index, row: MessageRow, *, payload: bool) -> MessageView:
-    """Read and take apart one message. Raises `analyser.analysis.evidence.bytes.BytesGone` when the capture has changed."""
+    """Read and take apart one message. Raises `analyser.analysis.evidence.bytes.BytesGone` when the capture has
+    changed."""
     dissector = dissector_of(row.flow.protocol)
     if is_logged(row, index.sources):
         return _view_logged(index, row)

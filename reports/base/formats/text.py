@@ -1,6 +1,7 @@
 """A document as plain text for a terminal of any width. In: sections; out: one string.
 
-Text from the wire is made visible (`reports.base.formats.printable`), so that the only escape sequences are our own colours.
+Text from the wire is made visible (`reports.base.formats.printable`), so that the only escape sequences are our own
+colours.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from tests.analyser.engine.rules.scenarios.build_mqtt import connection, crossin
 from tests.analyser.engine.rules.scenarios.mqtt_topics import circle
 from tests.analyser.engine.rules.scenarios.scenario import fires
 from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.engine.numbers import cost
 from wirewitness.analyser.engine.rules.findings import findings_table
-from wirewitness.analyser.engine.rules.numbers import cost
 from wirewitness.analyser.engine.rules.running import Failure, run
 
 FAMILIES = ("MQT", "MON", "NET", "TCP")

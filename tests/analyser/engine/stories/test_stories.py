@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from wirewitness.analyser.analysis.all_rules import DETECTORS
-from wirewitness.analyser.engine.rules.numbers import cost
+from wirewitness.analyser.engine.numbers import cost
 from wirewitness.analyser.engine.stories.stories import with_stories
 from wirewitness.analyser.engine.stories.story_links import LINKS
 from wirewitness.analyser.mongo.rules import errors

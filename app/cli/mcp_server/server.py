@@ -12,7 +12,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
-from wirewitness.app.cli.mcp.answers import MOST_ROWS, Answers, NoAnswer
+from wirewitness.app.cli.mcp_server.answers import MOST_ROWS, Answers, NoAnswer
 
 _INSTRUCTIONS = """\
 Packet captures of Kafka, MQTT and MongoDB, already analysed. Begin with `overview` and `findings`; `finding` has the

@@ -5,4 +5,4 @@ from __future__ import annotations
 from pathlib import Path
 
 # Not resolved: in a checkout the parts are links from here to top-level folders.
-PACKAGE_FOLDER = Path(__file__).parents[1]
+PACKAGE_FOLDER = Path(__file__).parents[2]

@@ -130,7 +130,7 @@ class Answers:
         from wirewitness.reports.base.formats.text import render
         from wirewitness.reports.base.why.ask import Asking
         from wirewitness.reports.base.why.model import NoSubject
-        from wirewitness.reports.report.why import chain_sections
+        from wirewitness.reports.report.why.section import chain_sections
         from wirewitness.reports.report.why.subjects import answer
 
         watch = Timer(MOST_SECONDS, self.analysis.connection.interrupt)
