@@ -1,7 +1,7 @@
 """Captures in, tables and findings out.
 
-from wirewitness import analyser
-with analyser.read("incident.pcapng") as analysis:
+import wirewitness
+with wirewitness.read("incident.pcapng") as analysis:
     analysis.findings()
     analysis.table("exchanges")
 """

@@ -24,8 +24,9 @@ NEW_FILES = re.findall(r"^```python\n# new: (\S+)\n(.*?)^```$", PAGE, re.MULTILI
 DIFF = re.compile(r"^```diff\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CHANGES, VERSION_CHANGES = DIFF.findall(PAGE), DIFF.findall(VERSION_PAGE)
 # What the copy is made of; tests for the scenarios and for the program that runs commands.
-PACKAGES = ("analyser", "app", "dissectors", "reports", "tests/analyser/detectors", "tests/support")
+PACKAGES = ("analyser", "app", "dissectors", "reports", "tests/analyser/engine/rules", "tests/support")
 SINGLE_FILES = ("pyproject.toml", "tests/__init__.py", "tests/conftest.py", "tests/analyser/__init__.py",
+                "tests/analyser/engine/__init__.py",
                 "tests/app/__init__.py", "tests/app/program.py")  # fmt: skip
 OWN_FILES = ("dissectors/example", "tests/support/example_capture.py", "tests/support/example_encode.py")
 # The plain rule by which the example becomes another protocol, which no code of ours knows.
@@ -39,7 +40,7 @@ from random import Random
 from struct import pack
 from tests.app.program import run
 from tests.analyser.engine.rules.test_scenarios import findings_of
-from tests.analyser.detectors.scenarios import FIRES, NEAR_MISSES
+from tests.analyser.engine.rules.scenarios import FIRES, NEAR_MISSES
 from tests.support import kafka_encode
 from tests.support.packets import pcap
 from tests.support.tally_capture import write_capture
@@ -122,6 +123,7 @@ def copied(folder: Path) -> None:
     """The product and what its tests need, compiled files too, so that nothing is compiled again."""
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package)
+    shutil.copytree(ROOT / "src", folder / "src", symlinks=True, ignore=shutil.ignore_patterns("*.egg-info"))
     for name in SINGLE_FILES:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
@@ -173,7 +175,7 @@ def python(house: Path, *arguments: str) -> str:
     own = {name: str(house / name) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME")}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=house, capture_output=True, check=False, timeout=120,
-        env={**os.environ, **own, "PYTHONPATH": str(house), "COLUMNS": "120"},
+        env={**os.environ, **own, "PYTHONPATH": os.pathsep.join((str(house / "src"), str(house))), "COLUMNS": "120"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     return done.stdout.decode()
@@ -191,16 +193,16 @@ def test_the_page_adds_files_and_lines() -> None:
     added = {name: sum(line.startswith("+") for line in hunks.splitlines()) for name, hunks in tables.items()}
     assert sorted(tables) == [
         "analyser/analysis/all_rules.py",
-        "reports/base/otel/protocols.py",
         "analyser/tables/tables.py",
         "app/cli/main.py",
         "app/dashboard/pages.py",
         "dissectors/registry.py",
+        "reports/base/otel/protocols.py",
         "reports/report/protocols.py",
-        "tests/analyser/detectors/scenarios/__init__.py",
+        "tests/analyser/engine/rules/scenarios/__init__.py",
     ]
     assert max(added.values()) <= 3, added
-    assert len(NEW_FILES) == 9
+    assert len(NEW_FILES) == 12
 
 
 def test_the_report_has_the_section_and_the_finding(said: dict[str, Any]) -> None:

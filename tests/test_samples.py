@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.burrow import verdicts_over_time
 from tests.support.expected import expected_codes
 from tests.support.shares import share, smallest
-from wirewitness import analyser
 
 MANIFEST: dict[str, dict[str, Any]] = {
     entry["file"]: entry for entry in tomllib.loads((SAMPLES / "MANIFEST.toml").read_text())["sample"]
@@ -29,7 +29,7 @@ KAFKA_SAMPLES = pytest.mark.parametrize("name", share(KAFKA, {STALE, *smallest(K
 @cache
 def tables(name: str) -> dict[str, pd.DataFrame]:
     """Findings and commits of a sample."""
-    with analyser.read(SAMPLES / name) as analysis:
+    with wirewitness.read(SAMPLES / name) as analysis:
         held = {table: analysis.table(table) for table in ("findings", "kafka_offset_commits", "exchanges", "flows")}
         assert analysis.failures == [], "a rule broke: its findings are missing"
     return held

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 
 FOLDER = SAMPLES / "tls"
 ENTRIES: list[dict[str, Any]] = tomllib.loads((FOLDER / "MANIFEST.toml").read_text())["sample"]
@@ -25,7 +25,7 @@ def test_every_sample_has_its_entry() -> None:
 
 @EACH
 def test_rules_about_tls_say_what_the_clients_met(entry: dict[str, Any]) -> None:
-    with analyser.read(FOLDER / entry["file"]) as analysis:
+    with wirewitness.read(FOLDER / entry["file"]) as analysis:
         found, flows = analysis.findings(), analysis.table("flows")
         messages = analysis.table("messages")
     codes = set(found[found.severity != "info"].code)
@@ -41,7 +41,7 @@ def test_rules_about_tls_say_what_the_clients_met(entry: dict[str, Any]) -> None
 
 
 def test_documents_of_mongo_are_read_through_tls() -> None:
-    with analyser.read(FOLDER / "mongo_tls.pcapng") as analysis:
+    with wirewitness.read(FOLDER / "mongo_tls.pcapng") as analysis:
         commands = analysis.table("mongo_commands")
     own = commands[commands.collection == "carts"]
     assert list(own.command) == ["insert", "find"]
@@ -51,7 +51,7 @@ def test_documents_of_mongo_are_read_through_tls() -> None:
 
 
 def test_a_failed_mutual_handshake_names_certificate_and_reason() -> None:
-    with analyser.read(FOLDER / "kafka_mutual_tls_failed.pcapng") as analysis:
+    with wirewitness.read(FOLDER / "kafka_mutual_tls_failed.pcapng") as analysis:
         told = analysis.findings()
     own = sorted(told[told.code == "TLS107"].sentence)
     assert len(own) == 2

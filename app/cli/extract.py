@@ -114,12 +114,12 @@ def extract(
 
 
 def _analysis(index: Index, reading: dict[str, Any]) -> Analysis:
-    from wirewitness import analyser
+    from wirewitness.analyser import read
     from wirewitness.app.shared.options import read_options
 
     given = {name: value for name, value in reading.items() if name not in ("quiet", "debug", "no_index")}
     options = read_options(**given, protocol=(), from_ns=None, to_ns=None)
-    return analyser.read(index.inputs, options=options)
+    return read(index.inputs, options=options)
 
 
 def _choice(

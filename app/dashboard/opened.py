@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from wirewitness import analyser
+from wirewitness.analyser import read
 from wirewitness.analyser.analysis.evidence.cache import cache_folder
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.place import MANIFEST
@@ -125,7 +125,7 @@ class Opened:
     @classmethod
     def dataset(cls, folder: FolderPath) -> Opened:
         """A dataset, its tables where they lie. CaptureError: it cannot be read."""
-        analysis = analyser.read(str(folder))
+        analysis = read(str(folder))
         connection = analysis.connection
         for name in TABLES:
             if name not in analysis.tables():

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from wirewitness import analyser
+from wirewitness.analyser import CaptureError, read
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.analysis.evidence.cache import new_part, part
 from wirewitness.analyser.base.options import Progress
@@ -33,7 +33,7 @@ def main() -> None:
     end_with_parent(signal.SIGTERM)
     try:
         folder = keep_tables(order["paths"], order["options"], order["key"])
-    except analyser.CaptureError as error:
+    except CaptureError as error:
         _say(error=str(error))
         return
     _say(folder=str(folder))
@@ -45,7 +45,7 @@ def keep_tables(paths: list[str], given: dict[str, Any], key: str) -> Path:
 
     options = reading_options(given)
     wanted = [name for name, table in TABLES.items() if not table.on_request]
-    with analyser.read(paths, options=options, tables=wanted, progress=_tell) as analysis, _place(key) as folder:
+    with read(paths, options=options, tables=wanted, progress=_tell) as analysis, _place(key) as folder:
         for number, name in enumerate(wanted):
             _say(stage=name, done=number, total=len(wanted) + 1)
             analysis.write_parquet(name, folder / f"{name}.parquet")

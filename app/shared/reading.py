@@ -29,18 +29,18 @@ def open_analysis(captures: Sequence[str], tables: Sequence[str], reading: dict[
     quiet, _ = reading.pop("quiet"), reading.pop("debug")
     options = read_options(**reading)
     check_standard_input(captures)
-    from wirewitness import analyser
+    from wirewitness.analyser import CaptureError, read
 
     with progress_shown(quiet) as progress:
         try:
-            analysis = analyser.read(list(captures), options=options, tables=tables, progress=progress)
-        except analyser.CaptureError as error:
+            analysis = read(list(captures), options=options, tables=tables, progress=progress)
+        except CaptureError as error:
             raise CallerError(str(error)) from error
     with analysis:
         report_inputs(analysis, quiet=quiet)
         try:
             yield analysis
-        except analyser.CaptureError as error:  # of a dataset whose files are damaged or go meanwhile
+        except CaptureError as error:  # of a dataset whose files are damaged or go meanwhile
             raise CallerError(str(error)) from error
 
 

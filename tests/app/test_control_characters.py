@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.app.program import run
 from tests.support.packets import pcap
 from tests.support.planted import commits, conversation, mongo_turns, mqtt_turns, settings, together
-from wirewitness import analyser
 
 # CSI, bell, backspace, delete, CR, NEL, 8-bit CSI, override, isolate, both separators, a tag, zero width, a line end.
 BAD = "\x1b[31m\x07\x08\x7f\r\x85\x9b2J\u202e\u2066\u2028\u2029\U000e0041\u200b\n"
@@ -55,7 +55,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @cache
 def ids(capture: Path) -> tuple[str, str]:
     """A message and a finding."""
-    with analyser.read(capture) as analysis:
+    with wirewitness.read(capture) as analysis:
         message = analysis.arrow("messages", ["message_id"], "operation = 'PUBLISH'").to_pylist()[0]["message_id"]
         return message, str(analysis.findings()["finding_id"].iloc[0])
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.program import ROOT, run
+from tests.app.program import run
 from tests.app.test_show import PASSWORD, messages, sasl_capture
+from tests.conftest import ROOT
 from tests.support.shares import share
 
 SAMPLE = ROOT / "sample_pcaps" / "kafka_fenced_commit.pcapng"

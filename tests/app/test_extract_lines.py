@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.request_log import write_sample_log
 from tests.support.rotated import rotated
 from tests.support.wire import packets_of
-from wirewitness import analyser
 from wirewitness.analyser.capture import CaptureStats, EndpointTable, open_captures, read_batches
 
 NAME = "kafka_stale_commit"
@@ -35,7 +35,7 @@ def packets_in(path: Path) -> int:
 
 
 def test_the_packets_of_a_finding_and_which_lines_are_left_out(files: list[Path], tmp_path: Path) -> None:
-    with analyser.read(files, tables=["findings"]) as analysis:
+    with wirewitness.read(files, tables=["findings"]) as analysis:
         told = {row["finding_id"]: json.loads(row["evidence"]) for row in analysis.arrow("findings").to_pylist()}
     mixed = {one: evidence for one, evidence in told.items() if any("line" in item for item in evidence)
              and any(item["packet"] for item in evidence)}  # fmt: skip
@@ -52,7 +52,7 @@ def test_the_packets_of_a_finding_and_which_lines_are_left_out(files: list[Path]
 
 @pytest.mark.parametrize("kind", ["exchange", "message", "flow"])
 def test_what_the_log_alone_tells_is_refused_in_a_line(files: list[Path], kind: str, tmp_path: Path) -> None:
-    with analyser.read(files, tables=["exchanges"]) as analysis:
+    with wirewitness.read(files, tables=["exchanges"]) as analysis:
         rows = analysis.arrow("exchanges", where="line IS NOT NULL").to_pylist()
     wanted = rows[0]["flow_id"] if kind == "flow" else rows[0]["request_message_id"]
     done = run("extract", *files, f"--{kind}", wanted, "-o", tmp_path / "x.pcapng", "--no-index")
@@ -66,7 +66,7 @@ def test_what_the_log_alone_tells_is_refused_in_a_line(files: list[Path], kind: 
 
 def test_a_connection_is_followed_over_a_log_between_its_captures(files: list[Path], tmp_path: Path) -> None:
     """`show` and `extract` of packets pass over files without any."""
-    with analyser.read(files, tables=["exchanges", "flows"]) as analysis:
+    with wirewitness.read(files, tables=["exchanges", "flows"]) as analysis:
         [exchange] = analysis.sql(
             "SELECT e.flow_id, request_message_id FROM exchanges e JOIN flows f USING (flow_id) "
             f"WHERE request_file = '{files[2]}' AND f.file = '{files[0]}' ORDER BY e.ts DESC LIMIT 1"

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.app.program import ROOT, run
+from tests.app.program import run
+from tests.conftest import ROOT
 from tests.support.packets import Captured, pcap
 from tests.support.shares import pairs, proves_more
 from tests.support.tls_twin import TLS_12, TLS_13, Sides, twin

@@ -8,9 +8,8 @@ import subprocess
 
 import pytest
 
-from tests.app.program import ROOT
 from tests.app.test_commands import invoke
-from tests.conftest import require_program
+from tests.conftest import ROOT, require_program
 from wirewitness.app.cli.commands import COMMANDS, command
 from wirewitness.app.cli.guides import GUIDES
 from wirewitness.dissectors.carriers.tls.key_logging import WAYS

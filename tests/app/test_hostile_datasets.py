@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.app.captures import write_capture
-from tests.app.program import ROOT, run
+from tests.app.program import run
+from tests.conftest import ROOT
 from tests.support.datasets import make_dataset
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.delta import LOG

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import wirewitness
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 
 SAMPLE = SAMPLES / "mongo_healthy.pcapng"
@@ -164,8 +164,8 @@ def test_a_file_that_cannot_be_read_is_the_callers_mistake(made: Made, path: str
     done = run("analyse", str(made.encrypted), "--keylog", path)
     assert done.returncode == 2
     assert f"--keylog {path}" in done.stderr.decode()
-    with pytest.raises(analyser.CaptureError, match="cannot be read"):
-        analyser.read(made.encrypted, options=ReadOptions(keylogs=(path,)))
+    with pytest.raises(wirewitness.CaptureError, match="cannot be read"):
+        wirewitness.read(made.encrypted, options=ReadOptions(keylogs=(path,)))
 
 
 def test_another_log_is_another_index(made: Made, tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.app.program import COMMAND, environment, run, run_process
 from tests.conftest import SAMPLES, require_program
 from tests.support.shares import share
-from wirewitness import analyser
 from wirewitness.analyser.live.capturer import may_capture
 from wirewitness.reports.base.formats.text import render
 from wirewitness.reports.report.contents import report
@@ -36,7 +36,7 @@ def test_a_stream_ends_with_the_report_of_its_capture() -> None:
     data = SAMPLE.read_bytes()
     result = run_process("live", "-r", "-", stdin=data)
     assert result.returncode == 0
-    with analyser.read(SAMPLE, tables=REPORT_TABLES) as analysis:
+    with wirewitness.read(SAMPLE, tables=REPORT_TABLES) as analysis:
         expected = render(report(analysis), 100)
     assert result.stdout.decode() == expected.replace(str(SAMPLE), "-")
     codes = re.findall(r"^(?:\w+: )?(?:critical|warning|info) (\w{3}\d{3})", result.stderr.decode(), re.M)
@@ -205,7 +205,7 @@ def test_loopback_with_files(interface: str, tmp_path: Path) -> None:
     files = sorted(tmp_path.iterdir())
     assert len(files) >= 3
     assert all(file.stat().st_size <= 100_000 for file in files)
-    with analyser.read(files, tables=REPORT_TABLES) as analysis:
+    with wirewitness.read(files, tables=REPORT_TABLES) as analysis:
         assert told.decode() == render(report(analysis), 100)
         flows = analysis.arrow("flows")
         assert flows.column("bytes_to_server").to_pylist() == [40 * 8000]

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.app.program import COMMAND, environment
 from tests.conftest import require_program
 from tests.support.shares import share
-from wirewitness import analyser
 from wirewitness.analyser.live.capturer import may_capture
 
 NOBODY = 65534
@@ -174,7 +174,7 @@ def test_an_end_of_which_only_the_others_packets_are_captured(tmp_path: Path) ->
     told = [text for sender, text in comments(written) if sender == port]
     assert any(f"PID: {pid}\\n" in text for text in told)
     assert any(f"PID: {os.getpid()}\\n" in text for text in told)
-    with analyser.read(written, tables=["flows"]) as analysis:
+    with wirewitness.read(written, tables=["flows"]) as analysis:
         assert analysis.table("flows").shape[0] == 1
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.program import COMMAND, ROOT, environment
-from tests.conftest import require_program
+from tests.app.program import COMMAND, environment
+from tests.conftest import ROOT, require_program
 from tests.support.example_capture import write_capture
 from wirewitness.analyser.capture.privileges import landlock_version
 from wirewitness.analyser.live.capturer import may_capture

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.app.program import environment, run
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
-from wirewitness import analyser
 from wirewitness.app.cli.commands import COMMANDS, command
 from wirewitness.dissectors.registry import PROTOCOLS
 
@@ -100,10 +100,10 @@ _TIMES = """
 import sys
 from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
 import_pandas_later()
-from wirewitness from wirewitness import analyser
+import wirewitness
 from wirewitness.reports.base.questions.source import all_rows
 assert "pandas" not in sys.modules
-with wirewitness.analyser.read(sys.argv[1], tables=["flows"]) as analysis:
+with wirewitness.read(sys.argv[1], tables=["flows"]) as analysis:
     found = all_rows(analysis, "select min(ts_first) as first, epoch_ns(min(ts_first)) as ns from flows")
 assert found[0]["first"].value == found[0]["ns"], found
 """
@@ -119,7 +119,7 @@ def test_a_message_of_a_capture_that_was_seen_before_needs_no_tables(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     sample = SAMPLES / "mongo_show_databases.pcapng"
-    with analyser.read(sample, tables=["messages"]) as analysis:
+    with wirewitness.read(sample, tables=["messages"]) as analysis:
         wanted = analysis.arrow("messages", ["message_id"], limit=1).column(0)[0].as_py()
     assert run("show", sample, wanted).returncode == 0
     there = loaded("show", str(sample), wanted)
@@ -151,7 +151,8 @@ def test_what_decrypts_is_imported_when_there_is_a_key_for_a_connection(tmp_path
     capture.write_bytes(pcap(twin(packets_of(SAMPLES / "mongo_show_databases.pcapng"), sides)[0]))
     keylog.write_bytes(sides.keylog)
     clear = loaded("table", "exchanges", str(SAMPLES / "mongo_show_databases.pcapng"))
-    assert rooms(clear, "cryptography", "wirewitness.analyser.decoding.run.keys", "wirewitness.dissectors.carriers.tls") == [
+    watched = ("cryptography", "wirewitness.analyser.decoding.run.keys", "wirewitness.dissectors.carriers.tls")
+    assert rooms(clear, *watched) == [
         "wirewitness.dissectors.carriers.tls", "wirewitness.dissectors.carriers.tls.alerts",
         "wirewitness.dissectors.carriers.tls.carrier",
         "wirewitness.dissectors.carriers.tls.hello",

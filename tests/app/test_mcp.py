@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+import wirewitness
 from tests.app.program import COMMAND, environment, run
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.app.cli.mcp_server import answers
 from wirewitness.app.cli.mcp_server.answers import Answers, NoAnswer
@@ -30,7 +30,7 @@ def told() -> Iterator[Answers]:
     def no_index() -> Any:
         raise AssertionError("nobody asks for a message here")
 
-    with analyser.read(SAMPLE, tables=list(TABLES)) as analysis:
+    with wirewitness.read(SAMPLE, tables=list(TABLES)) as analysis:
         yield Answers(analysis, no_index, unix_ns)
 
 
@@ -126,8 +126,8 @@ def test_payload_is_shown_on_request_only() -> None:
     path = SAMPLES / "kafka_healthy.pcapng"
     shown = {}
     for payload in (False, True):
-        options = replace(analyser.ReadOptions(), payload=payload)
-        with analyser.read(path, tables=["kafka_records"], options=options) as analysis:
+        options = replace(wirewitness.ReadOptions(), payload=payload)
+        with wirewitness.read(path, tables=["kafka_records"], options=options) as analysis:
             one = Answers(analysis, lambda: None, unix_ns, payload)  # type: ignore[arg-type, return-value]
             shown[payload] = lines(one.query("select count(key) as keys from kafka_records"))[0]["keys"]
     assert shown[False] == 0

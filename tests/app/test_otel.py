@@ -12,10 +12,10 @@ from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+import wirewitness
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.otlp_receiver import Received, receiver, values
-from wirewitness import analyser
 
 KAFKA = SAMPLES / "kafka_fenced_commit.pcapng"
 MQTT = SAMPLES / "mqtt_qos2_stuck.pcapng"
@@ -34,7 +34,7 @@ def sent() -> Received:
 
 @pytest.fixture(scope="module")
 def exchanges() -> dict[str, dict[str, Any]]:
-    with analyser.read([KAFKA, MQTT, MONGO], tables=["exchanges"]) as analysis:
+    with wirewitness.read([KAFKA, MQTT, MONGO], tables=["exchanges"]) as analysis:
         rows = analysis.sql(
             "select *, epoch_ns(ts) as from_ns, epoch_ns(ts_response) as to_ns from exchanges"
         ).to_pylist()
@@ -72,7 +72,7 @@ def by_name(received: Received) -> dict[str, list[dict[str, Any]]]:
 
 def test_names_and_attributes_are_those_of_the_conventions(sent: Received) -> None:
     named = by_name(sent)
-    with analyser.read([KAFKA, MQTT, MONGO], tables=["kafka_produce_batches", "mongo_commands"]) as analysis:
+    with wirewitness.read([KAFKA, MQTT, MONGO], tables=["kafka_produce_batches", "mongo_commands"]) as analysis:
         [batch] = analysis.sql("from kafka_produce_batches limit 1").to_pylist()
         [find] = analysis.sql(
             "from mongo_commands where command = 'find' and collection is not null limit 1"
@@ -134,7 +134,7 @@ def test_the_json_is_what_an_endpoint_gets(sent: Received) -> None:
 
 
 def test_payload_and_values_stay_inside() -> None:
-    with analyser.read(KAFKA, options=analyser.ReadOptions(payload=True), tables=["kafka_records"]) as analysis:
+    with wirewitness.read(KAFKA, options=wirewitness.ReadOptions(payload=True), tables=["kafka_records"]) as analysis:
         rows = analysis.sql("select distinct value from kafka_records where length(value) > 6").to_pylist()
     written = run("otel", KAFKA, MONGO, "--quiet").stdout.decode()
     assert rows

@@ -15,17 +15,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.app.program import ROOT, environment
-from tests.conftest import SAMPLES
+import wirewitness
+from tests.app.program import environment
+from tests.conftest import ROOT, SAMPLES
 from tests.support.otlp_receiver import receiver
-from wirewitness import analyser
 from wirewitness.analyser.capture.privileges import landlock_version
 from wirewitness.app.cli.otel_sender import SenderProgram, Sent
 from wirewitness.reports.base.otel.exchanges import TABLES, batches
 
 
 def rows() -> list[pa.RecordBatch]:
-    with analyser.read(SAMPLES / "mqtt_qos2_stuck.pcapng", tables=TABLES) as analysis:
+    with wirewitness.read(SAMPLES / "mqtt_qos2_stuck.pcapng", tables=TABLES) as analysis:
         return list(batches(analysis))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
+import wirewitness
 from tests.app.dashboard.opening import kept, links, on_page, opened, shown
 from tests.app.program import run
 from tests.support.packets import pcap
@@ -26,7 +27,6 @@ from tests.support.planted import (
     together,
 )
 from tests.support.secret_corpus import CORPUS
-from wirewitness import analyser
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.app.dashboard.offers import given_offer
 
@@ -83,7 +83,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_no_table_holds_one(capture: Path, tmp_path: Path) -> None:
     names = [name for name, table in TABLES.items() if not table.on_request]
-    with analyser.read(capture, tables=names) as analysis:
+    with wirewitness.read(capture, tables=names) as analysis:
         assert not analysis.unread
         shown = b""
         for name in names:
@@ -130,7 +130,7 @@ def test_live_tells_none(capture: Path) -> None:
 
 @cache
 def messages(capture: Path) -> list[tuple[str, str, str]]:
-    with analyser.read(capture, tables=["messages"]) as analysis:
+    with wirewitness.read(capture, tables=["messages"]) as analysis:
         rows = analysis.arrow("messages", ["message_id", "operation", "flow_id"]).to_pylist()
     return [(row["message_id"], row["operation"], row["flow_id"]) for row in rows]
 

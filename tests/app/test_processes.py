@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.app.captures import write_capture
-from tests.app.program import COMMAND, ROOT, environment, run
+from tests.app.program import COMMAND, environment, run
+from tests.conftest import ROOT
 from tests.support.replay import replay
 
 SAMPLE = ROOT / "sample_pcaps" / "kafka_fenced_commit.pcapng"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.app.program import ROOT, run
+from tests.app.program import run
+from tests.conftest import ROOT
 from tests.support.expected import expected_codes
 from tests.support.shares import share, smallest
 

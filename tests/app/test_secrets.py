@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.app.program import ROOT, run
+import wirewitness
+from tests.app.program import run
+from tests.conftest import ROOT
 from tests.support.shares import pairs, share, smallest, turns
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
 
@@ -61,7 +62,7 @@ def check(file: str, output: bytes) -> None:
 @pytest.mark.parametrize("file", share(CASES, smallest(CASES)))
 def test_no_table_holds_a_secret(file: str) -> None:
     names = list(TABLES)
-    with analyser.read(SAMPLES / file, tables=names, options=ReadOptions(payload=True)) as analysis:
+    with wirewitness.read(SAMPLES / file, tables=names, options=ReadOptions(payload=True)) as analysis:
         shown = repr({name: analysis.arrow(name).to_pylist() for name in names})
     check(file, shown.encode())
     for user in CASES[file][0]:
@@ -99,7 +100,7 @@ def test_no_parquet_file_holds_a_secret(tmp_path: Path) -> None:
 
 def test_neither_trees_nor_hex_nor_redacted_packets_of_mongodb_hold_a_secret(tmp_path: Path) -> None:
     file = "mongo_healthy.pcapng"
-    with analyser.read(SAMPLES / file, tables=["messages"]) as analysis:
+    with wirewitness.read(SAMPLES / file, tables=["messages"]) as analysis:
         rows = analysis.arrow("messages", ["message_id", "flow_id"], "operation = 'saslContinue'").to_pylist()
     assert len(rows) == 8
     for row in rows[:2]:

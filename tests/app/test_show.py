@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.app.captures import CLIENT_PORT, START_NS
-from tests.app.program import ROOT, run
+from tests.app.program import run
+from tests.conftest import ROOT
 from tests.support.packets import ACK, PSH, SYN, Captured, ethernet, ipv4, pcap, tcp
 from wirewitness.analyser.analysis.evidence.bytes import message_bytes
 from wirewitness.analyser.analysis.evidence.index import open_index

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.app.program import environment
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.reports.base.formats.rows import csv_pieces
 
@@ -28,7 +28,7 @@ assert "pandas" not in sys.modules
 
 def shown(capture: Path) -> bytes:
     """All tables but the findings, as csv."""
-    with analyser.read(capture, tables=NAMES) as analysis:
+    with wirewitness.read(capture, tables=NAMES) as analysis:
         return b"".join(
             piece
             for name in NAMES

@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner, Result
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.app.cli.main import cli
 
 ORDERS = "JfAby0DYTx2xEcibbJlTcA"
@@ -32,7 +32,7 @@ def topics(capture: Path, *options: str) -> set[str]:
 
 def without_names(capture: Path, target: Path) -> Path:
     """The capture without the packets of exchanges that name topic ids, as if it had begun after them."""
-    with analyser.read(capture, tables=["exchanges", "kafka_partitions"]) as analysis:
+    with wirewitness.read(capture, tables=["exchanges", "kafka_partitions"]) as analysis:
         told = analysis.sql("""
             select request_packet, response_packet from exchanges
             where operation = 'Metadata' or exchange_id in (select exchange_id from kafka_partitions)""").to_pylist()

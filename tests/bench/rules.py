@@ -21,10 +21,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import wirewitness
 from tests.bench.steps import archive_steps
 from tests.support.replay import GROUP_EXCHANGES, replay
 from tests.support.replay_deliveries import write_deliveries
-from wirewitness import analyser
 from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.reports.report.protocols import REPORT_TABLES
 
@@ -43,7 +43,7 @@ _ARCHIVE_HEADS = ("profile", *(f"{step}, s CPU" for step in ARCHIVE_STEPS), _RAT
 def measured(capture: Path) -> dict[str, float]:
     """CPU seconds of each phase in this process, rows of commits, findings, and peak memory in MiB."""
     times = [time.process_time()]
-    with analyser.read(capture, tables=REPORT_TABLES) as analysis:
+    with wirewitness.read(capture, tables=REPORT_TABLES) as analysis:
         times.append(time.process_time())
         source = analysis._source
         for name in source.names:

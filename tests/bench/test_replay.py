@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.bench.programs import TSHARK_FIELDS, Found, count_tshark, tshark_ordinary
 from tests.support.replay import Replayed, replay
 from tests.support.replay_mqtt import write_publishes, write_short
 from tests.support.shares import every, share
-from wirewitness import analyser
 
 DECODE = ("-d", "tcp.port==9092,kafka", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
 PROFILES = ("small", "bulk", "flows", "tunnelled", "hot_group", "groups")
@@ -51,7 +51,7 @@ def test_short_connections_are_as_told(tshark: str, tmp_path: Path, protocol: st
     told = write_short(path, 40) if protocol == "mqtt" else replay(path, "mongo_flows", flows=40)
     assert path.stat().st_size == told.size_bytes
     assert rows(tshark, path, "-Y", "_ws.malformed || tcp.analysis.flags || tcp.checksum.status == 0") == []
-    with analyser.read(path, tables=["exchanges", "flows"]) as analysis:
+    with wirewitness.read(path, tables=["exchanges", "flows"]) as analysis:
         flows, exchanges = analysis.table("flows"), analysis.table("exchanges")
     assert len(flows) == told.flows == 40
     assert ({*flows["handshake"]}, {*flows["closed_by"]}) == ({"complete"}, {"client"})
@@ -65,7 +65,7 @@ def test_ordinary_traffic_has_one_incident(tshark: str, tmp_path: Path) -> None:
     program = tshark_ordinary(path, text, TSHARK_FIELDS)
     text.write_bytes(subprocess.run(program.command, capture_output=True, check=True).stdout)
     assert program.found() == (told.exchanges, told.exchanges)
-    with analyser.read(path, tables=["findings", "flows"]) as analysis:
+    with wirewitness.read(path, tables=["findings", "flows"]) as analysis:
         assert {*analysis.arrow("flows").column("protocol").to_pylist()} == {"kafka", "mongo", "mqtt"}
         found = [one for one in analysis.arrow("findings").to_pylist() if one["severity"] == "critical"]
     assert {"KAF101", "KAF103"} <= {one["code"] for one in found}

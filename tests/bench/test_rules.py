@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.bench.rules import ARCHIVE_STEPS, FAULTY, PHASES, PROFILES, archive_line, line, make, measured
 from tests.bench.steps import archive_steps
-from wirewitness import analyser
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -20,7 +20,7 @@ def test_phases_of_a_run(profile: str, tmp_path: Path) -> None:
     assert run["findings"] == 0 or profile in FAULTY
     assert all(run[phase] > 0 for phase in PHASES)
     assert line(profile, [run]).count("|") == 9
-    with analyser.read(capture, tables=["kafka_members", "kafka_reading_runs"]) as analysis:
+    with wirewitness.read(capture, tables=["kafka_members", "kafka_reading_runs"]) as analysis:
         for table in analysis.tables():
             if table in ("kafka_members", "kafka_reading_runs"):
                 assert analysis.arrow(table).num_rows >= 8 or profile not in ("hot_group", "groups")

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+import wirewitness
 from tests.fuzz.pieces import FORCED, MID_STREAM, TOGETHER, WITH_PAYLOAD, Spoken, packets, said
 from tests.support.packets import Captured, pcap
 from tests.support.wire import decode
-from wirewitness import analyser
 from wirewitness.analyser.base.faults import FAULTS, RAISE
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.rows.fields import row_fields, row_kinds
@@ -144,8 +144,8 @@ def check_whole_way(talk: Sequence[Captured] | bytes) -> None:
     capture = folder() / "talk.pcap"
     capture.write_bytes(talk if isinstance(talk, bytes) else pcap(talk, nanoseconds=True))
     try:
-        analysis = analyser.read(capture)
-    except analyser.CaptureError:
+        analysis = wirewitness.read(capture)
+    except wirewitness.CaptureError:
         return
     with analysis:
         for name in analysis.tables():

@@ -105,11 +105,11 @@ def _index_files(place: Path) -> list[str]:
 
 def _shared(place: Path) -> None:
     """What `live --share` leaves."""
-    from wirewitness import analyser
+    import wirewitness
     from wirewitness.app.dashboard.snapshots import SHARED_TABLES, Snapshots
 
     shared = Snapshots(place, "lo", {})
-    with analyser.read(SAMPLE, tables=SHARED_TABLES) as analysis:
+    with wirewitness.read(SAMPLE, tables=SHARED_TABLES) as analysis:
         shared.write(analysis)
     shared.end()
     os.close(shared.descriptor)

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import wirewitness
 from tests.lab import broker_answers
 from tests.lab.broker_answers import CLASSIC, NEWER, QUESTIONS, Answers
 from tests.lab.compare_answers import NO_OFFSET, REACHES_NS, Compared, Told, view_at
 from tests.lab.load_slack import Slack
 from tests.lab.shared_runs import require_lab
-from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.app.cli.main import cli
 from wirewitness.reports.base.questions.source import rows
@@ -46,7 +46,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
 
 @pytest.fixture(scope="module")
 def analysis(answers: Answers) -> Iterator[Analysis]:
-    with analyser.read(str(answers.pcap), tables=TABLES) as analysis:
+    with wirewitness.read(str(answers.pcap), tables=TABLES) as analysis:
         yield analysis
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import wirewitness
 from tests.lab import capture, clients, kafka, net
 from tests.lab.incidents import libraries
 from tests.lab.incidents.libraries import franz
@@ -22,7 +23,6 @@ from tests.lab.processes import Process, terminate_all
 from tests.lab.runs import Run
 from tests.lab.shared_runs import require_lab
 from tests.support.shares import long_cases
-from wirewitness import analyser
 from wirewitness.reports.base.questions.causes import findings
 from wirewitness.reports.report.compare.sides import COMPARED_TABLES, Side, compared
 from wirewitness.reports.report.differences import Difference, differences
@@ -159,7 +159,7 @@ def before(world: World) -> Path:
 
 
 def told(a: Path, b: Path) -> list[Difference]:
-    with analyser.read(a, tables=COMPARED_TABLES) as one, analyser.read(b, tables=COMPARED_TABLES) as other:
+    with wirewitness.read(a, tables=COMPARED_TABLES) as one, wirewitness.read(b, tables=COMPARED_TABLES) as other:
         sides = [Side(name, str(path), analysis, analysis.options)
                  for name, path, analysis in (("A", a, one), ("B", b, other))]  # fmt: skip
         return differences(compared(*sides, (findings(sides[0]), findings(sides[1]))))

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.detectors.scenarios import FIRES
 from tests.analyser.engine.rules.concerned import connected
+from tests.analyser.engine.rules.scenarios import FIRES
 from tests.lab.incidents.judge import truths_of_two
 from tests.lab.incidents.sides import BLAMES, blamed, guilty, wrong_side
 from tests.lab.incidents.verdict import Said, verdict

@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import wirewitness
 from tests.bench.programs import WIREWITNESS
 from tests.lab.processes import Process, wait_until
 from tests.lab.s3_server import S3Server
 from tests.support.replay import Replayed, replay
-from wirewitness import analyser
 
 pytestmark = [
     pytest.mark.lab,
@@ -82,6 +82,6 @@ def test_workers_take_it_into_a_dataset_where_it_is(made: Replayed, tmp_path: Pa
     dataset = tmp_path / "run" / "dataset"
     command = ["archive", ADDRESS, "--output", str(dataset), "--master", "local[2]"]
     largest = largest_while(command, dataset.parent)
-    with analyser.read(dataset, tables=["exchanges"]) as kept:
+    with wirewitness.read(dataset, tables=["exchanges"]) as kept:
         assert kept.sql("SELECT count(*) FROM exchanges").column(0)[0].as_py() == made.exchanges
     assert largest < MOST_LOCAL_BYTES

@@ -20,6 +20,7 @@ from typing import Any
 import pandas  # noqa: F401  with it Arrow makes Python values of times in nanoseconds
 import pytest
 
+import wirewitness
 from tests.app.program import COMMAND, environment
 from tests.app.program import run as run_program
 from tests.lab import kafka, mongo_servers, mosquitto
@@ -27,7 +28,6 @@ from tests.lab.net import Host, in_namespace, network
 from tests.lab.places import LAB_DIR
 from tests.lab.processes import Process
 from tests.lab.shared_runs import require_lab
-from wirewitness import analyser
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
@@ -139,7 +139,7 @@ def test_live_says_what_its_own_file_says(tmp_path: Path) -> None:
 
 def compare_owners(file: Path, clients: set[int]) -> None:
     """Connections have the processes that hold them, at both ends: all run on one kernel, in several namespaces."""
-    with analyser.read(file, tables=("flows",)) as analysis:
+    with wirewitness.read(file, tables=("flows",)) as analysis:
         flows = [row for row in analysis.arrow("flows").to_pylist() if row["protocol"] in ("kafka", "mqtt", "mongo")]
     brokers = {row["server_pid"] for row in flows}  # of which Kafka's is a client of its own
     assert {row["client_pid"] for row in flows} - brokers - {None} == clients
@@ -158,7 +158,7 @@ def facts(exchange: dict[str, Any]) -> str:
 
 def compare_lines(told: list[dict[str, Any]], file: Path) -> None:
     """Exchanges that were streamed, and findings that stand in the end, are those of the file."""
-    with analyser.read(file, tables=("exchanges", "findings")) as analysis:
+    with wirewitness.read(file, tables=("exchanges", "findings")) as analysis:
         exchanges = analysis.arrow("exchanges").to_pylist()
         findings = {(row["code"], row["subject"]) for row in analysis.arrow("findings").to_pylist()}
     seen = [row for row in told if row["type"] == "exchange"]
@@ -191,7 +191,7 @@ def test_an_interface_that_goes_and_comes_back(tmp_path: Path) -> None:
             _, told = running.end()
     assert "interface eth0 went away; waiting for it to come back" in told
     assert "interface eth0 is back" in told
-    with analyser.read(file, tables=("captures",)) as analysis:
+    with wirewitness.read(file, tables=("captures",)) as analysis:
         assert analysis.arrow("captures").column("packets")[0].as_py() >= 8
 
 
@@ -211,7 +211,7 @@ def test_a_full_disk_ends_the_file_and_not_the_analysis(tmp_path: Path) -> None:
                 report, told = running.end(status=3)
         assert f"writing {file} stopped: No space left on device" in told
         assert "1,6" in report.split("CAPTURE")[1].splitlines()[1]  # packets
-        with analyser.read(file, tables=("captures",)) as analysis:
+        with wirewitness.read(file, tables=("captures",)) as analysis:
             [capture] = analysis.arrow("captures").to_pylist()
             assert capture["remarks"] is None  # no record is cut
             assert 100 < capture["packets"] < 300

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import wirewitness
 from tests.analyser.archive.decode.test_source import in_microseconds, sorted_rows
 from tests.analyser.archive.decode.test_stream import KILLED
 from tests.conftest import IMPORT_PATH, SAMPLES
@@ -16,7 +17,6 @@ from tests.lab.processes import Process, wait_until
 from tests.lab.s3_server import KEY_ID, SECRET
 from tests.lab.store_kinds import files_of
 from tests.lab.stored import put
-from wirewitness import analyser
 from wirewitness.analyser.archive.decode.source import FORMAT, register
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def rows_so_far(spark: SparkSession, folder: Path, below: str = BELOW, notes: st
 
 
 def offline(addresses: list[str]) -> list[str]:
-    with analyser.read(addresses, tables=["exchanges"]) as analysis:
+    with wirewitness.read(addresses, tables=["exchanges"]) as analysis:
         return sorted_rows(in_microseconds(analysis.arrow("exchanges")))
 
 

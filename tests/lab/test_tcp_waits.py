@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.lab.capture import capturing
 from tests.lab.net import network
 from tests.lab.processes import Process
 from tests.lab.shared_runs import require_lab
 from tests.support.record_batches import Sent, batch
-from wirewitness import analyser
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
@@ -48,7 +48,7 @@ def test_peers(reading: str, writing: str, expected: set[str], tmp_path: Path) -
             running.callback(asker.stop)
             asker.finish()
             server.finish()
-    with analyser.read(capture) as analysis:
+    with wirewitness.read(capture) as analysis:
         found = analysis.findings()
         assert {code for code in found["code"] if code.startswith("TCP")} == expected
         assert set(analysis.table("flows")["protocol"].dropna()) == {"kafka"}

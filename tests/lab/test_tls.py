@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import wirewitness
 from tests.lab import tls_world
 from tests.lab.tls_world import (
     EXPIRED_PORT,
@@ -27,7 +28,6 @@ from tests.lab.tls_world import (
     World,
     both,
 )
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 
 pytestmark = pytest.mark.lab
@@ -145,7 +145,7 @@ def command_of(world: World, case: Case) -> list[str]:
 
 def findings(capture: Path, **options: Any) -> list[dict[str, Any]]:
     """Those about TLS, in the order in which they are told."""
-    rows = analyser.read(str(capture), options=ReadOptions(**options)).findings().to_dict("records")
+    rows = wirewitness.read(str(capture), options=ReadOptions(**options)).findings().to_dict("records")
     return [row for row in rows if row["code"].startswith("TLS")]
 
 
@@ -172,14 +172,17 @@ def test_tickets_that_a_server_gives_and_another_does_not_take(
     words = filled(world, RESUMES) | {"version": version, "connections": "40", "keylog": str(keylog)}
     capture, _ = world.captured(world.python("churn", MONGO_FORGETS, **words))
     read = {"decode_as": UNUSUAL, "keylogs": (str(keylog),)}
-    flows = analyser.read(str(capture), options=ReadOptions(**read)).table("flows")
+    flows = wirewitness.read(str(capture), options=ReadOptions(**read)).table("flows")
     assert set(flows.tls_tickets) == {tickets}
     assert set(flows.tls_ticket_lifetime_s) == {7200}
     (found,) = findings(capture, **read)
     assert "It gives tickets and does not take them" in found["next_step"]
     if version == "1.3":
         assert (
-            analyser.read(str(capture), options=ReadOptions(decode_as=UNUSUAL)).table("flows").tls_tickets.isna().all()
+            wirewitness.read(str(capture), options=ReadOptions(decode_as=UNUSUAL))
+            .table("flows")
+            .tls_tickets.isna()
+            .all()
         )
 
 
@@ -201,7 +204,7 @@ def test_software_logs_its_keys_as_the_page_says(world: World, software: str, tm
         command = world.java(SSL_PORT, f"-javaagent:{tls_world.java_agent()}={keylog}", **filled(world, JAVA))
     capture, (process,) = world.captured(command)
     assert keylog.exists(), process.stderr_path.read_text()[-500:]
-    analysis = analyser.read(str(capture), options=ReadOptions(keylogs=(str(keylog),)))
+    analysis = wirewitness.read(str(capture), options=ReadOptions(keylogs=(str(keylog),)))
     flows, messages = analysis.table("flows"), analysis.table("messages")
     assert set(flows.tls_decryption) == {"decrypted"}
     assert "ApiVersions" in set(messages.operation)
@@ -217,7 +220,7 @@ def test_with_keys_a_run_is_read_as_one_in_clear_text(world: World, version: str
     for command in (world.python("kafka-python", SSL_PORT, **words), world.python("kafka-python", CLEAR_KAFKA)):
         capture, (process,) = world.captured(command)
         assert process.named_events("done")[0]["what"] == "10 records"
-        analysis = analyser.read(str(capture), options=ReadOptions(keylogs=(str(keylog),)))
+        analysis = wirewitness.read(str(capture), options=ReadOptions(keylogs=(str(keylog),)))
         flows, messages = analysis.table("flows"), analysis.table("messages")
         assert set(flows.protocol) == {"kafka"}
         assert messages.error.isna().all()
@@ -236,7 +239,7 @@ def test_mqtt_in_websocket_in_tls_is_read_as_in_clear_text(world: World, version
     for port, more in ((MQTT_WSS, words), (CLEAR_WEBSOCKET, {})):
         capture, (process,) = world.captured(world.python("paho", port, **WEBSOCKET, **more))
         assert process.named_events("done")[0]["what"] == "1 messages"
-        analysis = analyser.read(str(capture), options=ReadOptions(keylogs=(str(keylog),)))
+        analysis = wirewitness.read(str(capture), options=ReadOptions(keylogs=(str(keylog),)))
         (flow,) = analysis.table("flows").to_dict("records")
         assert (flow["protocol"], flow["carrier"]) == ("mqtt", "websocket")
         assert bool(flow["encrypted"]) == (port == MQTT_WSS)

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.lab import broker_log
 from tests.support.recorder import Recorded, Recording, record
-from wirewitness import analyser
 from wirewitness.dissectors.kafka.headers import UNSUPPORTED_VERSION, decode_response, request_header, response_header
 from wirewitness.dissectors.kafka.schema import definitions as schema
 from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
@@ -267,7 +267,7 @@ def test_sample_equals_the_broker_log(path: Path) -> None:
 
 def damage(capture: Path) -> list[dict[str, Any]]:
     """Expert infos of a capture that are more than notes."""
-    with analyser.read(capture, tables=["expert_infos"]) as analysis:
+    with wirewitness.read(capture, tables=["expert_infos"]) as analysis:
         remarks: list[dict[str, Any]] = analysis.arrow("expert_infos").to_pylist()
     return [remark for remark in remarks if remark["severity"] not in ("chat", "note")]
 

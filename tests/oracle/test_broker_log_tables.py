@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.lab import broker_log
 from tests.oracle.test_broker_log import LOGS, compare, recording_of
 from tests.support.shares import share, smallest
-from wirewitness import analyser
 from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
 
 Row = tuple[Any, ...]
@@ -63,7 +63,7 @@ def log_of(name: str) -> Log:
 @cache
 def our_rows(name: str, table: str) -> list[dict[str, Any]]:
     """Rows of a table with the client's address and port, which not every table has."""
-    with analyser.read(SAMPLES / f"{name}.pcapng", tables=["flows", table]) as analysis:
+    with wirewitness.read(SAMPLES / f"{name}.pcapng", tables=["flows", table]) as analysis:
         flows = {flow["flow_id"]: flow for flow in analysis.arrow("flows").to_pylist()}
         rows: list[dict[str, Any]] = analysis.arrow(table).to_pylist()
     for row in rows:

@@ -6,9 +6,9 @@ import json
 from functools import cache
 from typing import Any
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.lab import broker_log
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 
 NAME = "kafka_cluster"
@@ -21,7 +21,7 @@ KINDS = {"__consumer_offsets": {"OffsetCommit", "GroupMetadata"}, "__transaction
 def records() -> list[dict[str, Any]]:
     """Rows of kafka_records with the JSON of `decoded` read."""
     options = ReadOptions(payload=True)
-    with analyser.read(SAMPLES / f"{NAME}.pcapng", tables=["kafka_records"], options=options) as analysis:
+    with wirewitness.read(SAMPLES / f"{NAME}.pcapng", tables=["kafka_records"], options=options) as analysis:
         rows: list[dict[str, Any]] = analysis.arrow("kafka_records").to_pylist()
     return [{**row, "decoded": json.loads(row["decoded"]) if row["decoded"] else None} for row in rows]
 
@@ -96,5 +96,5 @@ def test_control_records() -> None:
 
 
 def test_nothing_is_decoded_unless_payload_is_asked_for() -> None:
-    with analyser.read(SAMPLES / f"{NAME}.pcapng", tables=["kafka_records"]) as analysis:
+    with wirewitness.read(SAMPLES / f"{NAME}.pcapng", tables=["kafka_records"]) as analysis:
         assert analysis.arrow("kafka_records").column("decoded").null_count == len(records())

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.lab import command_log
 from tests.lab.command_log import CommandRecord
-from wirewitness import analyser
 
 ENTRIES: dict[str, dict[str, Any]] = {
     entry["file"]: entry
@@ -47,7 +47,7 @@ class Compared(NamedTuple):
 @cache
 def rows_of(path: Path) -> list[Row]:
     """Return mongo_commands of a capture."""
-    with analyser.read(path, tables=("mongo_commands",)) as analysis:
+    with wirewitness.read(path, tables=("mongo_commands",)) as analysis:
         found: list[Row] = analysis.arrow("mongo_commands").to_pylist()
         return found
 
@@ -157,7 +157,7 @@ def test_a_wrong_value_would_be_found(command: str, change: Row) -> None:
 
 @EVERY_SAMPLE
 def test_every_message_is_read(name: str) -> None:
-    with analyser.read(SAMPLES / name, tables=("messages", "expert_infos")) as analysis:
+    with wirewitness.read(SAMPLES / name, tables=("messages", "expert_infos")) as analysis:
         messages = analysis.arrow("messages").to_pylist()
         codes = Counter(row["code"] for row in analysis.arrow("expert_infos").to_pylist())
     assert not [row for row in messages if row["error"] or not row["complete"]]
@@ -208,7 +208,7 @@ def test_user_and_mechanism_are_shown_and_no_secret_of_the_authentication(name: 
     secrets = {match.decode() for match in re.findall(rb"r=([A-Za-z0-9+/]{20,})", raw)}
     secrets |= {match.decode() for match in re.findall(rb"[pvs]=([A-Za-z0-9+/]{30,}=*)", raw)}
     assert len(secrets) >= 6
-    with analyser.read(SAMPLES / name, options=analyser.ReadOptions(payload=True)) as analysis:
+    with wirewitness.read(SAMPLES / name, options=wirewitness.ReadOptions(payload=True)) as analysis:
         texts = [
             str(value)
             for table in analysis.tables()

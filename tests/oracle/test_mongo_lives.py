@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.oracle.test_mongo_clients import COMPRESSED, ENTRIES, EVERY_SAMPLE, log_of
-from wirewitness import analyser
 
 Row = dict[str, Any]
 
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 def tables(name: str) -> dict[str, list[Row]]:
     """Return mongo_cursors and mongo_transactions of a sample."""
     wanted = ("mongo_cursors", "mongo_transactions")
-    with analyser.read(SAMPLES / name, tables=wanted) as analysis:
+    with wirewitness.read(SAMPLES / name, tables=wanted) as analysis:
         return {table: analysis.arrow(table).to_pylist() for table in wanted}
 
 

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.lab import mosquitto_log
 from tests.lab.mosquitto_log import LogEntry
-from wirewitness import analyser
 
 ENTRIES = [
     entry
@@ -65,7 +65,9 @@ class Agreement:
 @cache
 def our_packets(path: Path) -> dict[Key, list[Packet]]:
     """Our packets of a capture by connection and direction, in the order of the messages table."""
-    with analyser.read(path, tables=["messages", "mqtt_connections", "mqtt_publishes", "mqtt_subscriptions"]) as read:
+    with wirewitness.read(
+        path, tables=["messages", "mqtt_connections", "mqtt_publishes", "mqtt_subscriptions"]
+    ) as read:
         messages = read.arrow("messages", where="protocol = 'mqtt'").to_pylist()
         connections = {row["flow_id"]: row for row in read.arrow("mqtt_connections").to_pylist()}
         publishes = {row["message_id"]: row for row in read.arrow("mqtt_publishes").to_pylist()}
@@ -206,7 +208,7 @@ PLAIN = {"mqtt_qos2_stuck": "", "mqtt_websocket": "", "mqtt_takeover_loop": "", 
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_deliveries_are_those_that_the_broker_logged(name: str) -> None:
-    with analyser.read(SAMPLES / f"{name}.pcapng", tables=["mqtt_publishes"]) as read:
+    with wirewitness.read(SAMPLES / f"{name}.pcapng", tables=["mqtt_publishes"]) as read:
         rows = read.arrow("mqtt_publishes", where="direction = 'client_to_server'").to_pylist()
     found: Counter[str] = Counter()
     for row in rows:

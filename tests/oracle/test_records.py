@@ -19,11 +19,11 @@ import crc32c
 import pytest
 from kafka.record.memory_records import MemoryRecords
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.lab_exchanges import lab_connections
 from tests.support.record_batches import CODEC_NUMBERS
 from tests.support.replay_records import write_records
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 
 LAB = ("kafka_healthy.pcapng", "kafka_stale_commit.pcapng", "kafka_fenced_commit.pcapng", "kafka_admin.pcapng")
@@ -64,7 +64,7 @@ def seen_by_kafka_python(path: Path) -> Counter[Seen]:
 
 @cache
 def records(name: str) -> list[dict[str, Any]]:
-    with analyser.read(SAMPLES / name, tables=["kafka_records"], options=ReadOptions(payload=True)) as analysis:
+    with wirewitness.read(SAMPLES / name, tables=["kafka_records"], options=ReadOptions(payload=True)) as analysis:
         return analysis.arrow("kafka_records").to_pylist()
 
 
@@ -111,7 +111,7 @@ def test_keys_as_wireshark_shows_them(tmp_path: Path, tshark: str, codec: str) -
     keys: Counter[str] = Counter()
     for line in shown:
         keys.update(bytes.fromhex(key).decode() for key in line.split(",") if key)
-    with analyser.read(path, tables=["kafka_records"], options=ReadOptions(payload=True)) as analysis:
+    with wirewitness.read(path, tables=["kafka_records"], options=ReadOptions(payload=True)) as analysis:
         found = analysis.arrow("kafka_records")
     assert found.num_rows > 2000
     assert Counter(found.column("key").to_pylist()) == keys

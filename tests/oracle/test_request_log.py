@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.request_log import write_sample_log
-from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.tables.tables import TABLES
 
@@ -65,7 +65,10 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     name: str = request.param
     log = write_sample_log(SAMPLES, name, tmp_path_factory.mktemp("log") / f"{name}.log")
     tables = [*COMPARED, "findings", "kafka_request_times"]
-    with analyser.read(log, tables=tables) as ours, analyser.read(SAMPLES / f"{name}.pcapng", tables=tables) as theirs:
+    with (
+        wirewitness.read(log, tables=tables) as ours,
+        wirewitness.read(SAMPLES / f"{name}.pcapng", tables=tables) as theirs,
+    ):
         yield Both(name, ours, theirs)
 
 
@@ -130,7 +133,7 @@ def test_a_log_without_some_of_its_lines_accuses_nobody(tmp_path: Path) -> None:
     log = write_sample_log(SAMPLES, FENCED, tmp_path / "whole.log")
     part = tmp_path / "part.log"
     part.write_bytes(b"".join(line for at, line in enumerate(log.read_bytes().splitlines(keepends=True)) if at % 4))
-    with analyser.read(log, tables=["findings"]) as whole, analyser.read(part, tables=["findings"]) as some:
+    with wirewitness.read(log, tables=["findings"]) as whole, wirewitness.read(part, tables=["findings"]) as some:
         assert {code for code, _ in subjects(some)} <= {code for code, _ in subjects(whole)}
 
 

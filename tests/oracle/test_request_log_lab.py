@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.lab import kafka, net
 from tests.lab.processes import run
 from tests.lab.shared_runs import outcome_of, require_lab
 from tests.oracle.test_request_log import COMPARED, OF_ORDER, OF_PACKETS, Row
-from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.tables.tables import TABLES
 
@@ -43,8 +43,8 @@ def test_a_fresh_run_says_the_same_both_ways() -> None:
     outcome = outcome_of("kafka_stale_commit")
     tables = ["kafka_offset_commits", "kafka_group_events", "kafka_offset_fetches", "exchanges", "findings"]
     with (
-        analyser.read(list(outcome.server_logs), tables=tables) as log,
-        analyser.read(outcome.pcap, tables=tables) as capture,
+        wirewitness.read(list(outcome.server_logs), tables=tables) as log,
+        wirewitness.read(outcome.pcap, tables=tables) as capture,
     ):
         for table in tables[:-1]:
             ours, theirs = rows(log, table), rows(capture, table)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.lab import broker_log
 from tests.oracle.test_broker_log import compare, recording_of
-from wirewitness import analyser
 
 SAMPLE: dict[str, Any] = next(
     sample
@@ -24,7 +24,7 @@ FACTS = SAMPLE["facts"]
 @cache
 def tables() -> dict[str, list[dict[str, Any]]]:
     names = ("kafka_authentications", "exchanges", "messages", "expert_infos")
-    with analyser.read(SAMPLES / SAMPLE["file"], tables=names) as analysis:
+    with wirewitness.read(SAMPLES / SAMPLE["file"], tables=names) as analysis:
         return {name: analysis.arrow(name).to_pylist() for name in names}
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.lab import kafka, net
 from tests.lab.processes import run
 from tests.lab.shared_runs import outcome_of, require_lab
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.reports.protocols.kafka.questions.unseen_commits import stored_clocks, unseen_commits
 
@@ -37,7 +37,7 @@ def dumped(path: Path, *words: str) -> Iterator[tuple[str, ...]]:
 
 
 def rows(folder: Path, table: str, columns: list[str]) -> list[dict[str, Any]]:
-    with analyser.read(folder, tables=[table], options=ReadOptions(payload=True)) as found:
+    with wirewitness.read(folder, tables=[table], options=ReadOptions(payload=True)) as found:
         return found.arrow(table, columns=columns).to_pylist()
 
 
@@ -66,7 +66,7 @@ def test_stored_offsets_are_those_that_clients_committed_and_that_the_tool_print
              ms(row["commit_ts"]))
             for row in sorted(ours, key=lambda row: row["log_offset"]) if not row["tombstone"]
         ]  # fmt: skip
-    with analyser.read(outcome.pcap, tables=["kafka_offset_commits"]) as capture:
+    with wirewitness.read(outcome.pcap, tables=["kafka_offset_commits"]) as capture:
         told = capture.arrow("kafka_offset_commits", columns=[*names, "error_code"]).to_pylist()
     asked = Counter(tuple(row[name] for name in names) for row in told if row["error_code"] == 0)
     print(f"{stored.total()} stored, {asked.total()} committed")
@@ -79,7 +79,7 @@ def test_commits_that_were_not_captured_are_told_and_no_others(tmp_path: Path) -
     outcome = outcome_of("kafka_stale_commit")
     folder = outcome.pcap.parent / "data"
     committers = "SELECT client_address AS who, count(*) AS n FROM kafka_offset_commits WHERE error_code = 0 GROUP BY 1"
-    with analyser.read([outcome.pcap, folder]) as whole:
+    with wirewitness.read([outcome.pcap, folder]) as whole:
         assert sum(one.stored for one in unseen_commits(whole)) <= 2
         clocks = stored_clocks(whole)
         commits = {row["who"]: row["n"] for row in whole.sql(committers).to_pylist()}
@@ -87,14 +87,14 @@ def test_commits_that_were_not_captured_are_told_and_no_others(tmp_path: Path) -
     assert clocks
     assert all(abs(one.ahead_ns) < 50_000_000 for one in clocks)  # one machine
     hidden = min(commits, key=lambda who: commits[who])
-    with analyser.read(outcome.pcap, tables=["kafka_offset_commits"]) as whole:
+    with wirewitness.read(outcome.pcap, tables=["kafka_offset_commits"]) as whole:
         own = "SELECT group_id, topic, partition, committed_offset FROM kafka_offset_commits WHERE client_address"
         since = "epoch_ns(ts) < (SELECT max(epoch_ns(ts)) FROM kafka_offset_commits) - 6_000_000_000"
         query = f"{own} = '{hidden}' AND error_code = 0 AND {since} EXCEPT {own} <> '{hidden}'"
         alone = whole.sql(query).to_pylist()
     part = tmp_path / "part.pcap"
     subprocess.run(["tcpdump", "-r", outcome.pcap, "-w", part, "not", "host", hidden], check=True, capture_output=True)
-    with analyser.read([part, folder]) as some:
+    with wirewitness.read([part, folder]) as some:
         found = sum(one.stored for one in unseen_commits(some))
     print(f"{hidden}: {commits[hidden]} commits, {found} told")
     # One that another client asks for as well, of the same partition and offset, may count as seen; and nothing is said

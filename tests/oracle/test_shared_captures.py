@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.conftest import shared_capture
 from tests.support.recorder import record
 from tests.support.shares import every, share
-from wirewitness import analyser
 
 TABLES = ("flows", "messages", "exchanges", "expert_infos", "kafka_group_events", "kafka_produce_batches")
 MEMBER = "consumer-zzzz12-1-a8623cc8-5472-4736-812e-d9817d27dfca"
@@ -143,7 +143,7 @@ NOT_KAFKA = (
 
 
 def read_tables(name: str) -> dict[str, list[dict[str, Any]]]:
-    with analyser.read(shared_capture(name), tables=TABLES) as analysis:
+    with wirewitness.read(shared_capture(name), tables=TABLES) as analysis:
         return {table: analysis.arrow(table).to_pylist() for table in TABLES}
 
 
@@ -226,8 +226,8 @@ def test_other_protocols_are_not_kafka(name: str) -> None:
 def test_forced_to_be_kafka_they_do_no_harm(name: str) -> None:
     """Whoever decodes another protocol as Kafka gets remarks, not a failure, and no decoded message."""
     ports = {1883, 3717, 27017, 27018, 30000}
-    options = analyser.ReadOptions(decode_as=dict.fromkeys(ports, "kafka"))
-    with analyser.read(shared_capture(name), options=options, tables=TABLES) as analysis:
+    options = wirewitness.ReadOptions(decode_as=dict.fromkeys(ports, "kafka"))
+    with wirewitness.read(shared_capture(name), options=options, tables=TABLES) as analysis:
         flows = analysis.arrow("flows").to_pylist()
         messages = analysis.arrow("messages").to_pylist()
     assert {flow["protocol"] for flow in flows if flow["bytes_to_server"] + flow["bytes_to_client"]} == {"kafka"}
@@ -237,7 +237,7 @@ def test_forced_to_be_kafka_they_do_no_harm(name: str) -> None:
 @pytest.mark.parametrize("name", share([*EXCHANGES, *NOT_KAFKA], every(3, [*EXCHANGES, *NOT_KAFKA])))
 def test_every_table_can_be_made(name: str) -> None:
     """None raises; and three exchanges without error, or none at all, are no reason for a warning."""
-    with analyser.read(shared_capture(name)) as analysis:
+    with wirewitness.read(shared_capture(name)) as analysis:
         rows = {table: analysis.arrow(table).num_rows for table in analysis.tables()}
         found = analysis.arrow("findings").to_pylist()
     assert rows["flows"] >= rows["captures"] == 1

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.conftest import shared_capture
-from wirewitness import analyser
 
 TABLES = ("flows", "messages", "mongo_commands")
 COLUMNS = ("command", "database", "collection", "query_shape", "status", "ok", "error_code", "documents_returned")
@@ -36,7 +36,7 @@ COMMANDS: dict[str, list[tuple[Any, ...]]] = {
 
 def read_tables(name: str) -> dict[str, list[dict[str, Any]]]:
     """The tables of a capture."""
-    with analyser.read(shared_capture(name), tables=TABLES) as analysis:
+    with wirewitness.read(shared_capture(name), tables=TABLES) as analysis:
         return {table: analysis.arrow(table).to_pylist() for table in TABLES}
 
 

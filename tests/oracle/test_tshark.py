@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES, SHARED_CAPTURES, shared_capture
 from tests.support.installed import installed
 from tests.support.shares import every, share, smallest
-from wirewitness import analyser
 from wirewitness.reports.report.tshark import TABLES, CrossCheck, cross_check
 
 NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))
@@ -39,7 +39,7 @@ EVERYWHERE_IN_KAFKA = {"api_version", "request_forgotten"}
 @cache
 def compared(path: Path) -> tuple[CrossCheck, list[str]]:
     """The comparison of a capture, and what our own tables call wrong in its whole messages."""
-    with analyser.read(path, tables=TABLES) as analysis:
+    with wirewitness.read(path, tables=TABLES) as analysis:
         found = cross_check(analysis, installed())
         errors = analysis.sql("select distinct error from messages where complete and error is not null").to_pylist()
     return found, [str(row["error"]) for row in errors]

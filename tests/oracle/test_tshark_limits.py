@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.analyser.decoding.test_tls import SERVER_HELLO, client_hello
 from tests.support.installed import installed
 from tests.support.mongo_messages import CHECKSUM, op_msg
 from tests.support.mqtt_encode import ack, connack, connect, publish
 from tests.support.packets import pcap
 from tests.support.wire import Talk
-from wirewitness import analyser
 from wirewitness.reports.report.tshark import TABLES, CrossCheck, cross_check
 
 MQTT, MONGO = ("10.0.0.2", 1883), ("10.0.0.2", 27017)
@@ -94,7 +94,7 @@ CASES: dict[str | None, Callable[[], Talk]] = {
 
 
 def check(path: Path) -> CrossCheck:
-    with analyser.read(path, tables=TABLES) as analysis:
+    with wirewitness.read(path, tables=TABLES) as analysis:
         return cross_check(analysis, installed())
 
 

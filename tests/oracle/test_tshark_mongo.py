@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.reports.report.tshark import find_tshark
 from wirewitness.reports.report.tshark.theirs import messages
 from wirewitness.reports.report.tshark.trees import Packet
@@ -19,7 +19,7 @@ def test_replies_answer_the_request_that_they_name(name: str, tshark: str) -> No
     packets = [one for one in find_tshark().packets(str(SAMPLES / name), PORTS) if isinstance(one, Packet)]
     shown = [message for packet in packets for message in messages(packet) if "request" in message.values]
     theirs = {(one.packet, one.values["request"]): one for one in shown}
-    with analyser.read(SAMPLES / name, tables=["mongo_commands"]) as analysis:
+    with wirewitness.read(SAMPLES / name, tables=["mongo_commands"]) as analysis:
         commands = analysis.arrow("mongo_commands").to_pylist()
     rows = [row for row in commands if row["response_packet"] is not None]
     assert rows

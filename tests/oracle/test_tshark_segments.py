@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.installed import installed
 from tests.support.lab_exchanges import Exchange, lab_connections
 from tests.support.packets import Captured, pcap
 from tests.support.wire import Talk, duplicated, reordered
-from wirewitness import analyser
 from wirewitness.reports.report.tshark import TABLES, CrossCheck, cross_check
 
 PORT = 9092
@@ -56,7 +56,7 @@ def capture(path: Path, packets: list[Captured]) -> Path:
 
 def check(path: Path) -> tuple[CrossCheck, list[dict[str, int]]]:
     """The comparison, and how many messages end in each packet with any."""
-    with analyser.read(path, tables=TABLES) as analysis:
+    with wirewitness.read(path, tables=TABLES) as analysis:
         found = cross_check(analysis, installed())
         query = "select packet_last, count(*) as n, bool_and(complete) as whole from messages group by 1"
         return found, analysis.sql(query).to_pylist()

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES, require_program
 from tests.support.packets import pcap
 from tests.support.tls_capture import Streams, by_tshark, captured, decrypted, server
 from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Sides, certificate, twin
 from tests.support.wire import packets_of
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.dissectors.core.encryption import DECRYPTED
 from wirewitness.reports.report.tshark import TABLES, cross_check, find_tshark
@@ -81,7 +81,7 @@ def test_twins(tshark: str, tmp_path: Path, sample: str, version: ssl.TLSVersion
     expected = by_tshark(tshark, capture, keylog, server_port)
     assert found == {port: streams for port, streams in expected.items() if any(streams)}
     assert len(found) > 3
-    with analyser.read(capture, options=ReadOptions(keylogs=(str(keylog),)), tables=TABLES) as analysis:
+    with wirewitness.read(capture, options=ReadOptions(keylogs=(str(keylog),)), tables=TABLES) as analysis:
         compared = cross_check(analysis, find_tshark())
     assert compared.agreeing > 50
     assert compared.disagreeing == 0

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wirewitness import analyser
+import wirewitness
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.stored import from_stored, part_schema
 from wirewitness.analyser.base.options import ReadOptions
@@ -41,7 +41,7 @@ def rows_of_part(table: str, path: str | Path) -> pa.Table:
 def differences(root: str | Path, captures: Sequence[str | Path], options: ReadOptions | None = None) -> list[str]:
     """Compare all tables, findings among them, with those of the offline command on these captures."""
     found = []
-    with analyser.read(captures, options=options) as offline, analyser.read(root) as kept:
+    with wirewitness.read(captures, options=options) as offline, wirewitness.read(root) as kept:
         for table in offline.tables():
             expected, got = (
                 Counter(map(repr, rows.to_pylist())) for rows in (offline.arrow(table), parts_of(root, table))

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import wirewitness
 from tests.support.rows import Rows, arrow_from_rows
-from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.archive.dataset.dataset import Change, InputFile, write_parts
 from wirewitness.analyser.base.storage.folders import FolderPath
@@ -29,8 +29,8 @@ def make_dataset(
     root: Path, captures: Sequence[Path], tables: Iterable[str] = TABLES, *, payload: bool = False
 ) -> Path:
     """A dataset of these captures, all tables finished."""
-    options = analyser.ReadOptions(payload=payload)
-    with analyser.read(list(captures), options=options) as analysis, Change.begin(root) as change:
+    options = wirewitness.ReadOptions(payload=payload)
+    with wirewitness.read(list(captures), options=options) as analysis, Change.begin(root) as change:
         keys = flow_keys(analysis)
         for table in tables:
             for share in range(SHARES):

@@ -11,20 +11,20 @@ from tests.support.imports import imports
 from tests.support.quick import changed_files, touched_by
 
 PROJECT = {
-    "analyser/__init__.py": "from wirewitness.analyser.tcp.table import Table",
-    "analyser/tcp/__init__.py": "",
-    "analyser/tcp/table.py": "from wirewitness.analyser.tcp import shelf\nclass Table: ...",
-    "analyser/tcp/shelf.py": "",
-    "analyser/decoding/rows/__init__.py": "",
-    "analyser/decoding/rows/store.py": "def late():\n    from wirewitness.analyser.tcp.shelf import Shelf",
-    "analyser/decoding/rows/words.txt": "one two",
-    "tests/analyser/tcp/test_shelf.py": "import wirewitness.analyser.tcp.shelf",
+    "analyser/__init__.py": "from wirewitness.analyser.flows.table import Table",
+    "analyser/flows/__init__.py": "",
+    "analyser/flows/table.py": "from wirewitness.analyser.flows import shelf\nclass Table: ...",
+    "analyser/flows/shelf.py": "",
+    "analyser/rows/__init__.py": "",
+    "analyser/rows/store.py": "def late():\n    from wirewitness.analyser.flows.shelf import Shelf",
+    "analyser/rows/words.txt": "one two",
+    "tests/analyser/flows/test_shelf.py": "import wirewitness.analyser.flows.shelf",
     "tests/analyser/flows/test_others.py": "import os",
-    "tests/analyser/decoding/rows/test_store.py": "from wirewitness.analyser.decoding.rows.store import Store",
-    "tests/app/test_through_the_room.py": "from analyser import Table",
+    "tests/analyser/rows/test_store.py": "from wirewitness.analyser.rows.store import Store",
+    "tests/app/test_through_the_room.py": "from wirewitness.analyser import Table",
     "tests/app/test_through_a_helper.py": "from tests.support.helper import made",
     "tests/app/test_words.py": 'NAME = "words.txt"',
-    "tests/support/helper.py": "from wirewitness.analyser.tcp.shelf import Shelf",
+    "tests/support/helper.py": "from wirewitness.analyser.flows.shelf import Shelf",
 }
 
 
@@ -41,16 +41,16 @@ def project(tmp_path: Path) -> Path:
     ("changed", "picked"),
     [
         pytest.param(
-            "analyser/tcp/shelf.py",
-            ["analyser/tcp/test_others", "analyser/tcp/test_shelf", "app/test_through_a_helper",
+            "analyser/flows/shelf.py",
+            ["analyser/flows/test_others", "analyser/flows/test_shelf", "app/test_through_a_helper",
              "app/test_through_the_room"],
             id="of the room, and through one step",
         ),
-        pytest.param("analyser/decoding/rows/store.py", ["analyser/decoding/rows/test_store"], id="of the room alone"),
+        pytest.param("analyser/rows/store.py", ["analyser/rows/test_store"], id="of the room alone"),
         pytest.param("tests/support/helper.py", ["app/test_through_a_helper"], id="a helper"),
         pytest.param("tests/app/test_words.py", ["app/test_words"], id="a test"),
-        pytest.param("analyser/decoding/rows/words.txt", ["analyser/decoding/rows/test_store", "app/test_words"], id="data"),
-        pytest.param("analyser/decoding/rows/gone.py", ["analyser/decoding/rows/test_store"], id="a module that is gone"),
+        pytest.param("analyser/rows/words.txt", ["analyser/rows/test_store", "app/test_words"], id="data"),
+        pytest.param("analyser/rows/gone.py", ["analyser/rows/test_store"], id="a module that is gone"),
         pytest.param("Makefile", [], id="nothing"),
     ],
 )  # fmt: skip
@@ -59,7 +59,7 @@ def test_what_is_picked(changed: str, picked: list[str], project: Path) -> None:
 
 
 def test_a_name_is_followed_to_its_file(project: Path) -> None:
-    assert imports(project)[Path("tests/app/test_through_the_room.py")] == {Path("analyser/tcp/table.py")}
+    assert imports(project)[Path("tests/app/test_through_the_room.py")] == {Path("analyser/flows/table.py")}
 
 
 def test_what_git_sees_as_changed(project: Path) -> None:
@@ -72,10 +72,10 @@ def test_what_git_sees_as_changed(project: Path) -> None:
     git("commit", "-m", "one")
     assert changed_files(project) == []
     git("checkout", "-b", "work")
-    (project / "analyser/tcp/shelf.py").write_text("a = 1")
+    (project / "analyser/flows/shelf.py").write_text("a = 1")
     git("commit", "-am", "two")
-    (project / "analyser/decoding/rows/store.py").unlink()
-    (project / "analyser/decoding/rows/new.py").write_text("")
+    (project / "analyser/rows/store.py").unlink()
+    (project / "analyser/rows/new.py").write_text("")
     assert [str(path) for path in changed_files(project)] == [
-        "analyser/tcp/shelf.py", "analyser/decoding/rows/new.py", "analyser/decoding/rows/store.py",
+        "analyser/flows/shelf.py", "analyser/rows/new.py", "analyser/rows/store.py",
     ]  # fmt: skip

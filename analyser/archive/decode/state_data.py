@@ -43,7 +43,7 @@ _MODULES = frozenset(
 )
 # Functions that objects hold: where a frame may begin, as the framing of protocols has it, and a placeholder.
 _FUNCTIONS = re.compile(
-    r"wirewitness\.(?:analyser\.flows\.flow_table:_nobody|dissectors\.\w+\.framing:(?:_?candidates|_zero_bytes))"
+    r"wirewitness\.(?:analyser\.tcp\.flow_table:_nobody|dissectors\.\w+\.framing:(?:_?candidates|_zero_bytes))"
 )
 _LISTED: Mapping[str, Callable[[list[Any]], Any]] = {"tuple": tuple, "frozenset": frozenset}
 _MAPPINGS: Mapping[str, type[dict[Any, Any]]] = {one.__name__: one for one in (dict, Counter, OrderedDict)}

@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.analyser.analysis import all_rules
 from wirewitness.analyser.analysis.analysis import Analysis, UnknownTable
 from wirewitness.analyser.engine.facts.stages import Stage
@@ -23,7 +23,7 @@ FENCED = SAMPLES / "kafka_fenced_commit.pcapng"
 
 @pytest.fixture(scope="module")
 def fenced() -> Iterator[Analysis]:
-    with analyser.read(FENCED) as analysis:
+    with wirewitness.read(FENCED) as analysis:
         yield analysis
 
 
@@ -64,7 +64,7 @@ def test_the_context_of_a_protocol_that_is_not_there_is_not_made(
         return run(stage, *given)
 
     monkeypatch.setattr(Stage, "run", noted)
-    with analyser.read(SAMPLES / f"{sample}.pcapng") as analysis:
+    with wirewitness.read(SAMPLES / f"{sample}.pcapng") as analysis:
         rows = {name: analysis.arrow(name) for name in one_of_each}
     assert all(rows[name].schema == arrow_schema(name) for name in one_of_each)
     assert ran & {*one_of_each} == stages
@@ -81,7 +81,7 @@ def test_batches_and_parquet_hold_what_the_table_holds(fenced: Analysis, tmp_pat
     assert pa.Table.from_batches(list(fenced.batches("messages"))).equals(whole)
     path = f"{tmp_path}/messages.parquet"
     assert fenced.write_parquet("messages", path) == whole.num_rows
-    with analyser.read(FENCED, tables=["messages"]) as again:
+    with wirewitness.read(FENCED, tables=["messages"]) as again:
         straight = f"{tmp_path}/straight.parquet"
         again.write_parquet("messages", straight)
     assert pd.read_parquet(path).equals(pd.read_parquet(straight))
@@ -114,14 +114,14 @@ def test_a_query_sees_every_table(fenced: Analysis) -> None:
 
 def test_unknown_tables_are_refused() -> None:
     with pytest.raises(UnknownTable):
-        analyser.read(FENCED, tables=["no_such_table"])
+        wirewitness.read(FENCED, tables=["no_such_table"])
 
 
 def test_time_selects_rows_and_never_changes_ids() -> None:
-    with analyser.read(FENCED, tables=["exchanges"]) as analysis:
+    with wirewitness.read(FENCED, tables=["exchanges"]) as analysis:
         whole = analysis.table("exchanges")
     middle = whole["ts"].iloc[len(whole) // 2].value
-    with analyser.read(FENCED, tables=["exchanges"], options=analyser.ReadOptions(from_ns=middle)) as analysis:
+    with wirewitness.read(FENCED, tables=["exchanges"], options=wirewitness.ReadOptions(from_ns=middle)) as analysis:
         later = analysis.table("exchanges")
     expected = whole[whole["ts"] >= pd.Timestamp(middle, tz="UTC")].reset_index(drop=True)
     pd.testing.assert_frame_equal(later, expected)
@@ -134,6 +134,6 @@ def test_a_broken_detector_costs_no_other_finding(monkeypatch: pytest.MonkeyPatc
     changed = dict(all_rules.DETECTORS)
     changed["KAF103"] = dataclasses.replace(changed["KAF103"], detect=broken, suspects=None)
     monkeypatch.setattr(all_rules, "DETECTORS", changed)
-    with analyser.read(FENCED) as analysis:
+    with wirewitness.read(FENCED) as analysis:
         assert set(analysis.findings()["code"]) >= {"KAF105"}
         assert {failure.code for failure in analysis.failures} == {"KAF103"}

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.analyser.decoding.run.test_logs import asks
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.request_log import write_sample_log
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.wire import packets_of
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 
 NAME = "kafka_fenced_commit"
@@ -29,19 +29,19 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_sample_log(SAMPLES, NAME, tmp_path_factory.mktemp("log") / "request.log")
 
 
-def ids(analysis: analyser.Analysis, table: str, column: str = "exchange_id") -> Counter[Any]:
+def ids(analysis: wirewitness.Analysis, table: str, column: str = "exchange_id") -> Counter[Any]:
     return Counter(row[column] for row in analysis.arrow(table, columns=[column]).to_pylist())
 
 
-def joined_remark(analysis: analyser.Analysis) -> str:
+def joined_remark(analysis: wirewitness.Analysis) -> str:
     [text] = [remark for remark in analysis.remarks if "count once" in remark]
     return text
 
 
 def test_tables_are_those_of_the_capture_alone(log: Path) -> None:
     with (
-        analyser.read([log, CAPTURE], tables=[*TABLES, "kafka_request_times"]) as both,
-        analyser.read(CAPTURE, tables=TABLES) as alone,
+        wirewitness.read([log, CAPTURE], tables=[*TABLES, "kafka_request_times"]) as both,
+        wirewitness.read(CAPTURE, tables=TABLES) as alone,
     ):
         for table in ("exchanges", "kafka_offset_commits", "kafka_group_events"):
             assert ids(both, table) == ids(alone, table), table
@@ -57,7 +57,7 @@ def test_tables_are_those_of_the_capture_alone(log: Path) -> None:
 
 def test_a_clock_that_is_hours_off_is_told_and_does_no_harm(log: Path) -> None:
     options = ReadOptions(log_zone_ns=-2 * HOUR_NS)
-    with analyser.read([log, CAPTURE], tables=["exchanges"], options=options) as both:
+    with wirewitness.read([log, CAPTURE], tables=["exchanges"], options=options) as both:
         assert both.arrow("exchanges", columns=["ts"]).num_rows == 456
         ahead_ms = float(joined_remark(both).partition("clock is ")[2].partition(" ms")[0].replace(",", ""))
         assert abs(ahead_ms - 7_200_000) < 100
@@ -65,15 +65,15 @@ def test_a_clock_that_is_hours_off_is_told_and_does_no_harm(log: Path) -> None:
 
 def test_the_log_fills_in_what_a_capture_lacks(log: Path, tmp_path: Path) -> None:
     """Of half a capture the rest comes from the log: all exchanges once, those without a captured answer as logged."""
-    with analyser.read(CAPTURE, tables=["exchanges"]) as alone:
+    with wirewitness.read(CAPTURE, tables=["exchanges"]) as alone:
         sent = sorted(row["request_packet"] for row in alone.arrow("exchanges", columns=["request_packet"]).to_pylist())
     last = sent[len(sent) // 2]  # a request whose answer is behind the cut
     half = tmp_path / "half.pcap"
     half.write_bytes(pcap(packets_of(CAPTURE)[:last]))
-    with analyser.read(half, tables=["exchanges"]) as alone:
+    with wirewitness.read(half, tables=["exchanges"]) as alone:
         statuses = Counter(row["status"] for row in alone.arrow("exchanges", columns=["status"]).to_pylist())
     assert statuses["unanswered"] > 0
-    with analyser.read([half, log], tables=["exchanges", "kafka_request_times"]) as both:
+    with wirewitness.read([half, log], tables=["exchanges", "kafka_request_times"]) as both:
         found = both.arrow("exchanges", columns=["exchange_id", "status", "line", "request_packet"]).to_pylist()
         assert len(found) == len({row["exchange_id"] for row in found}) == 456
         assert {row["status"] for row in found} == {"ok", "error"}
@@ -83,14 +83,14 @@ def test_the_log_fills_in_what_a_capture_lacks(log: Path, tmp_path: Path) -> Non
 
 
 def test_logs_alone_are_not_compared(log: Path) -> None:
-    with analyser.read([log], tables=["exchanges"]) as analysis:
+    with wirewitness.read([log], tables=["exchanges"]) as analysis:
         assert not [remark for remark in analysis.remarks if "count once" in remark]
 
 
 def test_a_log_of_other_connections_stays_whole(tmp_path: Path) -> None:
     path = tmp_path / "other.log"
     path.write_text("".join(asks(number, number) for number in range(200)))
-    with analyser.read([path, CAPTURE], tables=["exchanges"]) as both:
+    with wirewitness.read([path, CAPTURE], tables=["exchanges"]) as both:
         assert both.arrow("exchanges", columns=["ts"]).num_rows == 456 + 200
         assert not [remark for remark in both.remarks if "count once" in remark]
 
@@ -105,8 +105,8 @@ def test_the_founding_fault_is_named_from_tls_and_the_log(with_keys: bool, tmp_p
     keys.write_bytes(sides.keylog)
     options = ReadOptions(keylogs=(str(keys),) if with_keys else ())
     with (
-        analyser.read([log, capture], tables=TABLES, options=options) as both,
-        analyser.read(log, tables=TABLES) as alone,
+        wirewitness.read([log, capture], tables=TABLES, options=options) as both,
+        wirewitness.read(log, tables=TABLES) as alone,
     ):
         assert ids(both, "findings", "code") - ids(alone, "findings", "code") == Counter(
             () if with_keys else ["CAP106"]
@@ -121,6 +121,6 @@ def test_the_founding_fault_is_named_from_tls_and_the_log(with_keys: bool, tmp_p
 def test_several_processes_give_the_same(log: Path) -> None:
     found = []
     for processes in (1, 2):
-        with analyser.read([log, CAPTURE], tables=TABLES, options=ReadOptions(processes=processes)) as both:
+        with wirewitness.read([log, CAPTURE], tables=TABLES, options=ReadOptions(processes=processes)) as both:
             found.append((ids(both, "exchanges"), ids(both, "findings", "finding_id")))
     assert found[0] == found[1]

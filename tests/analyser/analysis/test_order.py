@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.analyser.analysis.row_order import in_order, order_columns
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
@@ -21,7 +21,7 @@ Row = tuple[int, str, str | None, int | None]
 
 @pytest.mark.parametrize("name", ["kafka_admin", "kafka_fenced_commit", "mqtt_faults", "mongo_shapes_and_errors"])
 def test_tables_are_in_their_order(name: str) -> None:
-    with analyser.read(SAMPLES / f"{name}.pcapng") as analysis:
+    with wirewitness.read(SAMPLES / f"{name}.pcapng") as analysis:
         for table in analysis.tables():
             columns = analysis.arrow(table).select(list(TABLES[table].order))
             rows = [tuple((value is None, value) for value in row.values()) for row in columns.to_pylist()]
@@ -29,12 +29,12 @@ def test_tables_are_in_their_order(name: str) -> None:
 
 
 def test_columns_that_were_not_asked_for_tell_the_order_too() -> None:
-    with analyser.read(SAMPLES / "kafka_admin.pcapng") as analysis:
+    with wirewitness.read(SAMPLES / "kafka_admin.pcapng") as analysis:
         batches = analysis.arrow(TABLE)
         assert analysis.arrow(TABLE, ["request_packet", "partition"]).equals(
             batches.select(["request_packet", "partition"])
         )
-    with analyser.read(SAMPLES / "kafka_admin.pcapng", tables=[TABLE]) as analysis:
+    with wirewitness.read(SAMPLES / "kafka_admin.pcapng", tables=[TABLE]) as analysis:
         assert analysis.arrow(TABLE, ["partition"]).equals(batches.select(["partition"]))
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.conftest import ROOT
 from tests.support import owned
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 
 SAMPLE = ROOT / "sample_pcaps" / "kafka_stale_commit.pcapng"
@@ -61,7 +61,7 @@ def by_client(analysis: Any, table: str, *columns: str) -> dict[str, set[tuple[A
 
 
 def test_processes_of_a_capture_are_in_its_tables(processes: Path) -> None:
-    with analyser.read(processes) as analysis:
+    with wirewitness.read(processes) as analysis:
         flows = by_client(analysis, "flows", *(f"client_{name}" for name in OWN))
         exchanges = by_client(analysis, "exchanges", "client_process", "client_pod", "client_host")
         commits = by_client(analysis, "kafka_offset_commits", "client_process", "client_pod", "client_host")
@@ -80,15 +80,15 @@ def test_several_processes_read_the_same(processes: Path) -> None:
     names = ["flow_id", *(f"{side}_{name}" for side in ("client", "server") for name in OWN)]
     found = []
     for number in (1, 2):
-        with analyser.read(processes, options=ReadOptions(processes=number), tables=["flows"]) as analysis:
+        with wirewitness.read(processes, options=ReadOptions(processes=number), tables=["flows"]) as analysis:
             found.append(analysis.arrow("flows", names))
     assert found[0] == found[1]
 
 
 def test_findings_name_process_and_pod(processes: Path) -> None:
-    with analyser.read(SAMPLE) as analysis:
+    with wirewitness.read(SAMPLE) as analysis:
         plain = analysis.findings()
-    with analyser.read(processes) as analysis:
+    with wirewitness.read(processes) as analysis:
         named = analysis.findings()
     assert list(named["finding_id"]) == list(plain["finding_id"])
     assert list(named["subject"]) == list(plain["subject"])
@@ -116,7 +116,7 @@ def _without(text: str) -> str:
 
 
 def test_hosts_and_processes_complete_each_other(processes: Path, tmp_path: Path) -> None:
-    with analyser.read(processes, options=hosts(tmp_path, f"{A} node-a\n{C} node-c\n")) as analysis:
+    with wirewitness.read(processes, options=hosts(tmp_path, f"{A} node-a\n{C} node-c\n")) as analysis:
         flows = by_client(analysis, "flows", "client_process", "client_pod", "client_host", "client_owner_source")
         assert analysis.remarks == []
     assert flows[A] == {(f"java ({PIDS[A]})", f"pod-of-{A[-2:]}", "node-a", "comment")}
@@ -124,7 +124,7 @@ def test_hosts_and_processes_complete_each_other(processes: Path, tmp_path: Path
 
 
 def test_servers_are_named_too(tmp_path: Path) -> None:
-    with analyser.read(SAMPLE, options=hosts(tmp_path, "10.77.0.2 kafka-0\n"), tables=["flows"]) as analysis:
+    with wirewitness.read(SAMPLE, options=hosts(tmp_path, "10.77.0.2 kafka-0\n"), tables=["flows"]) as analysis:
         rows = analysis.arrow("flows", ["server_address", "server_host"]).to_pylist()
     assert {row["server_host"] for row in rows if row["server_address"] == "10.77.0.2"} == {"kafka-0"}
     assert {row["server_host"] for row in rows if row["server_address"] != "10.77.0.2"} <= {None}
@@ -133,7 +133,7 @@ def test_servers_are_named_too(tmp_path: Path) -> None:
 def test_address_that_changes_hands_keeps_the_one_a_connection_began_with(tmp_path: Path) -> None:
     change = "2026-11-20T11:23:55Z"
     text = f"address,name,from,until\n{A},old,,{change}\n{A},new,{change},\n"
-    with analyser.read(SAMPLE, options=hosts(tmp_path, text), tables=["flows", "exchanges"]) as analysis:
+    with wirewitness.read(SAMPLE, options=hosts(tmp_path, text), tables=["flows", "exchanges"]) as analysis:
         flows = analysis.arrow("flows", ["client_address", "client_host", "ts_first", "ts_last", "flow_id"]).to_pylist()
         exchanges = analysis.arrow("exchanges", ["flow_id", "client_host"]).to_pylist()
         remarks = analysis.remarks
@@ -161,7 +161,7 @@ REMARKS = {
 
 @pytest.mark.parametrize(("text", "remark"), REMARKS.values(), ids=REMARKS)
 def test_what_names_nobody_is_said_in_one_line(tmp_path: Path, text: str, remark: str) -> None:
-    with analyser.read(SAMPLE, options=hosts(tmp_path, text), tables=["flows"]) as analysis:
+    with wirewitness.read(SAMPLE, options=hosts(tmp_path, text), tables=["flows"]) as analysis:
         assert len(analysis.remarks) == 1
         assert remark in analysis.remarks[0]
 
@@ -176,20 +176,20 @@ def test_several_processes_at_one_end_are_not_told_apart(tmp_path: Path) -> None
 
     path = tmp_path / "confused.pcapng"
     path.write_bytes(owned.with_options(SAMPLE.read_bytes(), confused))
-    with analyser.read(path, tables=["flows"]) as analysis:
+    with wirewitness.read(path, tables=["flows"]) as analysis:
         assert by_client(analysis, "flows", "client_pid")[A] == {(None,)}
         (remark,) = analysis.remarks
     assert "packets of several processes at one end" in remark
 
 
 def test_file_that_names_no_address_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(analyser.CaptureError, match="does not name addresses"):
-        analyser.read(SAMPLE, options=hosts(tmp_path, "hello"))
+    with pytest.raises(wirewitness.CaptureError, match="does not name addresses"):
+        wirewitness.read(SAMPLE, options=hosts(tmp_path, "hello"))
 
 
 def test_clients_that_are_named_with_their_ports(tmp_path: Path) -> None:
     sample = ROOT / "sample_pcaps" / "mqtt_faults.pcapng"
-    with analyser.read(sample, options=hosts(tmp_path, "10.77.0.11 sensor-host\n10.77.0.2 broker\n")) as analysis:
+    with wirewitness.read(sample, options=hosts(tmp_path, "10.77.0.11 sensor-host\n10.77.0.2 broker\n")) as analysis:
         found = [row for row in analysis.findings().itertuples() if "client tracker at" in row.sentence.lower()]
     assert found
     for row in found:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.analyser.analysis.test_owners import REMARKS, SAMPLE, A, B, hosts
 from tests.support.datasets import make_dataset
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 
 CHANGE = "2026-11-20T11:23:55Z"
@@ -28,7 +28,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("text", NAMES.values(), ids=NAMES)
 def test_dataset_read_with_names_says_what_the_capture_says(dataset: Path, tmp_path: Path, text: str) -> None:
     options = hosts(tmp_path, text)
-    with analyser.read(SAMPLE, options=options) as capture, analyser.read(dataset, options=options) as kept:
+    with wirewitness.read(SAMPLE, options=options) as capture, wirewitness.read(dataset, options=options) as kept:
         assert kept.remarks == capture.remarks
         for table in TABLES:
             rows = [Counter(map(repr, one.arrow(table).to_pylist())) for one in (capture, kept)]
@@ -42,11 +42,11 @@ def test_dataset_read_with_names_says_what_the_capture_says(dataset: Path, tmp_p
 
 @pytest.mark.parametrize(("text", "remark"), REMARKS.values(), ids=REMARKS)
 def test_what_names_nobody_is_said_in_one_line(dataset: Path, tmp_path: Path, text: str, remark: str) -> None:
-    with analyser.read(dataset, options=hosts(tmp_path, text)) as analysis:
+    with wirewitness.read(dataset, options=hosts(tmp_path, text)) as analysis:
         assert len(analysis.remarks) == 1
         assert remark in analysis.remarks[0]
 
 
 def test_without_names_nothing_is_named(dataset: Path) -> None:
-    with analyser.read(dataset, options=ReadOptions()) as analysis:
+    with wirewitness.read(dataset, options=ReadOptions()) as analysis:
         assert analysis.sql("select count(client_host) from exchanges").column(0)[0].as_py() == 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import wirewitness
 from tests.analyser.decoding.run.test_logs import asks
 from tests.app.program import run
 from tests.conftest import SAMPLES
@@ -22,7 +23,6 @@ from tests.support.segments import START_MS as STORED_MS
 from tests.support.segments import commits, end_of_transaction, numbered, segment, write_segment
 from tests.support.shares import share
 from tests.support.wire import packets_of
-from wirewitness import analyser
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.place import DatasetError
 from wirewitness.analyser.archive.run import ArchiveOptions, archive
@@ -97,7 +97,7 @@ def test_the_stale_commit_in_five_runs(spark: SparkSession, tmp_path: Path) -> N
     kept = b"".join(one for number, one in enumerate(lines) if number % 50)
     files = cut(kept, tmp_path / "logs", [700, 1400, 2100, 2800], packed=True)
     assert differences(tmp_path / "data", taken_in(spark, [[one] for one in files], tmp_path / "data")) == []
-    with analyser.read(tmp_path / "data") as kept_tables:
+    with wirewitness.read(tmp_path / "data") as kept_tables:
         assert "KAF103" in set(kept_tables.findings().code)
 
 
@@ -115,7 +115,7 @@ def test_hostile_lines_in_two_runs(spark: SparkSession, tmp_path: Path) -> None:
     second.write_text(asks(7, 5000) + long[:-1] + "\n" + "".join(odd) + asks(9, 6000))
     files = taken_in(spark, [[first], [second]], tmp_path / "data")
     assert differences(tmp_path / "data", files) == []
-    with analyser.read(tmp_path / "data", tables=["exchanges"]) as kept:
+    with wirewitness.read(tmp_path / "data", tables=["exchanges"]) as kept:
         assert len(kept.table("exchanges")) > 3
 
 
@@ -175,7 +175,7 @@ def test_what_captures_and_logs_both_tell_counts_once(
     files = taken_in(spark, [[known[name] for name in run] for run in MIXES[mix]], root)
     # Captures and logs of other runs stand as they were taken in.
     assert [one for one in differences(root, files) if one != OTHER_ORDER] == []
-    with analyser.read(files, tables=["exchanges"]) as offline, analyser.read(root, tables=["exchanges"]) as kept:
+    with wirewitness.read(files, tables=["exchanges"]) as offline, wirewitness.read(root, tables=["exchanges"]) as kept:
         once = [[one for one in tables.remarks if "count once" in one] for tables in (offline, kept)]
     assert once[0] == once[1] != []
 
@@ -201,7 +201,7 @@ def test_commands_answer_of_lines(spark: SparkSession, sample: bytes, tmp_path: 
     stored = write_segment(tmp_path, "orders-3", segment((0, numbered(3))))
     root = tmp_path / "data"
     taken_in(spark, [[log, stored]], root, ReadOptions(payload=True))
-    with analyser.read(root, tables=["exchanges", "findings"]) as kept:
+    with wirewitness.read(root, tables=["exchanges", "findings"]) as kept:
         exchange = kept.arrow("exchanges").to_pylist()[7]
         evidence = json.loads(kept.arrow("findings").to_pylist()[0]["evidence"])[0]
     shown = run("show", root, exchange["request_message_id"])

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import wirewitness
 from tests.analyser.analysis.test_owners import PIDS, SAMPLE, A, java
 from tests.support import owned
 from tests.support.archived import differences
-from wirewitness import analyser
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.run import ArchiveOptions, archive
 
@@ -49,7 +49,7 @@ def test_processes_of_captures_stay(
         assert (summary.aside, summary.failures) == ([], [])
     assert len(Dataset.open(root).manifest.runs) == runs
     assert differences(root, captures) == []
-    with analyser.read(root) as kept:
+    with wirewitness.read(root) as kept:
         found = kept.sql(f"SELECT DISTINCT client_pid, client_pod FROM flows WHERE client_address = '{A}'").to_pylist()
         assert found == [{"client_pid": PIDS[A], "client_pod": f"pod-of-{A[-2:]}"}]
         assert any(f"java pid {PIDS[A]}" in text for text in kept.findings()["sentence"])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES, require_program
 from tests.support.archived import differences
 from tests.support.packets import Captured, pcap
@@ -20,7 +21,6 @@ from tests.support.shares import every, long_cases, pairs
 from tests.support.tls_twin import TLS_13, Sides, twin
 from tests.support.two_points import at_two_points
 from tests.support.wire import duplicated, lossy, packets_of, reordered, resegmented
-from wirewitness import analyser
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.run import ArchiveOptions, archive
 from wirewitness.analyser.base.options import ReadOptions
@@ -71,7 +71,7 @@ def archived(spark: SparkSession, captures: Sequence[Path], root: Path, way: Way
 def compare(spark: SparkSession, packets: Sequence[Captured], folder: Path, way: Way) -> list[str]:
     captures = rotated(packets, folder / "captures", way.files, packed=way.packed)
     archived(spark, captures, folder / "dataset", way)
-    with analyser.read(folder / "dataset", tables=["exchanges", "latency_minutes"]) as kept:
+    with wirewitness.read(folder / "dataset", tables=["exchanges", "latency_minutes"]) as kept:
         counts = kept.sql("SELECT (SELECT count(*) FROM exchanges), (SELECT sum(exchanges) FROM latency_minutes)")
         assert len({*counts.to_pylist()[0].values()}) == 1
     return differences(folder / "dataset", captures)
@@ -144,7 +144,7 @@ def test_keys_serve_all_ranges_of_a_capture(spark: SparkSession, inside: bool, t
     summary = archive([capture], root, spark, ArchiveOptions(shares=3, range_bytes=40_000, read=read))
     assert (summary.aside, summary.failures) == ([], [])
     assert differences(root, [capture], read) == []
-    with analyser.read(root, tables=["flows"]) as kept:
+    with wirewitness.read(root, tables=["flows"]) as kept:
         assert set(kept.table("flows").tls_decryption) == {"decrypted"}
     written = b"".join(path.read_bytes() for path in root.rglob("*") if path.is_file())
     for line in (line for line in secrets.splitlines() if not line.startswith(b"#")):

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pandas as pd
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.wire import packets_of
-from wirewitness import analyser
 
 # A packet is named by its file; everything else must not show where the capture was cut.
 PLACES = ["request_file", "request_packet", "response_packet"]
 
 
 def exchanges(paths: list[Path]) -> pd.DataFrame:
-    with analyser.read(paths, tables=["exchanges"]) as analysis:
+    with wirewitness.read(paths, tables=["exchanges"]) as analysis:
         return analysis.table("exchanges").drop(columns=PLACES)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.app.program import run
 from tests.support.by_shares import read_by_shares
 from tests.support.example_encode import request, response
@@ -16,7 +17,6 @@ from tests.support.faulty import CARRIER, FAULTY, TUBE
 from tests.support.mqtt_encode import connack, connect, publish
 from tests.support.packets import ACK, FIN, Captured, ethernet, pcap
 from tests.support.wire import Talk, decode
-from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.base.faults import FAULTS, RAISE, TRACE
 from wirewitness.analyser.base.options import ReadOptions
@@ -151,7 +151,7 @@ def test_shares_of_an_archive_and_several_processes_tell_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = several(tmp_path)
-    with analyser.read([path]) as one:
+    with wirewitness.read([path]) as one:
         whole = rows_of(one)
     assert sum(row["code"] == "dissector_bug" for row in whole["expert_infos"]) == len(BROKEN)
     with read_by_shares([path], tmp_path, range_bytes=3000, block_bytes=1000) as shares:
@@ -163,7 +163,7 @@ def test_shares_of_an_archive_and_several_processes_tell_the_same(
         "PROTOCOLS['faulty'], CARRIERS['tube'] = FAULTY, CARRIER\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    with analyser.read([path], options=ReadOptions(processes=2)) as two:
+    with wirewitness.read([path], options=ReadOptions(processes=2)) as two:
         assert rows_of(two) == whole
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import wirewitness
 from tests.analyser.decoding.test_websocket import Rows, calls, codes, tables
 from tests.conftest import SAMPLES
 from tests.support.example_encode import request, response
@@ -15,7 +16,6 @@ from tests.support.packets import Captured, pcap
 from tests.support.tls_twin import TLS_12, TLS_13, Sides, twin
 from tests.support.websocket import WebSocketTalk
 from tests.support.wire import packets_of, thinned
-from wirewitness import analyser
 from wirewitness.analyser.analysis.evidence.bytes import message_bytes
 from wirewitness.analyser.analysis.evidence.index import open_index
 from wirewitness.analyser.analysis.evidence.rows import parse_message_id
@@ -92,7 +92,7 @@ def test_the_bytes_of_a_message_are_found_in_its_packets(compressed: bool, tmp_p
     for name, packets in (("ws.pcap", made.clear), ("wss.pcap", made.encrypted)):
         capture = tmp_path / name
         capture.write_bytes(pcap(packets, nanoseconds=True))
-        with analyser.read(str(capture), options=made.options) as analysis:
+        with wirewitness.read(str(capture), options=made.options) as analysis:
             rows = analysis.table("messages").to_dict("records")
         with open_index(open_captures([capture]), made.options, use_cache=False) as index:
             found = [

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.lock_step import NEVER, lock_step
 from tests.support.whole import differences, whole_of
-from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
@@ -92,7 +92,7 @@ def groups_of(analysis: Analysis) -> Any:
 def test_a_session_ends_with_what_reading_gives(name: str) -> None:
     path = SAMPLES / f"{name}.pcapng"
     session, listener, analysis = watch(path)
-    with analysis, analyser.read(path, tables=TABLES) as whole:
+    with analysis, wirewitness.read(path, tables=TABLES) as whole:
         for table in TABLES:
             assert analysis.arrow(table).equals(whole.arrow(table)), table
         assert {f["finding_id"] for f in session.findings.rows()} == {f["finding_id"] for f in finding_rows(whole)}
@@ -112,7 +112,7 @@ def test_a_session_in_lock_step_ends_with_what_reading_one_by_one_gives(name: st
     path = SAMPLES / f"{name}.pcapng"
     with lock_step(1) as read:
         session, _, analysis = watch(path, tables=tuple(TABLES_OF_ALL), parts=3)
-    with analysis, lock_step(NEVER), analyser.read(path) as alone:
+    with analysis, lock_step(NEVER), wirewitness.read(path) as alone:
         assert differences(whole_of(analysis, str(path)), whole_of(alone, str(path))) == []
         told = {finding["finding_id"] for finding in finding_rows(alone)}
     assert {finding["finding_id"] for finding in session.findings.rows()} == told

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.analyser.tcp.test_waits import begun, read, transfer
 from tests.conftest import SAMPLES
 from tests.dissectors.kafka.test_conversation import Wire as KafkaWire
@@ -21,7 +22,6 @@ from tests.dissectors.mqtt.wire import Wire as MqttWire
 from tests.support import kafka_encode, record_batches, segments
 from tests.support.mongo_messages import CHECKSUM, op_msg
 from tests.support.mqtt_encode import PUBACK, ack, connack, connect, publish, string, suback, subscribe
-from wirewitness import analyser
 from wirewitness.analyser.analysis.build import computed
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.rows.fields import row_fields
@@ -89,12 +89,12 @@ def filled_columns() -> Mapping[str, set[str]]:
     for path in sorted(SAMPLES.glob("*.pcapng")):
         if path.stat().st_size > MAX_SAMPLE_BYTES:
             continue
-        with analyser.read(path, options=ReadOptions(payload=True), tables=TABLE_NAMES) as analysis:
+        with wirewitness.read(path, options=ReadOptions(payload=True), tables=TABLE_NAMES) as analysis:
             for table in analysis.tables():
                 rows = analysis.arrow(table)
                 found[table] |= {name for name in rows.column_names if rows[name].null_count < len(rows)}
     for path in sorted((SAMPLES / "request_logs").glob("*.log.gz")):
-        with analyser.read(path, tables=["kafka_request_times"]) as analysis:
+        with wirewitness.read(path, tables=["kafka_request_times"]) as analysis:
             rows = analysis.arrow("kafka_request_times")
             found["kafka_request_times"] |= {name for name in rows.column_names if rows[name].null_count < len(rows)}
     for table, names, rows in made_rows():

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
+import wirewitness
 from tests.analyser.tcp.test_flow_table import Collected
 from tests.support.packets import Captured, pcap
 from tests.support.wire import ACK, RST, Talk
-from wirewitness import analyser
 from wirewitness.analyser.decoding.run.facts import flow_row
 
 NAMES = ("ttl", "ttl_lowest", "ttl_last", "reset_ttl")
@@ -63,7 +63,7 @@ def test_a_side_that_only_resets_has_no_hop_limit_of_its_own(tmp_path) -> None:
     talk = Talk().send(True, -1, flags=2).send(False, -1, flags=RST | ACK, ack=0)
     path = tmp_path / "refused.pcap"
     path.write_bytes(pcap(with_ttl(talk.packets, {1: 60}), nanoseconds=True))
-    with analyser.read(path) as analysis:
+    with wirewitness.read(path) as analysis:
         (row,) = analysis.arrow("flows").to_pylist()
     assert [row[f"client_{name}"] for name in NAMES] == [64, 64, 64, None]
     assert [row[f"server_{name}"] for name in NAMES] == [None, None, None, 60]

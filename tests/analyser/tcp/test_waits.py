@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wirewitness
 from tests.support.packets import Captured, pcap
 from tests.support.shares import examples
 from tests.support.wire import ACK, FIN, SYN, Talk, decode, reordered
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.tables.tables import TABLES
@@ -247,7 +247,7 @@ def test_several_processes_give_the_same_rows(tmp_path: Path) -> None:
     path = tmp_path / "waits.pcap"
     path.write_bytes(pcap(everything(), nanoseconds=True))
     options = [ReadOptions(processes=processes) for processes in (1, 2)]
-    one, two = (analyser.read(path, options=chosen, tables=["tcp_waits"]).arrow("tcp_waits") for chosen in options)
+    one, two = (wirewitness.read(path, options=chosen, tables=["tcp_waits"]).arrow("tcp_waits") for chosen in options)
     assert one.num_rows == len(expected())
     assert two.equals(one)
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
 
-from tests.app.program import ROOT
+from tests.conftest import ROOT
 from wirewitness.app.dashboard.jobs import key_of
 from wirewitness.app.dashboard.offers import Offer, samples
 from wirewitness.app.dashboard.worker import keep_tables

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.program import ROOT
-from wirewitness import analyser
+import wirewitness
+from tests.conftest import ROOT
 from wirewitness.analyser.analysis.evidence.index import Index, open_index
 from wirewitness.analyser.analysis.evidence.rows import parse_message_id
 from wirewitness.analyser.base.options import ReadOptions
@@ -23,22 +23,22 @@ LINES = 40
 
 
 @pytest.fixture(scope="module")
-def sasl() -> Iterator[tuple[analyser.Analysis, Index]]:
+def sasl() -> Iterator[tuple[wirewitness.Analysis, Index]]:
     path = str(SAMPLES / "kafka_sasl.pcapng")
     wanted = ("flows", "messages", "exchanges", "expert_infos")
     with (
-        analyser.read(path, tables=wanted) as analysis,
+        wirewitness.read(path, tables=wanted) as analysis,
         open_index(open_captures([path]), ReadOptions(), use_cache=False) as index,
     ):
         yield analysis, index
 
 
-def flow_of(analysis: analyser.Analysis, condition: str) -> str:
+def flow_of(analysis: wirewitness.Analysis, condition: str) -> str:
     found = analysis.sql(f"SELECT flow_id FROM exchanges WHERE {condition} ORDER BY ts LIMIT 1").to_pylist()
     return str(found[0]["flow_id"])
 
 
-def test_every_message_of_a_flow_is_a_line_in_time_order(sasl: tuple[analyser.Analysis, Index]) -> None:
+def test_every_message_of_a_flow_is_a_line_in_time_order(sasl: tuple[wirewitness.Analysis, Index]) -> None:
     analysis, _ = sasl
     flow = flow_of(analysis, "operation = 'SaslAuthenticate'")
     wanted = analysis.sql(f"SELECT message_id FROM messages WHERE flow_id = '{flow}'").column(0).to_pylist()
@@ -48,7 +48,7 @@ def test_every_message_of_a_flow_is_a_line_in_time_order(sasl: tuple[analyser.An
     assert [line["time"] for line in lines] == sorted(line["time"] for line in lines)
 
 
-def test_pages_of_the_ladder_follow_each_other(sasl: tuple[analyser.Analysis, Index]) -> None:
+def test_pages_of_the_ladder_follow_each_other(sasl: tuple[wirewitness.Analysis, Index]) -> None:
     analysis, _ = sasl
     flow = flow_of(analysis, "operation = 'SaslAuthenticate'")
 
@@ -60,14 +60,14 @@ def test_pages_of_the_ladder_follow_each_other(sasl: tuple[analyser.Analysis, In
     assert ids(100_000, 5) == []
 
 
-def test_a_refused_login_is_an_error_in_the_ladder(sasl: tuple[analyser.Analysis, Index]) -> None:
+def test_a_refused_login_is_an_error_in_the_ladder(sasl: tuple[wirewitness.Analysis, Index]) -> None:
     analysis, _ = sasl
     flow = flow_of(analysis, "operation = 'SaslAuthenticate' AND error_code = 58")
     failed = [line for line in ladder.ladder_lines(analysis, flow, 0, LINES, None) if line.get("tone") == "error"]
     assert any("error 58 SASL_AUTHENTICATION_FAILED" in line["label"] for line in failed)
 
 
-def test_the_chosen_message_is_marked(sasl: tuple[analyser.Analysis, Index]) -> None:
+def test_the_chosen_message_is_marked(sasl: tuple[wirewitness.Analysis, Index]) -> None:
     analysis, _ = sasl
     flow = flow_of(analysis, "operation = 'SaslAuthenticate'")
     second = ladder.ladder_lines(analysis, flow, 0, 2, None)[1]["id"]
@@ -75,7 +75,7 @@ def test_the_chosen_message_is_marked(sasl: tuple[analyser.Analysis, Index]) -> 
     assert chosen == [second]
 
 
-def test_fields_cover_the_bytes_and_credentials_stay_hidden(sasl: tuple[analyser.Analysis, Index]) -> None:
+def test_fields_cover_the_bytes_and_credentials_stay_hidden(sasl: tuple[wirewitness.Analysis, Index]) -> None:
     analysis, index = sasl
     logins = analysis.sql(
         "SELECT request_message_id FROM exchanges WHERE operation = 'SaslAuthenticate' AND status <> 'orphan'"
@@ -93,7 +93,7 @@ def test_fields_cover_the_bytes_and_credentials_stay_hidden(sasl: tuple[analyser
 
 
 def test_long_messages_are_cut_and_say_so(
-    sasl: tuple[analyser.Analysis, Index], monkeypatch: pytest.MonkeyPatch
+    sasl: tuple[wirewitness.Analysis, Index], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analysis, index = sasl
     longest = analysis.sql("SELECT message_id FROM messages ORDER BY length_bytes DESC LIMIT 1").to_pylist()[0]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import wirewitness
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, on_page, shown, tables
 from tests.support import forty_groups as made
-from wirewitness import analyser
 from wirewitness.app.dashboard.charts.commits import ownership_lanes
 from wirewitness.app.dashboard.charts.lag import lag_points
 from wirewitness.app.dashboard.charts.traffic import percentile_points
@@ -37,21 +37,21 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def analysis(capture: Path) -> Iterator[analyser.Analysis]:
-    with analyser.read(str(capture)) as found:
+def analysis(capture: Path) -> Iterator[wirewitness.Analysis]:
+    with wirewitness.read(str(capture)) as found:
         yield found
 
 
-def cluster(analysis: analyser.Analysis) -> str:
+def cluster(analysis: wirewitness.Analysis) -> str:
     """The broker says no name of it."""
     return str(analysis.sql("SELECT DISTINCT cluster_id FROM kafka_offset_commits").column(0)[0].as_py())
 
 
-def lag_of(analysis: analyser.Analysis, number: int, width_ns: int | None = None) -> list[dict[str, Any]]:
+def lag_of(analysis: wirewitness.Analysis, number: int, width_ns: int | None = None) -> list[dict[str, Any]]:
     return lag_over_time(analysis, cluster(analysis), made.name_of(number), width_ns or width_of(analysis))
 
 
-def test_writers_that_take_turns_within_a_bin_show_both_lags(analysis: analyser.Analysis) -> None:
+def test_writers_that_take_turns_within_a_bin_show_both_lags(analysis: wirewitness.Analysis) -> None:
     """The bin is of hours, the turns of 50 ms: the band goes from none to all that the old offset leaves."""
     width = width_of(analysis)
     assert width > made.TURNS * made.TURN_NS
@@ -63,7 +63,7 @@ def test_writers_that_take_turns_within_a_bin_show_both_lags(analysis: analyser.
     assert max(row["most"] for row in others) == made.GROWS_BY
 
 
-def test_a_stopped_group_falls_behind_to_the_end_of_the_axis(analysis: analyser.Analysis) -> None:
+def test_a_stopped_group_falls_behind_to_the_end_of_the_axis(analysis: wirewitness.Analysis) -> None:
     rows = lag_of(analysis, made.STOPPED)
     ends = domain_ms(analysis)
     assert ends is not None
@@ -75,14 +75,14 @@ def test_a_stopped_group_falls_behind_to_the_end_of_the_axis(analysis: analyser.
     assert rows[-1]["behind_ms"] == pytest.approx(hours * 3_600_000, rel=0.02)
 
 
-def test_of_two_commits_answered_in_one_ms_the_last_answer_stands(analysis: analyser.Analysis) -> None:
+def test_of_two_commits_answered_in_one_ms_the_last_answer_stands(analysis: wirewitness.Analysis) -> None:
     rows, _ = commits(analysis, cluster(analysis), made.name_of(made.SAME_MS), [(made.topic_of(made.SAME_MS), 0)])
     pair = [row for row in rows if row["committed_offset"] in (made.FIRST_OF_BROKER, made.LAST_OF_BROKER)]
     assert [row["committed_offset"] for row in pair] == [made.FIRST_OF_BROKER, made.LAST_OF_BROKER]
     assert [row["went_back"] for row in pair] == [True, True]  # from 660 to 222, then to 111
 
 
-def test_a_lane_ends_with_the_last_evidence_of_its_owner(analysis: analyser.Analysis) -> None:
+def test_a_lane_ends_with_the_last_evidence_of_its_owner(analysis: wirewitness.Analysis) -> None:
     """The stopped member's with its last commit, not with the capture."""
     (lane,) = owners(analysis, cluster(analysis), made.name_of(made.STOPPED))
     last_ns = made.START_NS + made.STOPPED * made.SECOND_NS + (made.STOPPED_AT - 1) * made.HOUR_NS + 70 * made.SECOND_NS
@@ -93,14 +93,16 @@ def test_a_lane_ends_with_the_last_evidence_of_its_owner(analysis: analyser.Anal
     assert ends[1] - lane["t_end"] < 3_600_000
 
 
-def test_a_lane_is_of_the_client_that_joined_not_of_one_that_writes_under_its_id(analysis: analyser.Analysis) -> None:
+def test_a_lane_is_of_the_client_that_joined_not_of_one_that_writes_under_its_id(
+    analysis: wirewitness.Analysis,
+) -> None:
     names = cluster(analysis), made.name_of(made.TWO_WRITERS)
     who = committers(analysis, *names)
     assert len({one.member_id for one in who}) < len(who) == 2
     assert set(ownership_lanes(owners(analysis, *names), who, {}).data["owner"]) == {who[0].name}
 
 
-def test_a_time_without_data_is_empty(analysis: analyser.Analysis) -> None:
+def test_a_time_without_data_is_empty(analysis: wirewitness.Analysis) -> None:
     """Twelve hours: no bar stands there, and no line goes through."""
     width = width_of(analysis)
     first, last = GAP_MS[0] + width / MS, GAP_MS[1] - width / MS

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.app.dashboard.opening import opened, shown
-from tests.app.program import ROOT, run
-from wirewitness import analyser
+from tests.app.program import run
+from tests.conftest import ROOT
 from wirewitness.app.dashboard.live import LiveRun
 from wirewitness.app.dashboard.offers import live_offer
 from wirewitness.app.dashboard.opened import Opened
@@ -35,7 +36,7 @@ def test_the_newest_tables_are_those_of_the_capture(shared: Path) -> None:
     folder = newest(shared)
     assert folder is not None
     tables = Opened.kept(folder)
-    with analyser.read(SAMPLE, tables=SHARED_TABLES) as analysis:
+    with wirewitness.read(SAMPLE, tables=SHARED_TABLES) as analysis:
         for name in ("flows", "messages", "exchanges", "kafka_offset_commits", "findings"):
             query = f"SELECT count(*) AS n FROM {name}"
             assert all_rows(tables, query) == all_rows(analysis, query), name
@@ -43,7 +44,7 @@ def test_the_newest_tables_are_those_of_the_capture(shared: Path) -> None:
 
 
 def test_a_newer_state_replaces_the_older_ones(tmp_path: Path) -> None:
-    with analyser.read(SAMPLE, tables=("flows",)) as analysis:
+    with wirewitness.read(SAMPLE, tables=("flows",)) as analysis:
         snapshots = Snapshots(tmp_path / "watch", "eth0", {})
         folder = tmp_path / "watch"
         assert newest(folder) is None
@@ -135,7 +136,7 @@ def test_links_are_neither_followed_nor_kept(tmp_path: Path) -> None:
 def test_what_is_shared_is_for_its_user_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        with analyser.read(SAMPLE, tables=("flows",)) as analysis:
+        with wirewitness.read(SAMPLE, tables=("flows",)) as analysis:
             snapshots = Snapshots(tmp_path / "watch", "eth0", {})
             snapshots.write(analysis)
             snapshots.end()

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.app.program import ROOT
+import wirewitness
+from tests.conftest import ROOT
 from tests.support.analysis_from_rows import RowsAnalysis
-from wirewitness import analyser
 from wirewitness.reports.base.questions.exchange_rows import flow_row, message_count, messages_before, operations
 from wirewitness.reports.base.questions.wanted_exchanges import Wanted, exchange_query
 from wirewitness.reports.protocols.mongo.questions.rows import (
@@ -27,19 +27,19 @@ SECOND_NS = 1_000_000_000
 
 
 @pytest.fixture(scope="module")
-def mqtt() -> Iterator[analyser.Analysis]:
-    with analyser.read(str(ROOT / "sample_pcaps" / "mqtt_faults.pcapng")) as analysis:
+def mqtt() -> Iterator[wirewitness.Analysis]:
+    with wirewitness.read(str(ROOT / "sample_pcaps" / "mqtt_faults.pcapng")) as analysis:
         yield analysis
 
 
 @pytest.fixture(scope="module")
-def mongo() -> Iterator[analyser.Analysis]:
+def mongo() -> Iterator[wirewitness.Analysis]:
     wanted = ("flows", "messages", "exchanges", "mongo_commands")
-    with analyser.read(str(ROOT / "sample_pcaps" / "mongo_shapes_and_errors.pcapng"), tables=wanted) as analysis:
+    with wirewitness.read(str(ROOT / "sample_pcaps" / "mongo_shapes_and_errors.pcapng"), tables=wanted) as analysis:
         yield analysis
 
 
-def number(analysis: analyser.Analysis, query: str) -> int:
+def number(analysis: wirewitness.Analysis, query: str) -> int:
     return int(analysis.sql(query).column(0)[0].as_py())
 
 
@@ -69,24 +69,24 @@ def number(analysis: analyser.Analysis, query: str) -> int:
     ],
     ids=str,
 )
-def test_exchanges_are_chosen(mqtt: analyser.Analysis, chosen: dict[str, object], condition: str) -> None:
+def test_exchanges_are_chosen(mqtt: wirewitness.Analysis, chosen: dict[str, object], condition: str) -> None:
     found = number(mqtt, f"SELECT count(*) FROM ({exchange_query(Wanted(**chosen))})")  # type: ignore[arg-type]
     assert found == number(mqtt, f"SELECT count(*) FROM exchanges WHERE {condition}")
 
 
-def test_exchanges_of_the_connections_of_a_finding(mqtt: analyser.Analysis) -> None:
+def test_exchanges_of_the_connections_of_a_finding(mqtt: wirewitness.Analysis) -> None:
     flows = mqtt.sql("SELECT DISTINCT flow_id FROM exchanges ORDER BY 1 LIMIT 2").column(0).to_pylist()
     found = number(mqtt, f"SELECT count(*) FROM ({exchange_query(Wanted(part_of='finding x', flows=flows))})")
     assert 0 < found < number(mqtt, "SELECT count(*) FROM exchanges")
     assert found == number(mqtt, f"SELECT count(*) FROM exchanges WHERE flow_id IN ('{flows[0]}', '{flows[1]}')")
 
 
-def test_operations_are_listed_by_their_number(mqtt: analyser.Analysis) -> None:
+def test_operations_are_listed_by_their_number(mqtt: wirewitness.Analysis) -> None:
     assert operations(mqtt)[0] == "PUBLISH"
     assert set(operations(mqtt)) == set(mqtt.sql("SELECT DISTINCT operation FROM exchanges").column(0).to_pylist())
 
 
-def test_places_of_messages_in_their_flow(mongo: analyser.Analysis) -> None:
+def test_places_of_messages_in_their_flow(mongo: wirewitness.Analysis) -> None:
     flow_id = mongo.sql("SELECT flow_id FROM messages GROUP BY 1 ORDER BY count(*) DESC LIMIT 1").column(0)[0].as_py()
     ids = mongo.sql(
         f"SELECT message_id FROM messages WHERE flow_id = '{flow_id}' "
@@ -102,7 +102,7 @@ def test_places_of_messages_in_their_flow(mongo: analyser.Analysis) -> None:
     assert flow_row(mongo, "no such flow") is None
 
 
-def test_lanes_show_how_connections_ended(mqtt: analyser.Analysis) -> None:
+def test_lanes_show_how_connections_ended(mqtt: wirewitness.Analysis) -> None:
     lanes = connection_lanes(mqtt)
     assert len(lanes) == number(mqtt, "SELECT count(*) FROM mqtt_connections")
     assert {lane["ending"] for lane in lanes} <= set(ENDS)
@@ -160,7 +160,7 @@ def test_every_client_has_a_lane_on_one_page_and_is_found_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("under", ["", "map", "rule", "wills"])
-def test_levels_of_topics_add_up(mqtt: analyser.Analysis, under: str) -> None:
+def test_levels_of_topics_add_up(mqtt: wirewitness.Analysis, under: str) -> None:
     branch = f"{under}/" if under else ""
     listed = mqtt.sql(topics(branch, SECOND_NS)).to_pylist()
     level = topic_tree(mqtt, [branch], SECOND_NS)[branch]
@@ -175,20 +175,20 @@ def test_levels_of_topics_add_up(mqtt: analyser.Analysis, under: str) -> None:
     assert sum(one["messages"] for one in bins) == inside
 
 
-def test_commands_over_time_lose_none(mongo: analyser.Analysis) -> None:
+def test_commands_over_time_lose_none(mongo: wirewitness.Analysis) -> None:
     found = commands_over_time(mongo, SECOND_NS)
     assert sum(one["commands"] for one in found) == number(mongo, "SELECT count(*) FROM mongo_commands")
     timed = number(mongo, "SELECT count(*) FROM mongo_commands WHERE latency_ms IS NOT NULL")
     assert sum(one["exchanges"] for one in command_latency(mongo, SECOND_NS)) == timed
 
 
-def test_commands_of_one_shape(mongo: analyser.Analysis) -> None:
+def test_commands_of_one_shape(mongo: wirewitness.Analysis) -> None:
     shape = mongo.sql("SELECT shape_id, count(*) AS n FROM mongo_commands WHERE shape_id IS NOT NULL GROUP BY 1 "
                       "ORDER BY n DESC LIMIT 1").to_pylist()[0]  # fmt: skip
     assert number(mongo, f"SELECT count(*) FROM ({commands_of(shape['shape_id'])})") == shape["n"]
 
 
-def test_shapes_of_a_client_and_an_application_are_theirs(mongo: analyser.Analysis) -> None:
+def test_shapes_of_a_client_and_an_application_are_theirs(mongo: wirewitness.Analysis) -> None:
     addresses, apps = addresses_and_apps(mongo)
     assert set(apps) == set(mongo.sql("SELECT DISTINCT app_name FROM mongo_commands").column(0).to_pylist()) - {None}
     counted = 0
@@ -204,7 +204,7 @@ def test_shapes_of_a_client_and_an_application_are_theirs(mongo: analyser.Analys
     assert number(mongo, f"SELECT count(*) FROM mongo_commands WHERE {commands_from(chr(39), 'no such')}") == 0
 
 
-def test_several_shapes_over_time_lose_no_command(mongo: analyser.Analysis) -> None:
+def test_several_shapes_over_time_lose_no_command(mongo: wirewitness.Analysis) -> None:
     listed = {row["shape_id"]: row for row in mongo.sql(shapes_sql(limit=4)).to_pylist()}
     found = shapes_over_time(mongo, SECOND_NS, list(listed))
     for shape_id, shape in listed.items():

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import wirewitness
 from tests.app.dashboard.opening import kept, opened, sample, tables
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.reports.protocols.mongo.sections.shapes import shapes_sql
 
 CAPTURE = "mongo_shapes_and_errors"
 
 
 def test_shapes_are_narrowed_and_drawn_together() -> None:
-    with analyser.read(str(SAMPLES / f"{CAPTURE}.pcapng"), tables=["mongo_commands"]) as analysis:
+    with wirewitness.read(str(SAMPLES / f"{CAPTURE}.pcapng"), tables=["mongo_commands"]) as analysis:
         app_name = (
             analysis.sql(
                 "SELECT app_name FROM mongo_commands WHERE app_name IS NOT NULL AND collection IS NOT NULL GROUP BY 1 "

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.program import ROOT
+from tests.conftest import ROOT
 from wirewitness.app.dashboard.text import html, text
 
 FOLDER = ROOT / "app" / "dashboard"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import wirewitness
 from tests.app.dashboard.opening import follow, kept, opened, sample, shown
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 
 CAPTURE = "mqtt_healthy"
 
 
 def test_payloads_of_a_topic_are_compared_where_somebody_asks() -> None:
-    with analyser.read(str(SAMPLES / f"{CAPTURE}.pcapng"), tables=["mqtt_publishes"]) as analysis:
+    with wirewitness.read(str(SAMPLES / f"{CAPTURE}.pcapng"), tables=["mqtt_publishes"]) as analysis:
         of_topic = analysis.sql(
             "SELECT message_id, packet, payload_crc32 FROM mqtt_publishes WHERE topic = 'house/paho/power' "
             "AND direction = 'client_to_server' ORDER BY ts"
@@ -36,7 +36,7 @@ def test_payloads_of_a_topic_are_compared_where_somebody_asks() -> None:
 
 
 def test_the_first_message_of_a_topic_has_none_before() -> None:
-    with analyser.read(str(SAMPLES / f"{CAPTURE}.pcapng"), tables=["mqtt_publishes"]) as analysis:
+    with wirewitness.read(str(SAMPLES / f"{CAPTURE}.pcapng"), tables=["mqtt_publishes"]) as analysis:
         first = analysis.sql(
             "SELECT message_id FROM mqtt_publishes WHERE topic = 'house/paho/power' ORDER BY ts LIMIT 1"
         )

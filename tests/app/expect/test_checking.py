@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.app.expect.checking import FAILED, NOTHING, OK, Outcome, check_all, tables_of
 from wirewitness.app.expect.rules import expectations_of
@@ -20,7 +20,7 @@ EVERYTHING = expectations_of(
 
 @pytest.fixture(scope="module")
 def analysis() -> Iterator[Analysis]:
-    with analyser.read(SAMPLES / "kafka_stale_commit.pcapng", tables=tables_of(EVERYTHING)) as opened:
+    with wirewitness.read(SAMPLES / "kafka_stale_commit.pcapng", tables=tables_of(EVERYTHING)) as opened:
         yield opened
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.program import ROOT, environment
+from tests.app.program import environment
+from tests.conftest import ROOT
 from wirewitness.analyser.live.capturer import may_capture
 
 # A MongoDB server in memory and the real driver.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.conftest import ROOT, SAMPLES
 from tests.support.shares import pairs
-from wirewitness import analyser
 from wirewitness.app.expect.checking import FAILED, NOTHING, OK, check_all, tables_of
 from wirewitness.app.expect.ready import ready_contract, ready_contracts
 
@@ -40,7 +40,7 @@ def states(contract: str, sample: str) -> dict[str, str]:
     folder = SAMPLES / sample
     captures = sorted(folder.glob("*.pcapng*")) if folder.is_dir() else [SAMPLES / f"{sample}.pcapng"]
     expectations = ready_contract(contract)
-    with analyser.read(captures, tables=tables_of(expectations)) as analysis:
+    with wirewitness.read(captures, tables=tables_of(expectations)) as analysis:
         return {one.expectation.name: one.state for one in check_all(analysis, expectations)}
 
 

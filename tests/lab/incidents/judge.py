@@ -13,10 +13,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import wirewitness
 from tests.lab.incidents.rules_table import markdown, rules
 from tests.lab.incidents.sides import guilty
 from tests.lab.incidents.verdict import Said, Verdict, verdict, wrong_with
-from wirewitness import analyser
 from wirewitness.reports.base.questions.causes import Finding, causes, findings
 
 
@@ -32,7 +32,7 @@ def capture_of(folder: Path) -> Path | None:
 
 def said_of(capture: Path) -> list[Said]:
     """Return what the report says of a capture, in its order: worst cause first."""
-    with analyser.read(capture) as analysis:
+    with wirewitness.read(capture) as analysis:
         found = [finding for cause in causes(findings(analysis)) for finding in cause.findings]
         if analysis.failures:
             raise analysis.failures[0].error

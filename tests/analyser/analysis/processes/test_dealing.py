@@ -19,11 +19,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.replay import replay
 from tests.support.rules_here import ThreadHelpers
 from tests.support.shares import pairs, proves_more, share, turns
-from wirewitness import analyser
 from wirewitness.analyser.analysis import detected, kept
 from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.analysis.analysis import Analysis
@@ -190,7 +190,7 @@ def test_rows_in_files_give_the_same(dealings: list[RuleDealing], monkeypatch: p
 
 @contextmanager
 def read(path: Path, processes: int) -> Iterator[Analysis]:
-    with analyser.read(path, options=ReadOptions(processes=processes)) as analysis:
+    with wirewitness.read(path, options=ReadOptions(processes=processes)) as analysis:
         yield analysis
 
 
@@ -369,5 +369,5 @@ def test_processes_end_with_the_analysis(small: Path) -> None:
         (child,) = analysis._source._helpers.children  # type: ignore[attr-defined]
         assert child.poll() is None
     assert child.poll() is not None
-    with analyser.read(small, options=ReadOptions(processes=2), tables=["flows"]) as analysis:
+    with wirewitness.read(small, options=ReadOptions(processes=2), tables=["flows"]) as analysis:
         assert analysis._source._helpers is None  # type: ignore[attr-defined]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.datasets import flow_keys, inputs_of, with_flow
 from tests.support.deltas import delta_rows
-from wirewitness import analyser
 from wirewitness.analyser.archive.dataset.compact import (
     LARGE_ROWS,
     MOST_PARTS,
@@ -97,7 +97,7 @@ def test_the_rows_and_their_order_stay(tmp_path: Path) -> None:
     """All tables of a sample, in many parts whose rows of one time and connection lie in several."""
     root = tmp_path / "dataset"
     make_in_parts(root, SAMPLES / "mqtt_takeover_loop.pcapng")
-    with analyser.read(root) as dataset:
+    with wirewitness.read(root) as dataset:
         before = {name: dataset.arrow(name) for name in dataset.tables()}
     with Change.begin(root) as change:
         merges = plan_merges(change.parts(), whole=True)
@@ -108,7 +108,7 @@ def test_the_rows_and_their_order_stay(tmp_path: Path) -> None:
         change.commit(())
     dataset_after = Dataset.open(root)
     assert max(pinned.parts for pinned in dataset_after.manifest.tables.values()) <= 2
-    with analyser.read(root) as dataset:
+    with wirewitness.read(root) as dataset:
         for name, rows in before.items():
             assert dataset.arrow(name).equals(rows), name
 
@@ -135,14 +135,14 @@ def test_merging_runs_and_compacting_all(spark: SparkSession, tmp_path: Path) ->
 
 
 def analyser_rows(root: Path, table: str) -> str:
-    with analyser.read(root, tables=[table]) as dataset:
+    with wirewitness.read(root, tables=[table]) as dataset:
         return repr(dataset.arrow(table).to_pylist())
 
 
 def make_in_parts(root: Path, capture: Path) -> None:
     """A dataset in which each table has come in RUNS pieces of neighbouring rows."""
     cuts = random.Random(5)
-    with analyser.read([capture]) as analysis, Change.begin(root) as change:
+    with wirewitness.read([capture]) as analysis, Change.begin(root) as change:
         keys = flow_keys(analysis)
         for table in analysis.tables():
             for batch in analysis.arrow(table).combine_chunks().to_batches():

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
-from wirewitness import analyser
 from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, write_parts
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of two runs, the second of which replaced parts: files that do not count any more still lie there."""
     root = tmp_path_factory.mktemp("others") / "set"
     make_dataset(root, [SAMPLES / "kafka_stale_commit.pcapng", SAMPLES / "mqtt_takeover_loop.pcapng"])
-    with analyser.read(root, tables=["exchanges"]) as held:
+    with wirewitness.read(root, tables=["exchanges"]) as held:
         batches = [*held.batches("exchanges")]
     with Change.begin(root) as change:
         change.remove(*change.parts("exchanges"))
@@ -40,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def expected(root: Path) -> dict[str, Any]:
-    with analyser.read(root, tables=["exchanges"]) as held:
+    with wirewitness.read(root, tables=["exchanges"]) as held:
         rows = held.arrow("exchanges")
     counts = {(row["protocol"], row["n"]) for row in duckdb.sql(
         "SELECT protocol, count(*) AS n FROM rows GROUP BY ALL").to_arrow_table().to_pylist()}  # fmt: skip

@@ -9,9 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
-from wirewitness import analyser
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.part import Place
 from wirewitness.analyser.archive.dataset.parts import time_column
@@ -37,12 +37,12 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def edges() -> list[int]:
     """First time of each capture: they were made hours apart."""
-    with analyser.read(CAPTURES, tables=["captures"]) as analysis:
+    with wirewitness.read(CAPTURES, tables=["captures"]) as analysis:
         return sorted(row["ts_first"].value for row in analysis.arrow("captures").select(["ts_first"]).to_pylist())
 
 
 def test_all_tables_are_those_of_the_captures(dataset: Path) -> None:
-    with analyser.read(CAPTURES) as offline, analyser.read(dataset) as kept:
+    with wirewitness.read(CAPTURES) as offline, wirewitness.read(dataset) as kept:
         assert kept.tables() == [*offline.tables(), *DATASET_TABLES]
         assert kept.remarks == offline.remarks
         for name in TABLES:
@@ -59,8 +59,8 @@ def test_options_select_the_same_rows(dataset: Path, edges: list[int], options: 
     }[options]
     tables = ["flows", "messages", "exchanges", "expert_infos", "kafka_group_events"]
     with (
-        analyser.read(CAPTURES, options=chosen, tables=tables) as offline,
-        analyser.read(dataset, options=chosen, tables=tables) as kept,
+        wirewitness.read(CAPTURES, options=chosen, tables=tables) as offline,
+        wirewitness.read(dataset, options=chosen, tables=tables) as kept,
     ):
         for name in tables:
             assert kept.arrow(name).equals(offline.arrow(name)), name
@@ -70,8 +70,8 @@ def test_options_select_the_same_rows(dataset: Path, edges: list[int], options: 
 
 def test_pandas_columns_conditions_limits_and_parquet(dataset: Path, tmp_path: Path) -> None:
     with (
-        analyser.read(CAPTURES, tables=["exchanges"]) as offline,
-        analyser.read(str(dataset), tables=["exchanges", "findings"]) as kept,
+        wirewitness.read(CAPTURES, tables=["exchanges"]) as offline,
+        wirewitness.read(str(dataset), tables=["exchanges", "findings"]) as kept,
     ):
         assert kept.tables() == ["exchanges", "findings"]
         assert list(kept.findings()["code"])
@@ -91,7 +91,7 @@ def test_files_of_other_hours_and_protocols_are_not_opened(tmp_path: Path, edges
         if Place.of(part).hour != first_hour:
             (root / part.path).write_bytes(b"no Parquet")
     options = ReadOptions(to_ns=(first_hour + 1) * HOUR_NS)
-    with analyser.read(root, tables=["exchanges"], options=options) as kept:
+    with wirewitness.read(root, tables=["exchanges"], options=options) as kept:
         (count,) = next(b for b in kept.query("SELECT count(*) FROM exchanges") if b.num_rows).to_pylist()
         assert kept.arrow("exchanges").num_rows == next(iter(count.values())) > 0
     protocols = {Place.of(part).protocol for part in chosen_parts(
@@ -111,12 +111,12 @@ def test_what_was_set_aside_is_remarked(dataset: Path, tmp_path: Path) -> None:
     (place / "wirewitness.json").write_text(
         manifest.replace('"status": "read",\n   "reason": null', '"status": "set_aside",\n   "reason": "no capture"', 1)
     )
-    with analyser.read(place, tables=["captures"]) as kept:
+    with wirewitness.read(place, tables=["captures"]) as kept:
         assert any(remark.endswith("was set aside: no capture") for remark in kept.remarks)
 
 
 def test_the_connection_reaches_nothing_but_tables(dataset: Path) -> None:
-    with analyser.read(dataset, tables=["exchanges"]) as kept:
+    with wirewitness.read(dataset, tables=["exchanges"]) as kept:
         for path in (dataset / "wirewitness.json", "/etc/hostname"):
             with pytest.raises(ValueError, match="Permission"):
                 kept.sql(f"SELECT * FROM read_text('{path}')")
@@ -124,7 +124,7 @@ def test_the_connection_reaches_nothing_but_tables(dataset: Path) -> None:
 
 def test_a_dataset_stands_alone(dataset: Path) -> None:
     with pytest.raises(CaptureError, match="is a dataset, which is read alone"):
-        analyser.read([dataset, CAPTURES[0]])
+        wirewitness.read([dataset, CAPTURES[0]])
 
 
 def test_tables_that_were_not_made(dataset: Path, tmp_path: Path) -> None:
@@ -133,4 +133,4 @@ def test_tables_that_were_not_made(dataset: Path, tmp_path: Path) -> None:
     manifest["tables"] = {"flows": manifest["tables"]["flows"]}
     (tmp_path / "wirewitness.json").write_text(json.dumps(manifest))
     with pytest.raises(CaptureError, match="has no exchanges: it was made with the tables flows, messages"):
-        analyser.read(tmp_path, tables=["exchanges"])
+        wirewitness.read(tmp_path, tables=["exchanges"])

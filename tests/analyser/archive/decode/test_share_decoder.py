@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.by_shares import read_by_shares
 from tests.support.lock_step import NEVER, lock_step
 from tests.support.shares import long_cases
 from tests.support.whole import differences, whole_of
-from wirewitness import analyser
 
 QUICK = ("kafka_sasl", "mongo_healthy", "mqtt_takeover_loop", "mqtt_qos2_stuck")
 ALL = sorted(path.stem for path in SAMPLES.glob("*.pcapng"))
@@ -19,7 +19,7 @@ ALL = sorted(path.stem for path in SAMPLES.glob("*.pcapng"))
 
 def compare(name: str, folder: Path, **cut: int) -> list[str]:
     path = SAMPLES / f"{name}.pcapng"
-    with analyser.read(path) as offline, read_by_shares([path], folder, **cut) as shared:
+    with wirewitness.read(path) as offline, read_by_shares([path], folder, **cut) as shared:
         return differences(whole_of(offline, str(path)), whole_of(shared, str(path)))
 
 
@@ -35,7 +35,7 @@ def test_shares_in_lock_step_give_the_tables_of_one_by_one(name: str, tmp_path: 
     cut = {"shares": 2, "range_bytes": 40_000, "block_bytes": 16_384}
     with lock_step(1) as read, read_by_shares([path], tmp_path, **cut) as shared:
         together = whole_of(shared, str(path))
-    with lock_step(NEVER) as none, analyser.read(path) as offline:
+    with lock_step(NEVER) as none, wirewitness.read(path) as offline:
         assert differences(whole_of(offline, str(path)), together) == []
         assert sum(read.values()) > offline.arrow("messages").num_rows // 10
     assert not sum(none.values())

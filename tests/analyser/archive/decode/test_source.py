@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from tests.support.request_log import write_sample_log
 from tests.support.segments import numbered, segment, write_segment
-from wirewitness import analyser
 from wirewitness.analyser.archive.decode.chunks import Chunk, opened
 from wirewitness.analyser.archive.decode.source import FORMAT, PacketReader, _jobs, register
 from wirewitness.analyser.archive.decode.table_reader import SourceOptions, local_tables
@@ -52,7 +52,7 @@ def sorted_rows(rows: pa.Table) -> list[str]:
 def test_a_table_is_the_offline_one(spark: SparkSession, table: str) -> None:
     frame = load(spark, SAMPLE, table, shares=3)
     got = frame.toArrow()
-    with analyser.read(SAMPLE, tables=[table]) as offline:
+    with wirewitness.read(SAMPLE, tables=[table]) as offline:
         expected = in_microseconds(offline.arrow(table))
     assert got.schema.names == expected.schema.names
     assert [field.type for field in got.schema] == [field.type for field in expected.schema]
@@ -64,7 +64,7 @@ def test_a_table_is_the_offline_one(spark: SparkSession, table: str) -> None:
 def test_rows_are_chosen_by_options(spark: SparkSession) -> None:
     path = json.dumps([str(SAMPLES / "mqtt_websocket.pcapng"), str(SAMPLE)])
     frame = load(spark, path, "exchanges", protocols="mongo", ports="27017", to="2100-01-01T00:00:00")
-    with analyser.read(SAMPLE, options=ReadOptions(protocols=("mongo",)), tables=["exchanges"]) as offline:
+    with wirewitness.read(SAMPLE, options=ReadOptions(protocols=("mongo",)), tables=["exchanges"]) as offline:
         expected = offline.arrow("exchanges", where="server_port = 27017").num_rows
     assert frame.count() == expected
     assert frame.filter("server_port = 1").count() == 0
@@ -78,7 +78,7 @@ def test_logs_and_segments_are_read_in_one_partition(spark: SparkSession, table:
     stored = write_segment(tmp_path, "orders-3", segment((0, numbered(3))))
     paths = [log, stored, SAMPLES / "kafka_fenced_commit.pcapng"]
     frame = load(spark, json.dumps([*map(str, paths)]), table, shares=3)
-    with analyser.read(paths, tables=[table]) as offline:
+    with wirewitness.read(paths, tables=[table]) as offline:
         assert sorted_rows(frame.toArrow()) == sorted_rows(in_microseconds(offline.arrow(table)))
     with pytest.raises(CaptureError, match="is a request log: it has no packets"):
         PacketReader(_jobs(SourceOptions("packets", (str(log),), ReadOptions(), (), 1)))
@@ -94,7 +94,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_dataset_gives_its_tables(spark: SparkSession, dataset: Path) -> None:
     """All rows, those of a time and a protocol, of a port, and a table of datasets only."""
-    with analyser.read(dataset, tables=["exchanges"]) as kept:
+    with wirewitness.read(dataset, tables=["exchanges"]) as kept:
         expected = in_microseconds(kept.arrow("exchanges"))
     times, protocols, ports = (expected.column(name).to_pylist() for name in ("ts", "protocol", "client_port"))
     assert sorted_rows(load(spark, dataset, "exchanges").toArrow()) == sorted_rows(expected)
@@ -155,7 +155,7 @@ def test_no_option_names_a_file_to_load_objects_from(spark: SparkSession, tmp_pa
 def test_packets_are_chunks(spark: SparkSession) -> None:
     rows = load(spark, SAMPLE, "packets", shares=2).collect()
     chunks = [Chunk(*row) for row in rows if row.number >= 0]
-    with analyser.read(SAMPLE, tables=["captures"]) as offline:
+    with wirewitness.read(SAMPLE, tables=["captures"]) as offline:
         expected = offline.arrow("captures").column("tcp_segments").to_pylist()
     assert [sum(len(opened(chunk, EndpointTable()).batch) for chunk in chunks)] == expected
 

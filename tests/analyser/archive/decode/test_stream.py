@@ -18,10 +18,10 @@ from pyspark import cloudpickle
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
+import wirewitness
 from tests.analyser.archive.decode.test_source import in_microseconds, sorted_rows
 from tests.conftest import IMPORT_PATH, SAMPLES
 from tests.support.datasets import make_dataset
-from wirewitness import analyser
 from wirewitness.analyser.archive.decode.source import FORMAT, register
 from wirewitness.analyser.archive.decode.stream import CaptureStream, stream_of
 from wirewitness.analyser.archive.decode.table_reader import SourceOptions
@@ -56,7 +56,7 @@ def rows_between(reader: CaptureStream, start: int, end: int) -> list[str]:
 
 
 def offline(captures: Iterable[Path], table: str = "exchanges") -> list[str]:
-    with analyser.read([*captures], tables=[table]) as analysis:
+    with wirewitness.read([*captures], tables=[table]) as analysis:
         return sorted_rows(in_microseconds(analysis.arrow(table)))
 
 
@@ -103,7 +103,7 @@ def test_batches_have_so_many_captures_the_earliest_first(folder: Path) -> None:
     reader = stream(folder, "captures", captures=2)
     limit = reader.getDefaultReadLimit()
     assert [reader.latestOffset({"batch": number}, limit)["batch"] for number in (0, 1, 2)] == [1, 2, 2]
-    with analyser.read(captures, tables=["captures"]) as analysis:
+    with wirewitness.read(captures, tables=["captures"]) as analysis:
         early = analysis.arrow("captures").sort_by("ts_first").column("file").to_pylist()
     notes = [
         next(part.captures for part in reader.partitions({"batch": number}, {"batch": number + 1})) for number in (0, 1)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from tests.support.rows import arrow_from_rows
 from tests.support.shares import examples
-from wirewitness import analyser
 from wirewitness.analyser.archive.dataset.dataset import Change, write_parts
 from wirewitness.analyser.archive.derive.aggregates import merge_rows, run_aggregates
 from wirewitness.analyser.archive.derive.history import run_history
@@ -98,7 +98,7 @@ def test_rows_merged_in_any_order_are_the_same() -> None:
 
 
 def test_latencies_of_a_capture_are_counted(dataset: Path) -> None:
-    with analyser.read(dataset) as kept:
+    with wirewitness.read(dataset) as kept:
         counted = kept.sql("""
             WITH topics AS (
                 SELECT exchange_id, min(topic) AS topic FROM (
@@ -132,7 +132,7 @@ def test_latencies_of_a_capture_are_counted(dataset: Path) -> None:
 
 
 def test_lags_are_what_commits_and_log_ends_say(dataset: Path) -> None:
-    with analyser.read(dataset) as kept:
+    with wirewitness.read(dataset) as kept:
         commits = _dicts(kept, "kafka_offset_commits")
         fetches = _dicts(kept, "kafka_fetch_partitions", ["ts", "ts_response", "topic", "partition", "high_watermark"])
         lists = _dicts(kept, "kafka_list_offsets")
@@ -202,7 +202,7 @@ def test_findings_over_several_runs(tmp_path: Path) -> None:
             change.add(*write_parts("findings", batches, change.staging, f"{change.run}-0"))
             run_history(change)
             change.commit([])
-        with analyser.read(tmp_path / "d", tables=["findings_history"]) as kept:
+        with wirewitness.read(tmp_path / "d", tables=["findings_history"]) as kept:
             names = ["finding_id", "sentence", "first_run", "superseded_run"]
             seen.append([tuple(row.values()) for row in kept.arrow("findings_history", names).to_pylist()])
     assert seen == [
@@ -213,5 +213,5 @@ def test_findings_over_several_runs(tmp_path: Path) -> None:
 
 
 def test_a_capture_has_no_aggregates() -> None:
-    with pytest.raises(analyser.CaptureError, match="only datasets have the table kafka_lag_minutes"):
-        analyser.read(CAPTURES, tables=["kafka_lag_minutes"])
+    with pytest.raises(wirewitness.CaptureError, match="only datasets have the table kafka_lag_minutes"):
+        wirewitness.read(CAPTURES, tables=["kafka_lag_minutes"])

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.datasets import flow_keys, inputs_of, with_flow
 from tests.support.shares import pairs, turns
-from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, write_parts
 from wirewitness.analyser.archive.derive.context import run_context
@@ -72,10 +72,10 @@ def test_in_three_runs_as_in_one(name: str, shares: int, tmp_path: Path, monkeyp
     capture = SAMPLES / f"{name}.pcapng"
     protocol = name.split("_", maxsplit=1)[0]
     stage_tables = [table for table in STAGE_OF if TABLES[table].protocol == protocol]
-    with analyser.read(capture) as offline:
+    with wirewitness.read(capture) as offline:
         for first, last in ((-9.0, 0.3), (0.3, 0.7), (0.7, 9.0)):
             _add_run(offline, tmp_path / "d", first, last)
-        with analyser.read(tmp_path / "d", tables=stage_tables) as kept:
+        with wirewitness.read(tmp_path / "d", tables=stage_tables) as kept:
             for table in stage_tables:
                 assert kept.arrow(table).num_rows == offline.arrow(table).num_rows, table
                 assert kept.arrow(table).equals(offline.arrow(table)), table
@@ -84,7 +84,7 @@ def test_in_three_runs_as_in_one(name: str, shares: int, tmp_path: Path, monkeyp
 
 def test_hours_that_come_out_the_same_are_not_written(tmp_path: Path) -> None:
     root = tmp_path / "d"
-    with analyser.read(SAMPLES / "kafka_fenced_commit.pcapng") as offline:
+    with wirewitness.read(SAMPLES / "kafka_fenced_commit.pcapng") as offline:
         assert _add_run(offline, root, -9.0, 9.0)["kafka_offset_commits"]
         before = Dataset.open(root).parts("kafka_offset_commits")
         with Change.begin(root) as change:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.analyser.archive.dataset.dataset import Change, write_parts
 from wirewitness.analyser.archive.derive.detectors import LIMITS, STAGE, detect
 from wirewitness.analyser.archive.derive.rule_tasks import Limits
@@ -42,7 +42,7 @@ class _Counting:
 @contextmanager
 def change_of(sample: Path, root: Path) -> Iterator[tuple[Change, pa.Table]]:
     """The tables of a sample as a change of a dataset, and its findings."""
-    with analyser.read(sample) as analysis, Change.begin(root) as change:
+    with wirewitness.read(sample) as analysis, Change.begin(root) as change:
         for table in analysis.tables():
             if table != "findings":
                 change.add(*write_parts(table, analysis.batches(table), change.staging, "000001-0"))

@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured
 from tests.support.rotated import rotated
 from tests.support.shares import long_cases
 from tests.support.wire import duplicated, lossy, packets_of, reordered
-from wirewitness import analyser
 
 DAMAGES: dict[str, Callable[[Sequence[Captured]], list[Captured]]] = {
     "whole": list,
@@ -30,7 +30,7 @@ _NAMING = {"file", "packet", "evidence", "finding_id", "numbers"}
 def told(captures: Sequence[Path]) -> dict[str, Counter[str]]:
     """All rows of all tables without the names of packets."""
     found = {}
-    with analyser.read(captures) as analysis:
+    with wirewitness.read(captures) as analysis:
         for table in analysis.tables():
             rows = analysis.arrow(table)
             if table == "expert_infos":

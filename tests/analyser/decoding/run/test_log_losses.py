@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.request_log import START_MS, header, heartbeat, line, write_sample_log
-from wirewitness import analyser
 
 SARAMA = {"softwareName": "sarama", "softwareVersion": "v1.61.1"}
 JAVA = {"softwareName": "apache-kafka-java", "softwareVersion": "4.3.0"}
@@ -43,7 +43,7 @@ def fetches(epoch: int, seconds: float = 0, session: int = 77, number: int = 0, 
 def told(path: Path, text: str) -> tuple[list[int | None], list[tuple[int, str]]]:
     """What each connection lacks, and the lines and severities of the remarks on it."""
     path.write_text(text)
-    with analyser.read(path, tables=["flows", "expert_infos"]) as analysis:
+    with wirewitness.read(path, tables=["flows", "expert_infos"]) as analysis:
         flows = analysis.arrow("flows", columns=["missing_requests"]).to_pylist()
         remarks = analysis.arrow("expert_infos", where="\"group\" = 'log' AND code = 'gap'").to_pylist()
     return [row["missing_requests"] for row in flows], [(row["line"], row["severity"]) for row in remarks]
@@ -123,13 +123,13 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def accusations(path: Path) -> set[tuple[str, str]]:
     """Code and subject of all findings above info."""
-    with analyser.read(path, tables=["findings"]) as analysis:
+    with wirewitness.read(path, tables=["findings"]) as analysis:
         found = analysis.arrow("findings", columns=["code", "subject", "severity"]).to_pylist()
     return {(row["code"], row["subject"]) for row in found if row["severity"] != "info"}
 
 
 def test_a_whole_log_lacks_nothing(whole: Path) -> None:
-    with analyser.read(whole, tables=["flows"]) as analysis:
+    with wirewitness.read(whole, tables=["flows"]) as analysis:
         missing = analysis.arrow("flows", columns=["missing_requests"]).column(0).to_pylist()
     assert {*missing} <= {0, None}
     assert 0 in missing

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import wirewitness
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.request_log import START_MS, header, heartbeat, line, write_sample_log
 from tests.support.segments import numbered, write_segment
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import EndpointTable, open_captures
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
@@ -36,7 +36,7 @@ def asks(number: int, ms: int = 0, connection: str = "10.0.0.2:9092-10.0.0.11:40
 
 def rows(paths: Iterable[Path], table: str, options: ReadOptions | None = None) -> list[dict[str, Any]]:
     """All rows of a table; times as Unix ns."""
-    with analyser.read(list(paths), tables=[table], options=options) as analysis:
+    with wirewitness.read(list(paths), tables=[table], options=options) as analysis:
         told = analysis.arrow(table)
     names = [field.name for field in told.schema if pa.types.is_timestamp(field.type)]
     for name in names:

@@ -34,7 +34,7 @@ WRITE_GROWTH_MIB = 24
 # VmHWM is the peak of this program alone; ru_maxrss would count the process that started it.
 READER = """
 import importlib, json, sys
-from wirewitness from wirewitness import analyser
+import wirewitness
 
 def peak_mib():
     with open("/proc/self/status") as status:
@@ -45,7 +45,7 @@ for module_name, names in buffers.items():
     module = importlib.import_module(module_name)
     for name in names:
         setattr(module, name, getattr(module, name) // divisor)
-with wirewitness.analyser.read(path, tables=tables) as analysis:
+with wirewitness.read(path, tables=tables) as analysis:
     read = peak_mib()
     rows = analysis.write_parquet(tables[0], out)
 print(json.dumps([rows, read, peak_mib()]))

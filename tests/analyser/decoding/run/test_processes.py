@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.replay import replay
 from tests.support.shares import RUNS_THE_REST, pairs, proves_more, smallest
-from wirewitness import analyser
 from wirewitness.analyser.capture import CaptureStats, EndpointTable, read_batches
 from wirewitness.analyser.capture.sources import Source
 from wirewitness.analyser.decoding.run.child import Child
@@ -39,7 +39,7 @@ ALL_BUT_FINDINGS = tuple(name for name in TABLES if name != "findings")
 
 @cache
 def rows(path: Path, processes: int, names: tuple[str, ...] = ALL_BUT_FINDINGS) -> dict[str, pa.Table]:
-    with analyser.read(path, options=analyser.ReadOptions(processes=processes), tables=names) as analysis:
+    with wirewitness.read(path, options=wirewitness.ReadOptions(processes=processes), tables=names) as analysis:
         return {name: analysis.arrow(name) for name in analysis.tables()}
 
 
@@ -124,7 +124,7 @@ def test_a_pipe_is_shared_out(tmp_path: Path) -> None:
     content = CAPTURE.read_bytes()
     writer = threading.Thread(target=pipe.write_bytes, args=(content,), daemon=True)
     writer.start()
-    with analyser.read(pipe, options=analyser.ReadOptions(processes=2), tables=["flows"]) as analysis:
+    with wirewitness.read(pipe, options=wirewitness.ReadOptions(processes=2), tables=["flows"]) as analysis:
         assert not analysis.remarks
         found, expected = (table.drop_columns("file") for table in (analysis.arrow("flows"), rows(CAPTURE, 1)["flows"]))
     assert found.equals(expected)
@@ -139,7 +139,7 @@ def test_a_capture_without_flows(tmp_path: Path) -> None:
 def test_a_process_that_dies_is_told(tmp_path: Path) -> None:
     with Helpers(1) as helpers:
         others = SharedReading([*map(Child, helpers.children)], helpers.areas)
-        others.start(["messages"], analyser.ReadOptions(), tmp_path)
+        others.start(["messages"], wirewitness.ReadOptions(), tmp_path)
         (child,) = helpers.children
         child.kill()
         with pytest.raises(ShareFailed, match="ended with status -9"):
@@ -153,7 +153,7 @@ def test_a_process_that_died_before_its_job_is_told(tmp_path: Path) -> None:
         child.kill()
         child.wait()
         others = SharedReading([*map(Child, helpers.children)], helpers.areas)
-        others.start(["messages"], analyser.ReadOptions(), tmp_path)
+        others.start(["messages"], wirewitness.ReadOptions(), tmp_path)
         with pytest.raises(ShareFailed, match="ended with status -9"):
             run(others)
 
@@ -161,7 +161,7 @@ def test_a_process_that_died_before_its_job_is_told(tmp_path: Path) -> None:
 def test_a_process_that_fails_says_why(tmp_path: Path) -> None:
     with Helpers(1) as helpers:
         others = SharedReading([*map(Child, helpers.children)], helpers.areas)
-        others.start(["messages"], analyser.ReadOptions(enable=("nonsense",)), tmp_path)
+        others.start(["messages"], wirewitness.ReadOptions(enable=("nonsense",)), tmp_path)
         with pytest.raises(ShareFailed, match=r"(?s)failed: .*nonsense"):
             run(others)
 
@@ -170,7 +170,7 @@ def run(others: SharedReading) -> None:
     """Read a capture with others: as soon as memory is needed that a dead one held, or in the end it is told."""
     limits = Limits()
     dealing = partial(others.dealing, limits.capture)
-    decoded = Pipeline(PROTOCOLS, ["messages"], analyser.ReadOptions(), limits, dealing).run([Source("it", CAPTURE)])
+    decoded = Pipeline(PROTOCOLS, ["messages"], wirewitness.ReadOptions(), limits, dealing).run([Source("it", CAPTURE)])
     others.collect(decoded)
 
 

@@ -21,12 +21,12 @@ import zstandard
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured, enhanced, interface, option, pcap, section
 from tests.support.shares import examples, pairs, share, smallest, turns
 from tests.support.whole import NAME, Whole, differences, whole_of
 from tests.support.wire import duplicated, lossy, packets_of, reordered, resegmented
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureError, Source
 from wirewitness.analyser.capture.growing import Growing
@@ -155,7 +155,7 @@ def from_standard_input(content: bytes, seed: int, tables: Sequence[str] = ALL) 
 
 def _read(name: str, tables: Sequence[str]) -> Whole | str:
     try:
-        with analyser.read(name, tables=tables) as analysis:
+        with wirewitness.read(name, tables=tables) as analysis:
             return whole_of(analysis, name)
     except CaptureError as error:
         return str(error).replace(name, NAME)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.app.program import run
 from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set
 from tests.support.segments import (
@@ -20,7 +21,6 @@ from tests.support.segments import (
     segment,
     write_segment,
 )
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureError
 
@@ -30,12 +30,12 @@ OFFSETS = "__consumer_offsets-7"
 def rows(paths: list[Path] | Path, table: str, columns: list[str]) -> list[tuple[Any, ...]]:
     """Rows of a table, in its order."""
     given = paths if isinstance(paths, list) else [paths]
-    with analyser.read(given, tables=[table, "captures"], options=ReadOptions(payload=True)) as found:
+    with wirewitness.read(given, tables=[table, "captures"], options=ReadOptions(payload=True)) as found:
         return [tuple(row.values()) for row in found.arrow(table, columns=columns).to_pylist()]
 
 
 def remarks(path: Path) -> list[str]:
-    with analyser.read(path, tables=["kafka_stored_offsets", "kafka_records", "captures"]) as found:
+    with wirewitness.read(path, tables=["kafka_stored_offsets", "kafka_records", "captures"]) as found:
         return [one["remarks"] or "" for one in found.arrow("captures", columns=["remarks"]).to_pylist()]
 
 

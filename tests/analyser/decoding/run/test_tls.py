@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.shares import share
 from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Sides, twin
 from tests.support.wire import packets_of
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
 
@@ -43,7 +43,7 @@ class Twin(NamedTuple):
     def rows(self, *, keyed: bool, processes: int = 1) -> dict[str, list[tuple[Any, ...]]]:
         """Rows of all compared tables: of the encrypted capture with its keys, or of the clear one."""
         options = ReadOptions(keylogs=(str(self.keylog),) if keyed else (), processes=processes)
-        with analyser.read(self.encrypted if keyed else self.clear, options=options, tables=COMPARED) as analysis:
+        with wirewitness.read(self.encrypted if keyed else self.clear, options=options, tables=COMPARED) as analysis:
             return {name: comparable(analysis.arrow(name)) for name in COMPARED}
 
 

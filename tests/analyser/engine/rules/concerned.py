@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import duckdb
 
-from tests.analyser.detectors.scenarios import Scenario
+from tests.analyser.engine.rules.scenarios import Scenario
 from tests.support.rows import connection_from_rows
 from tests.support.shares import RUNS_THE_REST
 from wirewitness.analyser.analysis.all_rules import DETECTORS

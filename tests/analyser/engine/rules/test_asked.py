@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.analyser.detectors.scenarios import FIRES, Scenario
+import wirewitness
+from tests.analyser.engine.rules.scenarios import FIRES, Scenario
 from tests.support.packets import pcap
 from tests.support.wire import ACK, RST, SYN, Talk
-from wirewitness import analyser
 from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.analyser.engine.rules.asked import asked
@@ -52,5 +52,5 @@ def test_a_capture_of_refused_connections_alone_names_who_does_not_wait(tmp_path
         talk.send(True, -1, flags=SYN).send(False, -1, flags=RST | ACK, ack=0)
     path = tmp_path / "refused.pcap"
     path.write_bytes(pcap([packet for talk in talks for packet in talk.packets], nanoseconds=True))
-    with analyser.read(str(path)) as analysis:
+    with wirewitness.read(str(path)) as analysis:
         assert "NET103" in set(analysis.findings()["code"])

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.analyser.detectors.scenarios import FAULTS, FIRES
 from tests.analyser.engine.rules.concerned import connected, looked_at, partitions
+from tests.analyser.engine.rules.scenarios import FAULTS, FIRES
 from tests.support.rows import arrow_from_rows, connection_from_rows
 from tests.support.shares import every, proves_more, share
 from wirewitness.analyser.analysis.all_rules import DETECTORS, run_detectors, tables_needed

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.reports.base.questions.quality import quality
 
 NO_ANSWER, ENHANCED_AUTH = "mqtt_no_answer", "mqtt_enhanced_auth"
@@ -18,7 +18,7 @@ NO_ANSWER, ENHANCED_AUTH = "mqtt_no_answer", "mqtt_enhanced_auth"
 
 @cache
 def table(sample: str, name: str) -> pd.DataFrame:
-    with analyser.read(SAMPLES / f"{sample}.pcapng") as analysis:
+    with wirewitness.read(SAMPLES / f"{sample}.pcapng") as analysis:
         return analysis.table(name)
 
 
@@ -42,7 +42,7 @@ def test_a_connection_that_is_answered_by_a_reset_was_captured_both_ways() -> No
     [flow] = flows[flows["bytes_to_client"] == 0].to_dict("records")
     assert (flow["handshake_seen"], flow["reset_by"], flow["protocol"]) == (False, "server", "mqtt")
     assert findings("CAP102") == []
-    with analyser.read(SAMPLES / f"{NO_ANSWER}.pcapng") as analysis:
+    with wirewitness.read(SAMPLES / f"{NO_ANSWER}.pcapng") as analysis:
         assert sum(one.one_sided for one in quality(analysis).flows) == 0
 
 

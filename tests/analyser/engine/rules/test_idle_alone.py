@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import wirewitness
 from tests.support.rows import connection_from_rows
-from wirewitness import analyser
 from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.running import run
@@ -21,7 +21,7 @@ OTHERS = f"SELECT flow_id FROM real_flows WHERE client_address = '{CLIENT}' AND 
 
 @pytest.fixture(scope="module")
 def tables() -> dict[str, pa.Table]:
-    with analyser.read(CAPTURE) as analysis:
+    with wirewitness.read(CAPTURE) as analysis:
         return {name: pa.Table.from_batches(analysis.batches(name)) for name in TABLES}
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.analyser.detectors.scenarios import FIRES
 from tests.analyser.engine.rules.concerned import connected, looked_at
+from tests.analyser.engine.rules.scenarios import FIRES
 from tests.analyser.engine.rules.scenarios.build import remark
 from tests.analyser.engine.rules.scenarios.build_mqtt import connection, crossing, publish, to_client
 from tests.analyser.engine.rules.scenarios.mqtt_topics import circle

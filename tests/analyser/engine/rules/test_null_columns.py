@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 from tests.analyser.engine.rules.concerned import connected, partitions
+from tests.analyser.engine.rules.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 from tests.support.shares import every, share
 from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.engine.rules.detector import Detector, Frames

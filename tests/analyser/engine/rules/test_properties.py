@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from tests.analyser.detectors.scenarios import Scenario
 from tests.analyser.engine.rules.concerned import concerned, connected, partitions
+from tests.analyser.engine.rules.scenarios import Scenario
 from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, stored
 from tests.support.shares import examples
 from wirewitness.analyser.analysis.all_rules import DETECTORS

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.detectors.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 from tests.analyser.engine.rules.concerned import connected, looked_at
+from tests.analyser.engine.rules.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 from tests.analyser.engine.rules.scenarios.beside import BESIDE
 from tests.analyser.engine.rules.scenarios.build import exchange, message
 from tests.support.shares import RUNS_THE_REST, proves_more, share

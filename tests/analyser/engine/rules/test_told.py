@@ -15,8 +15,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.analyser.detectors.scenarios import FIRES, Scenario
 from tests.analyser.engine.rules.concerned import connected
+from tests.analyser.engine.rules.scenarios import FIRES, Scenario
 from tests.support.rows import arrow_from_rows
 from tests.support.shares import share
 from wirewitness.analyser.analysis.all_rules import DETECTORS

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.analyser.engine.rules.scenarios.build import at
 from tests.conftest import SAMPLES
 from tests.support.rows import connection_from_rows
-from wirewitness import analyser
 from wirewitness.analyser.kafka.facts.lag import lag_query
 from wirewitness.analyser.kafka.facts.log_ends import END_TABLES, MARKERS, log_end_query
 
@@ -132,7 +132,7 @@ def test_the_log_end(told: list[tuple[str, Row]], expected: int) -> None:
 
 @pytest.mark.parametrize(("sample", "least"), [("kafka_healthy", 30), ("kafka_cluster", 20)])
 def test_the_next_batch_begins_behind_the_marker(sample: str, least: int) -> None:
-    with analyser.read(SAMPLES / f"{sample}.pcapng") as capture:
+    with wirewitness.read(SAMPLES / f"{sample}.pcapng") as capture:
         for table in END_TABLES:
             capture.arrow(table)
         found = capture.connection.sql(f"""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.analyser.detectors.scenarios import FIRES
 from tests.analyser.engine.rules.concerned import connected
+from tests.analyser.engine.rules.scenarios import FIRES
 from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.running import run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wirewitness import analyser
+import wirewitness
 
 INCIDENTS = Path(__file__).parents[4] / "sample_pcaps" / "incidents"
 
@@ -15,7 +15,7 @@ INCIDENTS = Path(__file__).parents[4] / "sample_pcaps" / "incidents"
 @cache
 def told(name: str) -> dict[str, tuple[str, str]]:
     """The sentence and the next step of each rule."""
-    with analyser.read(INCIDENTS / name / "capture.pcapng.zst") as analysis:
+    with wirewitness.read(INCIDENTS / name / "capture.pcapng.zst") as analysis:
         found = analysis.findings()
     return {
         row.code: (row.sentence, row.next_step) for row in found.itertuples() if "client=report_cfa8" not in row.subject

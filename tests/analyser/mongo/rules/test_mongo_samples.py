@@ -8,8 +8,8 @@ from collections import Counter
 from functools import cache
 from typing import Any
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 
 COMPRESSED, ERRORS = "mongo_compressed.pcapng", "mongo_shapes_and_errors.pcapng"
 MANIFEST: dict[str, dict[str, Any]] = {
@@ -19,7 +19,7 @@ MANIFEST: dict[str, dict[str, Any]] = {
 
 @cache
 def findings(name: str) -> list[dict[str, Any]]:
-    with analyser.read(SAMPLES / name) as analysis:
+    with wirewitness.read(SAMPLES / name) as analysis:
         rows: list[dict[str, Any]] = analysis.findings().to_dict("records")
     return [row | {"numbers": json.loads(row["numbers"])} for row in rows]
 
@@ -48,7 +48,7 @@ def errors_told(name: str) -> Counter[int]:
 
 def goodbyes(name: str) -> list[int]:
     """Codes of what servers answer to endSessions that do not know it."""
-    with analyser.read(SAMPLES / name) as analysis:
+    with wirewitness.read(SAMPLES / name) as analysis:
         rows = analysis.arrow("mongo_commands", ["error_code"], "command = 'endSessions' AND status = 'error'")
     return [int(code) for code in rows["error_code"].to_pylist()]
 

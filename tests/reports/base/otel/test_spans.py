@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from opentelemetry.trace.status import StatusCode
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.reports.base.otel.attributes import span
 from wirewitness.reports.base.otel.export import endpoint_url
@@ -24,7 +24,7 @@ ROW: dict[str, Any] = {
 
 def test_batches_of_exchanges_are_enough() -> None:
     """Names then lack topics and collections; ids, times and states are the same."""
-    with analyser.read(SAMPLES / "mqtt_qos2_stuck.pcapng", tables=["exchanges"]) as analysis:
+    with wirewitness.read(SAMPLES / "mqtt_qos2_stuck.pcapng", tables=["exchanges"]) as analysis:
         made = [one for some in spans(analysis.batches("exchanges"), resource()) for one in some]
         rows = analysis.arrow("exchanges").num_rows
     assert len(made) == rows > 50

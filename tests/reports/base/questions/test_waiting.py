@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.reports.base.questions.apis import operations_of
 from wirewitness.reports.base.questions.operations import operations
@@ -21,7 +21,7 @@ WAITING = {"Fetch", "JoinGroup", "SyncGroup"}
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Analysis]:
-    with analyser.read(SAMPLES / "kafka_fenced_commit.pcapng") as analysis:
+    with wirewitness.read(SAMPLES / "kafka_fenced_commit.pcapng") as analysis:
         yield analysis
 
 
@@ -39,7 +39,7 @@ def test_how_long_they_waited_stays_to_be_read(kafka: Analysis) -> None:
 
 
 def test_a_hello_that_waits_for_news_has_no_latency() -> None:
-    with analyser.read(SAMPLES / "mongo_compressed.pcapng") as mongo:
+    with wirewitness.read(SAMPLES / "mongo_compressed.pcapng") as mongo:
         (hellos,) = rows(mongo, """
             select count(*) as n, count(latency_ms) as timed from exchanges where awaitable""")  # fmt: skip
         assert hellos["n"] > 0 == hellos["timed"]

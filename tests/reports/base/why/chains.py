@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.base.times import ns_of
 from wirewitness.reports.base.why.ask import Asking
@@ -24,7 +24,7 @@ def opened(name: str) -> Analysis:
     """A sample, or an incident by its name."""
     incident = SAMPLES / "incidents" / name / "capture.pcapng.zst"
     path = incident if incident.exists() else SAMPLES / f"{name}.pcapng"
-    return analyser.read(str(path), tables=WHY_TABLES)
+    return wirewitness.read(str(path), tables=WHY_TABLES)
 
 
 @cache

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import wirewitness
 from tests.support.packets import ACK, PSH, SYN, Captured, ethernet, ipv4, pcap, tcp
-from wirewitness import analyser
 from wirewitness.analyser.analysis.evidence.index import open_index
 from wirewitness.analyser.analysis.evidence.segments import Segment
 from wirewitness.analyser.base.options import ReadOptions
@@ -132,7 +132,7 @@ def told(tmp_path: Path, sent: Sequence[Sent], number: int = 0) -> tuple[dict[st
         )  # fmt: skip
         packets.append(Captured(START_NS + round(one.at_ms * MS), ethernet(ipv4(segment, source, target))))
     path.write_bytes(pcap(sorted(packets), nanoseconds=True))
-    with analyser.read(str(path), tables=WHY_TABLES) as analysis:
+    with wirewitness.read(str(path), tables=WHY_TABLES) as analysis:
         rows = analysis.sql("select exchange_id, latency_ms from exchanges order by ts").to_pylist()
         sources = list(open_captures([str(path)]))
         with open_index(sources, ReadOptions(), use_cache=False) as index:

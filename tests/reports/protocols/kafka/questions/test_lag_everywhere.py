@@ -16,13 +16,13 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wirewitness
 from tests.analyser.engine.rules.scenarios.build import CLIENTS, at
 from tests.conftest import SAMPLES
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.rows import Rows, arrow_from_rows
 from tests.support.shares import examples, share, smallest
-from wirewitness import analyser
 from wirewitness.analyser.archive.derive.lags import MINUTE_NS, run_lags
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.engine.rules.frame import Frame, Span
@@ -192,14 +192,14 @@ KAFKA = sorted(path.name for path in SAMPLES.glob("kafka_*.pcapng"))
 
 @pytest.mark.parametrize("name", share(KAFKA, {*smallest(KAFKA), "kafka_stale_commit.pcapng"}))
 def test_every_view_of_a_sample_says_the_same(name: str) -> None:
-    with analyser.read(SAMPLES / name, tables=[*TABLES, "exchanges"]) as analysis:
+    with wirewitness.read(SAMPLES / name, tables=[*TABLES, "exchanges"]) as analysis:
         tables = {table: _plain(analysis.arrow(table)) for table in TABLES}
         check(analysis, tables, 2 * SECOND_NS)
 
 
 def test_samples_have_commits_and_a_lag() -> None:
     """The test above compares something."""
-    with analyser.read(SAMPLES / "kafka_stale_commit.pcapng", tables=[*TABLES, "exchanges"]) as analysis:
+    with wirewitness.read(SAMPLES / "kafka_stale_commit.pcapng", tables=[*TABLES, "exchanges"]) as analysis:
         series = over_time(analysis, SECOND_NS)
     begins = list(series)
     assert len(begins) > 20
@@ -213,7 +213,7 @@ def test_the_dashboard_shows_the_lag_of_the_command_line() -> None:
     told = [
         row for row in csv.DictReader(io.StringIO(done.stdout)) if (row["topic"], row["partition"]) == ("payments", "4")
     ]
-    with analyser.read(capture, tables=[*TABLES, "exchanges"]) as analysis:
+    with wirewitness.read(capture, tables=[*TABLES, "exchanges"]) as analysis:
         drawn = [row for row in lag_over_time(analysis, told[0]["cluster_id"] or None, told[0]["group_id"], SECOND_NS)
                  if row["partition"] == 4]  # fmt: skip
     assert (told[-1]["lag"], drawn[-1]["lag"]) == ("77", 77)
@@ -224,7 +224,7 @@ def test_deleted_offsets_are_gone_until_the_next_commit(seconds: float) -> None:
     """OffsetDelete was answered at 18:21:08.924; the group commits again at 18:21:10."""
     capture = SAMPLES / "incidents" / "offsets_deleted-2" / "capture.pcapng.zst"
     deleted_ns = 1_795_371_668_000_000_000
-    with analyser.read(capture, tables=[*TABLES, "exchanges"]) as analysis:
+    with wirewitness.read(capture, tables=[*TABLES, "exchanges"]) as analysis:
         before, after = (at_time(analysis, deleted_ns + round(when * 1e9)) for when in (0.9, seconds))
     own = {key[3]: (before[key][0], held[0], held[2], held[3]) for key, held in after.items()
            if key[1] == "shipments_match"}  # fmt: skip

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.analysis_from_rows import RowsAnalysis
-from wirewitness import analyser
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.reports.base.questions.source import rows
 from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES
@@ -82,7 +82,7 @@ def test_a_topic_made_anew_has_the_lag_of_its_own_life() -> None:
 
 def test_lag_in_time_of_a_capture_is_what_its_answers_say_one_by_one() -> None:
     """Recounted from the rows: the first answer above the offset, behind the last one that was not above it."""
-    with analyser.read(SAMPLES / "kafka_stale_commit.pcapng", tables=[*PARTITION_TABLES]) as analysis:
+    with wirewitness.read(SAMPLES / "kafka_stale_commit.pcapng", tables=[*PARTITION_TABLES]) as analysis:
         found = rows(analysis, view_sql(VIEWS["groups"][""]))
         told = rows(
             analysis,
@@ -155,7 +155,7 @@ def test_an_assignment_outweighs_what_is_read() -> None:
 
 def test_partitions_of_the_incident_in_which_a_member_never_commits() -> None:
     (capture,) = (SAMPLES / "incidents/never_commits-5").glob("*.zst")
-    with analyser.read(capture, tables=[*PARTITION_TABLES]) as analysis:
+    with wirewitness.read(capture, tables=[*PARTITION_TABLES]) as analysis:
         found = rows(analysis, view_sql(VIEWS["groups"][""], column="group_id", names=("prices-index",)))
     assert [(row["topic"], row["partition"], row["committed_offset"], row["lag_ms"]) for row in found] == [
         ("blue-parcels", 0, None, None), ("blue-parcels", 1, None, None),

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.analysis_from_rows import RowsAnalysis
-from wirewitness import analyser
 from wirewitness.reports.base.questions.failures import UNANSWERED
 from wirewitness.reports.base.questions.operations import clients, operations
 from wirewitness.reports.base.questions.source import rows
@@ -71,7 +71,7 @@ def test_a_deleted_topic_has_no_log_end_and_no_leader(
 
 def test_the_topic_that_the_operator_deleted() -> None:
     view = VIEWS["topics"]["partitions"]
-    with analyser.read(SAMPLES / "kafka_admin.pcapng", tables=[*view.tables]) as analysis:
+    with wirewitness.read(SAMPLES / "kafka_admin.pcapng", tables=[*view.tables]) as analysis:
         found = rows(analysis, view_sql(view))
     gone = {row["topic"]: (row["leader_id"], str(row["ts_deleted"])) for row in found if row["ts_deleted"] is not None}
     assert gone == {"orders-assigned": (None, "2026-11-20 12:16:20.619835184+00:00")}
@@ -82,7 +82,7 @@ def test_no_answer_means_the_same_everywhere() -> None:
     """A link was cut: a commit and heartbeat had no answer; fetches that the end of the capture left open count not."""
     (capture,) = (SAMPLES / "incidents/link_down-2").glob("*.zst")
     views = VIEWS["clients"][""], VIEWS["brokers"]["endpoints"], VIEWS["clients"]["over-time"]
-    with analyser.read(capture, tables=sorted({table for view in views for table in view.tables})) as analysis:
+    with wirewitness.read(capture, tables=sorted({table for view in views for table in view.tables})) as analysis:
         due = len(rows(analysis, UNANSWERED))
         open_ = rows(analysis, "select count(*) as n from exchanges where status = 'unanswered'")[0]["n"]
         of_clients, *others = (rows(analysis, view_sql(view, width_ns=S)) for view in views)

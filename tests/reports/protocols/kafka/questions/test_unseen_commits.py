@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.record_batches import Sent, batch
 from tests.support.segments import commit_key, commit_value, segment, write_segment
-from wirewitness import analyser
 from wirewitness.reports.base.formats.text import render
 from wirewitness.reports.protocols.kafka.questions.unseen_commits import stored_clocks, unseen_commits
 from wirewitness.reports.report.contents import report
@@ -27,7 +27,7 @@ Stored = tuple[str, str, int, int, int]  # group, topic, partition, offset, Unix
 def commits_in(path: Path) -> list[Stored]:
     """What the coordinator stored of what was asked for in a capture or log: the accepted ones, at their time."""
     columns = ["group_id", "topic", "partition", "committed_offset", "error_code", "ts"]
-    with analyser.read(path, tables=["kafka_offset_commits"]) as analysis:
+    with wirewitness.read(path, tables=["kafka_offset_commits"]) as analysis:
         told = analysis.arrow("kafka_offset_commits", columns=columns).to_pylist()
     return [
         (row["group_id"], row["topic"], row["partition"], row["committed_offset"], row["ts"].value // 1_000_000)
@@ -50,7 +50,7 @@ def written(folder: Path, stored: Iterable[Stored], partition: int = 2, ahead_ms
 
 
 def told(*paths: Path) -> list[tuple[Any, ...]]:
-    with analyser.read([*paths]) as analysis:
+    with wirewitness.read([*paths]) as analysis:
         return [(one.group_id, one.topic, one.partitions, one.stored) for one in unseen_commits(analysis)]
 
 
@@ -62,7 +62,7 @@ def nightly(asked: list[Stored], share: float, offset: int = 9) -> Stored:
 
 def test_all_that_is_captured_is_seen(asked: list[Stored], tmp_path: Path) -> None:
     path = written(tmp_path, asked)
-    with analyser.read([CAPTURE, path]) as analysis:
+    with wirewitness.read([CAPTURE, path]) as analysis:
         assert unseen_commits(analysis) == []
         [clock] = stored_clocks(analysis)
     assert clock.compared == len(asked) > 2000
@@ -74,7 +74,7 @@ def test_what_nothing_asks_for_is_told_with_its_time(asked: list[Stored], tmp_pa
     lost = [one for one in asked if one[:3] == ("payments-ledger", "payments", 4)][:1]
     path = written(tmp_path, [*asked, *others, (*lost[0][:3], 7_777, lost[0][-1] + 5_000)])
     assert told(CAPTURE, path) == [("nightly", "orders", [3], 2), ("payments-ledger", "payments", [4], 1)]
-    with analyser.read([CAPTURE, path]) as analysis:
+    with wirewitness.read([CAPTURE, path]) as analysis:
         [first, _] = unseen_commits(analysis)
         text = " ".join(render(report(analysis), 200).split())
     assert [first.first_ns // 10**9, first.last_ns // 10**9] == [one[-1] // 1000 for one in others]

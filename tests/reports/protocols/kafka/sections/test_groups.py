@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness import analyser
 from wirewitness.reports.base.formats.document import Cells
 from wirewitness.reports.base.formats.html import render as html
 from wirewitness.reports.base.formats.markdown import render as markdown
@@ -18,7 +18,7 @@ KAFKAS = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")
 
 
 def test_each_group_of_a_report_says_how_it_stands() -> None:
-    with analyser.read(SAMPLES / "kafka_fenced_commit.pcapng") as source:
+    with wirewitness.read(SAMPLES / "kafka_fenced_commit.pcapng") as source:
         text = render(report(source), 300)
         stand = {row["group_id"]: state_line(row) for row in rows(source, view_sql(VIEWS["groups"]["state"]))}
     title = next(line for line in text.splitlines() if " member id" in line).split()[0]
@@ -27,7 +27,7 @@ def test_each_group_of_a_report_says_how_it_stands() -> None:
 
 
 def test_partitions_have_the_headings_of_groups() -> None:
-    with analyser.read(SAMPLES / "kafka_fenced_commit.pcapng") as source:
+    with wirewitness.read(SAMPLES / "kafka_fenced_commit.pcapng") as source:
         sections = [section for section in report(source) if section.title == "CONSUMER GROUPS"]
     tables = [block for block in sections[0].blocks if isinstance(block, Cells) and block.header[0] == "TOPIC"]
     assert tables

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import wirewitness
 from tests.support.packets import pcap
 from tests.support.segments import commits, end_of_transaction, segment, write_segment
-from wirewitness import analyser
 from wirewitness.reports.base.formats.text import render
 from wirewitness.reports.protocols.kafka.questions.stored_offsets import stored_offsets
 from wirewitness.reports.report.contents import report
@@ -20,7 +20,7 @@ OFFSETS = "__consumer_offsets-7"
 
 def told(*paths: Path) -> list[tuple[Any, ...]]:
     """group, partition, offset, times stored, times back, from, to."""
-    with analyser.read(list(paths)) as analysis:
+    with wirewitness.read(list(paths)) as analysis:
         return [
             (one.group_id, one.partition, one.committed_offset, one.stored, one.went_back, one.back_from, one.back_to)
             for one in stored_offsets(analysis)
@@ -33,7 +33,7 @@ def test_what_stands_and_what_went_back(tmp_path: Path) -> None:
     )
     path = write_segment(tmp_path, OFFSETS, data)
     assert told(path) == [("g", 0, 30, 4, 1, 20, 15), ("late", 0, 40, 3, 1, 30, 12), ("g", 1, 6, 3, 0, None, None)]
-    with analyser.read(path) as analysis:
+    with wirewitness.read(path) as analysis:
         text = render(report(analysis), 200)
         document = json.loads(b"".join(json_pieces(analysis)))
     assert (
@@ -70,14 +70,14 @@ def test_aborted_and_deleted_offsets_are_nothing_to_go_back_from(tmp_path: Path)
 
 
 def test_a_deleted_offset_says_so(tmp_path: Path) -> None:
-    with analyser.read(write_segment(tmp_path, OFFSETS, segment((0, commits(10, None))))) as analysis:
+    with wirewitness.read(write_segment(tmp_path, OFFSETS, segment((0, commits(10, None))))) as analysis:
         assert "deleted" in render(report(analysis), 200)
 
 
 def test_a_capture_has_no_such_section(tmp_path: Path) -> None:
     path = tmp_path / "empty.pcap"
     path.write_bytes(pcap([]))
-    with analyser.read(path) as analysis:
+    with wirewitness.read(path) as analysis:
         assert "STORED OFFSETS" not in render(report(analysis), 200)
 
 
