@@ -23,7 +23,7 @@ from wirewitness.dissectors.core.protocol import Dissector
 from wirewitness.dissectors.registry import dissectors
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.capture.workloads.named import AddressNames
+    from wirewitness.analyser.capture.workloads.address_names import AddressNames
 
 
 def read_captures(

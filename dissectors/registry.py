@@ -15,8 +15,8 @@ from wirewitness.dissectors.mongo.dissector import MONGO
 from wirewitness.dissectors.mqtt.dissector import MQTT
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.core.logged import LogReader
-    from wirewitness.dissectors.core.stored import SegmentReader
+    from wirewitness.dissectors.core.log_reader import LogReader
+    from wirewitness.dissectors.core.segment_reader import SegmentReader
 
 PROTOCOLS: dict[str, Dissector] = {dissector.name: dissector for dissector in (KAFKA, MQTT, MONGO)}
 # Off unless somebody switches them on.

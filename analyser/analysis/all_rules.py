@@ -13,8 +13,8 @@ from types import MappingProxyType
 import duckdb
 import pyarrow as pa
 
-from wirewitness.analyser.engine.rules.detector import Detector
 from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.engine.rules.running import Failure, run
 from wirewitness.analyser.kafka.rules import rules as kafka
 from wirewitness.analyser.mongo.rules import rules as mongo

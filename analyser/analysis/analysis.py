@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from wirewitness.analyser.analysis.shown_rows import shown_rows
+from wirewitness.analyser.analysis.selection import shown_rows
 from wirewitness.analyser.analysis.table_source import TableSource
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.parquet import parquet_options

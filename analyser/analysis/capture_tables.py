@@ -16,16 +16,16 @@ import pyarrow as pa
 
 from wirewitness.analyser.analysis.build import OF_FLOWS, Lookups
 from wirewitness.analyser.analysis.decoded_rows import Batches, DecodedRows, flows_in_order
-from wirewitness.analyser.analysis.kept import Kept, kept, kept_already, kept_table
+from wirewitness.analyser.analysis.stored_tables import Kept, kept, kept_already, kept_table
 from wirewitness.analyser.analysis.table_source import OrderedRows
 from wirewitness.analyser.analysis.views import Views
 from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.decoding.rows.ahead import ahead
+from wirewitness.analyser.decoding.rows.prefetch import ahead
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.run.capture_rows import captures_table, remark_line
 from wirewitness.analyser.decoding.run.decoded import Decoded, UnreadInput
-from wirewitness.analyser.decoding.run.facts import captures_table, remark_line
-from wirewitness.analyser.engine.facts.named_by import BROKERS, NAMED_BY, TOPICS
+from wirewitness.analyser.engine.facts.naming_tables import BROKERS, NAMED_BY, TOPICS
 from wirewitness.analyser.engine.facts.stages import STAGE_OF, Stage
 from wirewitness.analyser.kafka.facts.inferred_names import INFERRED_FROM, inferred_names, naming_remarks
 from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder, plain
@@ -36,9 +36,9 @@ from wirewitness.dissectors.core.protocol import Dissector
 if TYPE_CHECKING:
     import duckdb
 
-    from wirewitness.analyser.capture.workloads.named import AddressNames
+    from wirewitness.analyser.capture.workloads.address_names import AddressNames
     from wirewitness.analyser.decoding.run.helpers import Helpers
-    from wirewitness.analyser.engine.facts.shares import Dealer
+    from wirewitness.analyser.engine.facts.shards import Dealer
     from wirewitness.analyser.engine.rules.running import Failure
 
 # From so many rows on DuckDB is quicker, however long it takes to start.
@@ -266,7 +266,7 @@ class CaptureTables:
         return raw is not None and raw.has_rows
 
     def _finish_findings(self) -> None:
-        from wirewitness.analyser.analysis.detected import detected
+        from wirewitness.analyser.analysis.findings_table import detected
 
         try:
             self.views.register("findings", self._named(detected(self, self._helpers)))
@@ -278,7 +278,7 @@ class CaptureTables:
         """The findings, with owners of the clients where flows know them."""
         if not self._decoded_rows.has_owners or not findings.num_rows:
             return findings
-        from wirewitness.analyser.analysis.named_clients import named_findings
+        from wirewitness.analyser.analysis.client_names import named_findings
 
         try:
             return named_findings(self.con, findings, self.names)

@@ -25,15 +25,15 @@ from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
+from wirewitness.analyser.decoding.run.capture_rows import capture_remarks, file_label
 from wirewitness.analyser.decoding.run.decoded import Decoded
-from wirewitness.analyser.decoding.run.facts import capture_remarks, file_label
 from wirewitness.analyser.tables.coded import Coder
 
 if TYPE_CHECKING:
     import duckdb
 
     from wirewitness.analyser.analysis.joined import Joined
-    from wirewitness.analyser.capture.workloads.named import AddressNames
+    from wirewitness.analyser.capture.workloads.address_names import AddressNames
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -115,7 +115,7 @@ class DecodedRows:
         seen = [stats.owners for stats in self._decoded.captures if len(stats.owners)]
         if not seen and self._names is None:
             return flows
-        from wirewitness.analyser.analysis.flow_owners import with_owners
+        from wirewitness.analyser.analysis.flow_workloads import with_owners
 
         flows, remarks = with_owners(flows, seen, self._names)
         self.remarks += remarks

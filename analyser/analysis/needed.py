@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from wirewitness.analyser.analysis.analysis import UnknownTable
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.engine.facts.named_by import NAMED_BY
+from wirewitness.analyser.engine.facts.naming_tables import NAMED_BY
 from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import TABLES
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from wirewitness.analyser.analysis.kept import Kept, kept
+from wirewitness.analyser.analysis.stored_tables import Kept, kept
 from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder
 from wirewitness.analyser.tables.queries import CAPTURE_MEMORY, open_connection, quoted
 from wirewitness.analyser.tables.tables import arrow_schema

@@ -14,26 +14,26 @@ from typing import TYPE_CHECKING
 
 from wirewitness.analyser.analysis.joined import NEEDED
 from wirewitness.analyser.analysis.needed import needed_tables
+from wirewitness.analyser.archive.aggregate.aggregates import run_aggregates
+from wirewitness.analyser.archive.aggregate.context import run_context
+from wirewitness.analyser.archive.aggregate.hour_summaries import stamp_again
+from wirewitness.analyser.archive.aggregate.tasks import each_of
+from wirewitness.analyser.archive.commit.common import put_together, write_common
+from wirewitness.analyser.archive.commit.finish_run import FinishRun, finish_tables
+from wirewitness.analyser.archive.commit.workloads_kept import OWNERS_FILE, keep_owners
 from wirewitness.analyser.archive.dataset.compact import compact
 from wirewitness.analyser.archive.dataset.dataset import Change, InputFile, write_parts
-from wirewitness.analyser.archive.dataset.kept import going_on_from
+from wirewitness.analyser.archive.dataset.state_files import going_on_from
 from wirewitness.analyser.archive.decode.decode_run import Decoded, DecodeRun, decode_files, files_read
-from wirewitness.analyser.archive.derive.aggregates import run_aggregates
-from wirewitness.analyser.archive.derive.context import run_context
-from wirewitness.analyser.archive.derive.hour_summaries import stamp_again
-from wirewitness.analyser.archive.derive.tasks import each_of
-from wirewitness.analyser.archive.finish.common import put_together, write_common
-from wirewitness.analyser.archive.finish.finish_run import FinishRun, finish_tables
-from wirewitness.analyser.archive.finish.owners_kept import OWNERS_FILE, keep_owners
-from wirewitness.analyser.archive.intake.options import SHARES, ArchiveOptions, options_as_before, settings_of
-from wirewitness.analyser.archive.intake.plan import Plan, plan_files
-from wirewitness.analyser.archive.kept_state import check_state, keep_state, keep_state_as_it_is
+from wirewitness.analyser.archive.ingest.options import SHARES, ArchiveOptions, options_as_before, settings_of
+from wirewitness.analyser.archive.ingest.plan import Plan, plan_files
 from wirewitness.analyser.archive.spark.workers import OnSpark
+from wirewitness.analyser.archive.state_store import check_state, keep_state, keep_state_as_it_is
+from wirewitness.analyser.base.storage.exchange_files import is_there
 from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, folder_at
-from wirewitness.analyser.base.storage.handing import is_there
 from wirewitness.analyser.capture import CaptureError, CaptureStats
 from wirewitness.analyser.decoding.rows.fields import row_fields
-from wirewitness.analyser.decoding.run.facts import capture_remarks, captures_table
+from wirewitness.analyser.decoding.run.capture_rows import capture_remarks, captures_table
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
 
@@ -186,13 +186,13 @@ class _Run:
 
     def _findings(self) -> tuple[Mapping[str, int], list[Failure]]:
         """Findings of the whole dataset by severity; what could not be looked at."""
-        from wirewitness.analyser.archive.derive.detectors import detect
+        from wirewitness.analyser.archive.aggregate.detectors import detect
 
         change = self._change
         found = detect(change, self._workers)
         findings = found.findings
         if is_there(change.state / OWNERS_FILE):
-            from wirewitness.analyser.archive.derive.owners import STAGE, named
+            from wirewitness.analyser.archive.aggregate.workloads import STAGE, named
 
             (findings,) = each_of(change, self._workers, STAGE, named, [findings])
         name = f"{change.run}-findings"

@@ -18,8 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from wirewitness.analyser.capture.naming import Naming
-from wirewitness.analyser.capture.outlet import CAPTURE, LINE, PACKETS, STATE, Outlet
+from wirewitness.analyser.capture.message_pipe import CAPTURE, LINE, PACKETS, STATE, Outlet
 from wirewitness.analyser.capture.pcapng_write import packet_blocks, section, statistics
 from wirewitness.analyser.capture.privileges import (
     CAP_DAC_OVERRIDE,
@@ -33,6 +32,7 @@ from wirewitness.analyser.capture.privileges import (
 from wirewitness.analyser.capture.ring import NoInterfaceError, Ring, interface_facts
 from wirewitness.analyser.capture.ring_files import RingFiles, WritingStoppedError
 from wirewitness.analyser.capture.syn_watch import SynWatch
+from wirewitness.analyser.capture.workload_naming import Naming
 
 STATE_EVERY_S = 0.25
 RETRY_EVERY_S = 0.25

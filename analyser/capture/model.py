@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from wirewitness.analyser.capture.workloads.owner import Owner
 from wirewitness.analyser.capture.workloads.seen import OwnersSeen
+from wirewitness.analyser.capture.workloads.workload import Owner
 
 Ints = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]

@@ -20,9 +20,9 @@ from wirewitness.analyser.capture.gather import gather
 from wirewitness.analyser.capture.interfaces import InterfaceTable, decode_interface
 from wirewitness.analyser.capture.limits import CaptureLimits
 from wirewitness.analyser.capture.model import CaptureStats, Flags, Ints, Records, Remark, add_remark
-from wirewitness.analyser.capture.pcapng_owners import DARWIN_BLOCK, PcapngOwners
 from wirewitness.analyser.capture.pcapng_packet_options import packet_options
 from wirewitness.analyser.capture.pcapng_packets import PACKET_BLOCKS, Epoch, decode_packets
+from wirewitness.analyser.capture.pcapng_workloads import DARWIN_BLOCK, PcapngOwners
 
 SECTION, INTERFACE, NAMES, STATISTICS, SECRETS = 0x0A0D0D0A, 1, 4, 5, 10
 SECTION_BYTES = b"\x0a\x0d\x0d\x0a"

@@ -14,7 +14,7 @@ import numpy as np
 from wirewitness.analyser.capture.gather import gather
 from wirewitness.analyser.capture.link import LINK_LAYERS
 from wirewitness.analyser.capture.model import NOBODY, Flags, Ids, Ints, PacketOwners, Records, Rows
-from wirewitness.analyser.capture.workloads.owner import Owner, owner
+from wirewitness.analyser.capture.workloads.workload import Owner, owner
 
 # LINKTYPE_PKTAP, and DLT_USER2, which PKTAP is in files of older Macs: there a header must look like one.
 PKTAP, OLD_PKTAP = 258, 149

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from wirewitness.analyser.capture.descent import Descent, descend
+from wirewitness.analyser.capture.decapsulation import Descent, descend
 from wirewitness.analyser.capture.dsack import duplicate_sacks
 from wirewitness.analyser.capture.endpoints import Addresses, EndpointTable
 from wirewitness.analyser.capture.fragments import Fragments
@@ -10,7 +10,7 @@ from wirewitness.analyser.capture.gather import gather
 from wirewitness.analyser.capture.layer import Verdict
 from wirewitness.analyser.capture.model import Bytes, CaptureStats, Ints, PacketBatch, Records, Rows, Words
 from wirewitness.analyser.capture.network import Packets
-from wirewitness.analyser.capture.packet_owners import note_owners
+from wirewitness.analyser.capture.packet_workloads import note_owners
 from wirewitness.analyser.capture.pktap import is_pktap, unwrapped
 from wirewitness.analyser.capture.syn_options import syn_options
 

@@ -13,10 +13,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from wirewitness.analyser.base.faults import caught
-from wirewitness.analyser.decoding.carried import CarriedStream
 from wirewitness.analyser.decoding.faults import Failed, Fault
+from wirewitness.analyser.decoding.inner_streams import CarriedStream
+from wirewitness.analyser.tcp.chunks import Gap, Run
 from wirewitness.analyser.tcp.flow import Flow
-from wirewitness.analyser.tcp.runs import Gap, Run
 from wirewitness.dissectors.core.budget import CARRIER_BYTES, INFLATE_BYTES
 from wirewitness.dissectors.core.carrier import Carrier, Opening
 from wirewitness.dissectors.core.limits import Limits

@@ -10,14 +10,14 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from wirewitness.analyser.decoding.doubt import IN_A_ROW, Doubt
 from wirewitness.analyser.decoding.framed import cut_frame, framed
-from wirewitness.analyser.decoding.missing import Skipped, SkippedBytes, gap_row
+from wirewitness.analyser.decoding.missing_bytes import Skipped, SkippedBytes, gap_row
 from wirewitness.analyser.decoding.outer_map import OuterMap
-from wirewitness.analyser.tcp.runs import Gap, Run, Segments, nothing
+from wirewitness.analyser.decoding.oversized_frames import IN_A_ROW, Doubt
+from wirewitness.analyser.tcp.chunks import Gap, Run, Segments, nothing
+from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.core.budget import SEGMENT_BYTES
 from wirewitness.dissectors.core.framer import LARGE_FRAME_BYTES
-from wirewitness.dissectors.core.judged import Judged
 from wirewitness.dissectors.core.model import Frame
 from wirewitness.dissectors.core.protocol import STUCK, Conversation, Cut, Framer, Sink
 

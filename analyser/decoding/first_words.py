@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirewitness.analyser.decoding.openings import TLS, opening
 from wirewitness.analyser.decoding.tls_alerts import Alert, AlertFinder
+from wirewitness.analyser.decoding.unknown_protocols import TLS, opening
+from wirewitness.analyser.tcp.chunks import Gap, Run
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.notes import Note
-from wirewitness.analyser.tcp.runs import Gap, Run
 from wirewitness.analyser.tcp.streams import Half
 from wirewitness.analyser.tcp.tls_records import RecordReader
 

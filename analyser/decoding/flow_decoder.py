@@ -26,13 +26,13 @@ from wirewitness.analyser.decoding.cutting import StreamCutter
 from wirewitness.analyser.decoding.faults import Fault, Place, tell
 from wirewitness.analyser.decoding.first_words import FirstWords
 from wirewitness.analyser.decoding.identify import Identity, Sizes, enough_of, from_beginning, identify, when_to_ask
-from wirewitness.analyser.decoding.listening import Listener
+from wirewitness.analyser.decoding.observed_order import Listener
 from wirewitness.analyser.decoding.outer_map import Watcher
-from wirewitness.analyser.decoding.parts import in_parts
+from wirewitness.analyser.decoding.stream_portions import in_parts
 from wirewitness.analyser.decoding.tls import encryption
+from wirewitness.analyser.tcp.chunks import Gap, Run
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.notes import Note
-from wirewitness.analyser.tcp.runs import Gap, Run
 from wirewitness.dissectors.core.budget import PROTOCOL_BYTES, RUN_BYTES, SEGMENT_BYTES, UNDECIDED_BYTES
 from wirewitness.dissectors.core.carrier import Carrier
 from wirewitness.dissectors.core.encryption import NO_START, Encryption

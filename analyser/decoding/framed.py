@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wirewitness.analyser.tcp.runs import Run, Segments
+from wirewitness.analyser.tcp.chunks import Run, Segments
 from wirewitness.dissectors.core.lockstep.cut_frames import MANY, CutFrames
 from wirewitness.dissectors.core.model import Frame
 from wirewitness.dissectors.core.protocol import Cut

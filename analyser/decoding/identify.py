@@ -13,8 +13,8 @@ from typing import NamedTuple
 from wirewitness.analyser.base.faults import caught
 from wirewitness.analyser.decoding.carriers import Inside
 from wirewitness.analyser.decoding.faults import Failed
+from wirewitness.analyser.tcp.chunks import Gap, Run
 from wirewitness.analyser.tcp.flow import Flow
-from wirewitness.analyser.tcp.runs import Gap, Run
 from wirewitness.dissectors.core.protocol import DECIDES, Dissector
 
 _PORT_BONUS = 25

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from wirewitness.analyser.decoding.pieces import Parts
+from wirewitness.analyser.decoding.carried_chunks import Parts
 from wirewitness.dissectors.core.carrier import Carried, Opening
 from wirewitness.dissectors.core.model import Frame
 

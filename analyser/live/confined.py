@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import walk_packages
 
-from wirewitness.analyser.base.own_files import TemporaryFolder
+from wirewitness.analyser.base.private_files import TemporaryFolder
 from wirewitness.analyser.capture.privileges import Fence, User, confine, invoking_user, may
 
 _TEMPORARY = ("/tmp", "/var/tmp")

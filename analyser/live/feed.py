@@ -1,7 +1,7 @@
 """Packets on their way from whoever captures to the pipeline.
 
-In: a descriptor with messages (`analyser/capture/outlet.py`) or with a capture. Out: sources that the pipeline reads.
-While nothing comes, `idle` is called a few times a second, so that one thread does it all.
+In: a descriptor with messages (`analyser/capture/message_pipe.py`) or with a capture. Out: sources that the pipeline
+reads. While nothing comes, `idle` is called a few times a second, so that one thread does it all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.capture.growing import Waiting
-from wirewitness.analyser.capture.outlet import CAPTURE, HEAD, LINE, PACKETS, STATE
+from wirewitness.analyser.capture.message_pipe import CAPTURE, HEAD, LINE, PACKETS, STATE
 
 IDLE_EVERY_S = 0.1
 

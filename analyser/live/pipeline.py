@@ -23,11 +23,11 @@ from wirewitness.analyser.capture import BlockBuffer, CaptureError, CaptureStats
 from wirewitness.analyser.capture.workloads.seen import End
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.decoding.run.address_names import named_addresses
-from wirewitness.analyser.decoding.run.facts import file_label, flow_row
+from wirewitness.analyser.decoding.run.capture_rows import file_label, flow_row
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
-from wirewitness.analyser.live.copies import Copy
+from wirewitness.analyser.live.forks import Copy
 from wirewitness.analyser.live.rates import Rates
-from wirewitness.analyser.live.rolling import Kept, RollingStore
+from wirewitness.analyser.live.retention import Kept, RollingStore
 from wirewitness.analyser.tables.tables import arrow_schema
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.dissectors.core.limits import Limits
@@ -174,7 +174,7 @@ class LivePipeline(Pipeline):
         ends = {end for row in rows for end in _ends_of(row)}
         seen = [found for stats in self._captures() if len(found := stats.owners.some(ends))]
         if seen or self._address_names is not None:
-            from wirewitness.analyser.analysis.flow_owners import with_owners
+            from wirewitness.analyser.analysis.flow_workloads import with_owners
 
             flows, _ = with_owners(flows, seen, self._address_names)
         clusters = pa.array([self.clusters.get(row["flow_id"]) for row in rows], pa.string())

@@ -16,12 +16,12 @@ from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.base.options import Progress, ReadOptions
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.engine.rules.findings import stories_table, table_rows
-from wirewitness.analyser.live.asking import AskedWindow, Window, far, near
-from wirewitness.analyser.live.copies import CopyFailed
 from wirewitness.analyser.live.feed import CaptureState
-from wirewitness.analyser.live.known import MOST_KNOWN, KnownFindings, News
+from wirewitness.analyser.live.findings_seen import MOST_KNOWN, KnownFindings, News
+from wirewitness.analyser.live.forks import CopyFailed
 from wirewitness.analyser.live.pipeline import LivePipeline
-from wirewitness.analyser.live.rolling import Kept
+from wirewitness.analyser.live.retention import Kept
+from wirewitness.analyser.live.windows import AskedWindow, Window, far, near
 from wirewitness.dissectors.registry import dissectors
 
 ENDED = "everything is read; putting the results together"

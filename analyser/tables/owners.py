@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from wirewitness.analyser.capture.workloads.owner import Owner
+from wirewitness.analyser.capture.workloads.workload import Owner
 from wirewitness.analyser.tables.model import Column
 
 SIDES = ("client", "server")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wirewitness.analyser.capture import PacketBatch
-from wirewitness.analyser.tcp.stretches import Stretches
+from wirewitness.analyser.tcp.segment_runs import Stretches
 from wirewitness.analyser.tcp.tcp import ACK, MASK
 
 _HALF = 1 << 31

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from wirewitness.analyser.capture import PacketBatch
 from wirewitness.analyser.tcp.acks import Said, said_in
-from wirewitness.analyser.tcp.passing import Passing
-from wirewitness.analyser.tcp.runs import Run, Segments
-from wirewitness.analyser.tcp.stretches import Places, Stretch, Stretches
+from wirewitness.analyser.tcp.chunks import Run, Segments
+from wirewitness.analyser.tcp.packet_clock import Passing
+from wirewitness.analyser.tcp.segment_runs import Places, Stretch, Stretches
 from wirewitness.analyser.tcp.tcp import MASK
 from wirewitness.dissectors.core.model import packet_of
 

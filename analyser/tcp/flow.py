@@ -12,10 +12,10 @@ from typing import Protocol
 
 from wirewitness.analyser.capture import Endpoints
 from wirewitness.analyser.capture.syn_options import NOT_SEEN, NOT_SENT
+from wirewitness.analyser.tcp.flow_waits import Waits
 from wirewitness.analyser.tcp.notes import Note
 from wirewitness.analyser.tcp.streams import Half
 from wirewitness.analyser.tcp.tcp import ACK, FIN, MASK, RST
-from wirewitness.analyser.tcp.waited import Waits
 from wirewitness.dissectors.core.encryption import Encryption
 from wirewitness.dissectors.core.protocol import Sink
 
@@ -38,7 +38,7 @@ class FlowReader(Protocol):
         ...
 
     def settle(self, flow: Flow, out: Sink) -> None:
-        """Decode what was left for later; see `dissectors/core/later.py`."""
+        """Decode what was left for later; see `dissectors/core/deferred.py`."""
         ...
 
     @property

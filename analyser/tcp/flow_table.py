@@ -23,22 +23,22 @@ from wirewitness.analyser.base.faults import CODE, caught, sentence
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.capture import EndpointTable, PacketBatch
 from wirewitness.analyser.tcp.acks import Said, said_by_side
+from wirewitness.analyser.tcp.batch_wait_signs import FoundSigns
 from wirewitness.analyser.tcp.batches import NO_RUNS, BatchColumns, PacketRow, Runs
-from wirewitness.analyser.tcp.copies import Copies
+from wirewitness.analyser.tcp.complete_connection_intake import TakenWhole
+from wirewitness.analyser.tcp.complete_connections import WholeReader
+from wirewitness.analyser.tcp.duplicates import Copies
 from wirewitness.analyser.tcp.flow import Flow
-from wirewitness.analyser.tcp.found_signs import FoundSigns
+from wirewitness.analyser.tcp.flow_memory import LEAST_WAITING_BYTES, add_note, limit_note, waiting_bytes
+from wirewitness.analyser.tcp.gaps import LEAST, MOST, goes_on, take_with_holes
 from wirewitness.analyser.tcp.half_open import Attempt, HalfOpen
-from wirewitness.analyser.tcp.holding import LEAST_WAITING_BYTES, add_note, limit_note, waiting_bytes
-from wirewitness.analyser.tcp.holes import LEAST, MOST, goes_on, take_with_holes
 from wirewitness.analyser.tcp.notes import Note
 from wirewitness.analyser.tcp.open_flows import OpenFlows
-from wirewitness.analyser.tcp.set_aside import Part
-from wirewitness.analyser.tcp.stretches import Flags, Places, Stretch, Stretches, by_pair, stretches
-from wirewitness.analyser.tcp.taken_whole import TakenWhole
-from wirewitness.analyser.tcp.taking import LINGER_NS, continues, is_past, take, take_together
+from wirewitness.analyser.tcp.reset_flows import Part
+from wirewitness.analyser.tcp.segment_intake import LINGER_NS, continues, is_past, take, take_together
+from wirewitness.analyser.tcp.segment_runs import Flags, Places, Stretch, Stretches, by_pair, stretches
 from wirewitness.analyser.tcp.two_points import Delays
 from wirewitness.analyser.tcp.waits import settle
-from wirewitness.analyser.tcp.whole import WholeReader
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import packet_of
 

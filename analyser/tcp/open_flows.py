@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from wirewitness.analyser.tcp.batches import PacketRow
+from wirewitness.analyser.tcp.closed_flows import Shelf
+from wirewitness.analyser.tcp.complete_connections import Whole, WholeRead
+from wirewitness.analyser.tcp.complete_flows import Flags, WholeFlows, recent_of
 from wirewitness.analyser.tcp.flow import Flow, handshake
+from wirewitness.analyser.tcp.flow_memory import SHELVED_BYTES, held_by
 from wirewitness.analyser.tcp.half_open import Attempt
-from wirewitness.analyser.tcp.holding import SHELVED_BYTES, held_by
-from wirewitness.analyser.tcp.shelf import Shelf
+from wirewitness.analyser.tcp.segment_intake import LINGER_NS, copy_note, is_new
 from wirewitness.analyser.tcp.streams import HISTORY_BYTES, Half
-from wirewitness.analyser.tcp.taking import LINGER_NS, copy_note, is_new
 from wirewitness.analyser.tcp.tcp import MASK, SYN
-from wirewitness.analyser.tcp.whole import Whole, WholeRead
-from wirewitness.analyser.tcp.whole_flows import Flags, WholeFlows, recent_of
 from wirewitness.dissectors.core.budget import Budget
 from wirewitness.dissectors.core.limits import Limits
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice
 from typing import NamedTuple
 
-from wirewitness.analyser.tcp.runs import Run, Segments
+from wirewitness.analyser.tcp.chunks import Run, Segments
 
 
 class Pending(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wirewitness.analyser.tcp.runs import Run
+from wirewitness.analyser.tcp.chunks import Run
 
 MOST_RECORDS = 32
 _HEADER_BYTES = 5

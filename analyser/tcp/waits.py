@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from wirewitness.analyser.tcp.flow import Flow, window_shift
+from wirewitness.analyser.tcp.flow_waits import FullWindow, Waits
 from wirewitness.analyser.tcp.notes import Note
 from wirewitness.analyser.tcp.streams import Half
 from wirewitness.analyser.tcp.wait_signs import CELL_NS, Full, Signs, Stall
-from wirewitness.analyser.tcp.waited import FullWindow, Waits
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import Row
 

@@ -131,7 +131,7 @@ class _Archiving:
     def run(self, spark: Any, *, noting: bool = True) -> bool:
         """One run and its lines; whether a store did not give something that the next run is to try again. noting: also
         of what is left out by choice, and that there was nothing to do."""
-        from wirewitness.analyser.archive.intake.arriving import AGAIN
+        from wirewitness.analyser.archive.ingest.arriving import AGAIN
         from wirewitness.analyser.archive.run import archive as take_in
 
         with _progress(self.quiet, self._begun) as progress:
@@ -149,7 +149,7 @@ class _Archiving:
     def run_again(self, spark: Any) -> bool:
         """One of many runs: what is still being written is no news, and that there is no capture yet no end."""
         from wirewitness.analyser.archive.dataset.place import is_dataset
-        from wirewitness.analyser.archive.intake.arriving import AGAIN
+        from wirewitness.analyser.archive.ingest.arriving import AGAIN
         from wirewitness.analyser.capture import CaptureError
 
         try:
@@ -181,7 +181,7 @@ def _compacted(output: str, how: dict[str, Any], quiet: bool) -> Status:
 
 def _once(work: _Archiving, settings: SessionSettings) -> Status:
     from wirewitness.analyser.archive.dataset.place import is_dataset
-    from wirewitness.analyser.archive.intake.plan import check_any_there
+    from wirewitness.analyser.archive.ingest.plan import check_any_there
 
     if not is_dataset(work.output):  # a dataset notes what it could not take in
         check_any_there(work.inputs)
@@ -192,9 +192,9 @@ def _once(work: _Archiving, settings: SessionSettings) -> Status:
 
 def _followed(work: _Archiving, settings: SessionSettings) -> Status:
     """Run after run until Ctrl-C; a second one does not wait for the run that is on."""
-    from wirewitness.analyser.archive.intake.arriving import leases_do_no_harm
-    from wirewitness.analyser.archive.intake.follow import follow as follow_captures
-    from wirewitness.analyser.base.own_files import TemporaryFolder
+    from wirewitness.analyser.archive.ingest.arriving import leases_do_no_harm
+    from wirewitness.analyser.archive.ingest.follow import follow as follow_captures
+    from wirewitness.analyser.base.private_files import TemporaryFolder
 
     asked: list[int] = []
     with _session(settings, work.quiet) as spark, TemporaryFolder() as notes:
@@ -218,7 +218,7 @@ def _followed(work: _Archiving, settings: SessionSettings) -> Status:
 
 
 def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
-    from wirewitness.analyser.archive.intake.arriving import Intake
+    from wirewitness.analyser.archive.ingest.arriving import Intake
     from wirewitness.analyser.archive.run import SHARES, ArchiveOptions
 
     since_ns, until_ns = how["since_ns"], how["until_ns"]

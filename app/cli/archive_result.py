@@ -54,7 +54,7 @@ def _read(summary: Summary) -> Iterator[str]:
 
 def complaints(summary: Summary, output: str) -> Iterator[str]:
     """A line for each input of which something is missing in the dataset, and for clocks that disagree."""
-    from wirewitness.analyser.archive.intake.arriving import is_by_choice
+    from wirewitness.analyser.archive.ingest.arriving import is_by_choice
 
     for one in summary.aside:
         if not is_by_choice(one.reason or ""):
@@ -69,7 +69,7 @@ def complaints(summary: Summary, output: str) -> Iterator[str]:
 
 def notes(summary: Summary) -> Iterator[str]:
     """A line for each capture that is left out for its time, or for a later run, and for what is remarked on all."""
-    from wirewitness.analyser.archive.intake.arriving import is_by_choice
+    from wirewitness.analyser.archive.ingest.arriving import is_by_choice
 
     yield from (f"note: {one.reason}" for one in summary.aside if is_by_choice(one.reason or ""))
     yield from (f"note: {remark}" for remark in summary.remarks)
@@ -77,7 +77,7 @@ def notes(summary: Summary) -> Iterator[str]:
 
 def status_of(summary: Summary, output: str) -> Status:
     """SOME_INPUT_UNREAD when something is missing in the dataset that the caller wanted in it."""
-    from wirewitness.analyser.archive.intake.arriving import is_by_choice
+    from wirewitness.analyser.archive.ingest.arriving import is_by_choice
 
     held = _held_keys(output)
     missing = [one for one in summary.aside if one.key not in held and not is_by_choice(one.reason or "")]

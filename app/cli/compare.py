@@ -20,8 +20,8 @@ from wirewitness.app.shared.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
+    from wirewitness.reports.report.compare.comparison import Side
     from wirewitness.reports.report.compare.differences import Between
-    from wirewitness.reports.report.compare.sides import Side
     from wirewitness.reports.report.differences import Difference
 
 Times = tuple[int | None, int | None]
@@ -98,7 +98,7 @@ def compare(
     import_pandas_later()
     with _opened(sides, reading) as (a, b, analyses):
         from wirewitness.reports.base.questions.causes import findings
-        from wirewitness.reports.report.compare.sides import compared
+        from wirewitness.reports.report.compare.comparison import compared
         from wirewitness.reports.report.differences import differences
 
         tables = compared(a, b, (findings(a), findings(b)))
@@ -124,7 +124,7 @@ def _sides(captures: Sequence[str], at_ns: int | None, times: Sequence[Times]) -
 @contextmanager
 def _opened(asked: tuple[_Asked, _Asked], reading: dict[str, Any]) -> Iterator[tuple[Side, Side, tuple[Analysis, ...]]]:
     """Both sides, and what was read: a capture of two times once."""
-    from wirewitness.reports.report.compare.sides import COMPARED_TABLES, Side
+    from wirewitness.reports.report.compare.comparison import COMPARED_TABLES, Side
 
     with ExitStack() as opened:
         analyses: dict[tuple[str, ...], Analysis] = {}

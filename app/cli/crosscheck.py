@@ -71,7 +71,7 @@ def _paths(captures: tuple[str, ...]) -> dict[str, str]:
     """Names of files in tables -> their paths, for names that are not UTF-8."""
     from wirewitness.analyser.capture.errors import CaptureError
     from wirewitness.analyser.capture.opening import open_captures
-    from wirewitness.analyser.decoding.run.facts import file_label
+    from wirewitness.analyser.decoding.run.capture_rows import file_label
 
     found: dict[str, str] = {}
     for name in captures:

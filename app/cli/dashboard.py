@@ -115,7 +115,7 @@ def _files(captures: Sequence[str], *, apart: bool) -> Iterator[list[str]]:
     apart: each is looked at by itself, so each must be readable.
     """
     from wirewitness.analyser.archive.dataset.place import one_dataset
-    from wirewitness.analyser.base.own_files import TemporaryFolder
+    from wirewitness.analyser.base.private_files import TemporaryFolder
     from wirewitness.analyser.capture import CaptureError
     from wirewitness.app.dashboard.snapshots import is_live
 

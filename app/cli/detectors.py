@@ -12,7 +12,7 @@ from wirewitness.app.shared.failure import Status
 from wirewitness.app.shared.names import checked_name
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.engine.rules.detector import Detector
+    from wirewitness.analyser.engine.rules.rule import Detector
 
 
 @click.command()

@@ -14,7 +14,7 @@ from wirewitness.app.shared.options import output_option, reading_options
 from wirewitness.app.shared.reading import open_analysis, status_of
 
 if TYPE_CHECKING:
-    from wirewitness.reports.report.compare.standing_out import Common
+    from wirewitness.reports.report.compare.distinguishing import Common
 
 
 @click.command()
@@ -54,7 +54,7 @@ def differ(
     check_output(output, captures)
     from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
     from wirewitness.analyser.tables.queries import QueryError
-    from wirewitness.reports.report.compare.standing_out import TABLES, common_of
+    from wirewitness.reports.report.compare.distinguishing import TABLES, common_of
 
     import_pandas_later()
     with open_analysis(captures, list(TABLES), reading) as analysis:

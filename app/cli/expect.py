@@ -99,7 +99,7 @@ def expect(
     except RulesError as error:
         raise CallerError(str(error), *error.hints) from error
     _write(outcomes, doubts, form, output, junit, strict=strict)
-    from wirewitness.app.expect.told import failed
+    from wirewitness.app.expect.outcomes import failed
 
     return Status.FAIL_ON_MET if failed(outcomes, strict=strict) else status
 
@@ -150,7 +150,7 @@ def _write(
     *,
     strict: bool,
 ) -> None:
-    from wirewitness.app.expect.told import json_document, junit_document, outcome_sections
+    from wirewitness.app.expect.outcomes import json_document, junit_document, outcome_sections
     from wirewitness.reports.base.formats.text import render
 
     if junit is not None:

@@ -246,7 +246,7 @@ def _written(packets: Any, file: BinaryIO, output: str, secrets: bytes) -> Any:
 @contextmanager
 def _new_bundle(target: Path) -> Iterator[Path]:
     """A folder to fill; a zip file is made of it when the target's name ends so."""
-    from wirewitness.analyser.base.own_files import TemporaryFolder, part_of
+    from wirewitness.analyser.base.private_files import TemporaryFolder, part_of
 
     if target.suffix.lower() != ".zip":
         with part_of(target, folder=True) as folder:

@@ -130,7 +130,7 @@ def run_live(
     job: interfaces, else `read` names a stream. keep: seconds that rows stay. tables: None for those of a report.
     """
     from wirewitness.analyser.live.confined import Confinement
-    from wirewitness.analyser.live.rolling import Kept
+    from wirewitness.analyser.live.retention import Kept
     from wirewitness.analyser.live.session import Session
     from wirewitness.app.dashboard.snapshots import SHARED_TABLES
     from wirewitness.app.shared.options import read_options

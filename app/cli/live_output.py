@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from wirewitness.analyser.analysis.analysis import Analysis
-    from wirewitness.analyser.live.known import News
+    from wirewitness.analyser.live.findings_seen import News
     from wirewitness.analyser.live.session import Session
 
 _FINDINGS_SHOWN = 50

@@ -21,7 +21,7 @@ from wirewitness.reports.base.formats.words import size
 
 if TYPE_CHECKING:
     from wirewitness.analyser.live.feed import CaptureState
-    from wirewitness.analyser.live.known import News
+    from wirewitness.analyser.live.findings_seen import News
     from wirewitness.analyser.live.pipeline import LivePipeline
     from wirewitness.analyser.live.rates import OperationRate
     from wirewitness.analyser.live.session import Session

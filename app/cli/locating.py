@@ -81,7 +81,7 @@ def _sources(captures: Sequence[str], stack: ExitStack) -> tuple[list[Source], b
 def _readable_twice(source: Source, stack: ExitStack) -> Source:
     if source.path is not None and source.path.is_file():
         return source
-    from wirewitness.analyser.base.own_files import TemporaryFolder
+    from wirewitness.analyser.base.private_files import TemporaryFolder
     from wirewitness.analyser.capture.opening import probed
 
     path = Path(stack.enter_context(TemporaryFolder())) / "capture"

@@ -1,8 +1,8 @@
 """The program that sends spans of a running capture, beside the one that analyses.
 
-In: on standard input messages (`analyser/capture/outlet.py`) with rows of exchanges as Arrow streams; the name of the
-service and the URL as arguments. Out: spans to the endpoint, errors on standard error, and at the end one line of JSON:
-how many were sent, how many lost. The analysis asks copies of its process and so has no second thread.
+In: on standard input messages (`analyser/capture/message_pipe.py`) with rows of exchanges as Arrow streams; the name of
+the service and the URL as arguments. Out: spans to the endpoint, errors on standard error, and at the end one line of
+JSON: how many were sent, how many lost. The analysis asks copies of its process and so has no second thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from wirewitness.analyser.capture.outlet import HEAD, PACKETS, Outlet
+from wirewitness.analyser.capture.message_pipe import HEAD, PACKETS, Outlet
 
 PROGRAM = "from wirewitness.app.cli.otel_sender import main; main()"
 # Rows that the pipe does not take at once.

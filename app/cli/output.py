@@ -48,7 +48,7 @@ def whole_file(output: str) -> Iterator[Path]:
     if target.exists() and not target.is_file():
         yield target  # a device or a named pipe cannot be replaced
         return
-    from wirewitness.analyser.base.own_files import part_of
+    from wirewitness.analyser.base.private_files import part_of
 
     with part_of(target) as part:
         yield part
@@ -61,7 +61,7 @@ def check_output(output: str | None, captures: Sequence[str], option: str = "--o
     """
     if output is None:
         return
-    from wirewitness.analyser.base.own_files import is_planted
+    from wirewitness.analyser.base.private_files import is_planted
 
     if is_planted(output):
         raise CallerError(f"{option} {output}: that is a link of somebody else, in a folder where all may write")

@@ -14,7 +14,7 @@ from wirewitness.app.shared.options import locating_options
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.evidence.index import Index
     from wirewitness.analyser.analysis.evidence.rows import MessageRow
-    from wirewitness.analyser.capture.workloads.named import AddressNames
+    from wirewitness.analyser.capture.workloads.address_names import AddressNames
     from wirewitness.reports.base.formats.message_view import MessageView
 
 
@@ -150,7 +150,7 @@ def _view(index: Index, row: MessageRow, names: AddressNames | None, *, payload:
         raise CallerError(f"{error}; the capture changed since it was indexed, try --no-index") from error
     if names is None:
         return view
-    from wirewitness.analyser.capture.workloads.owner import owner_words
+    from wirewitness.analyser.capture.workloads.workload import owner_words
 
     found = (names.at(address, row.ts_ns)[0] for address, _ in (row.flow.client, row.flow.server))
     client, server = ("" if one is None else owner_words(one) for one in found)

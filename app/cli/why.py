@@ -63,7 +63,7 @@ def why(*, words: tuple[str, ...], at: int | None, rows: bool, form: str, output
         )
     check_output(output, captures)
     from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later
-    from wirewitness.reports.base.why.ask import Asking
+    from wirewitness.reports.base.why.asking import Asking
     from wirewitness.reports.base.why.model import NoSubject
     from wirewitness.reports.report.why.subjects import answer
     from wirewitness.reports.report.why.tables import WHY_TABLES

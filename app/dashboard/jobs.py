@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 from wirewitness.analyser.analysis.evidence.cache import cache_folder, part
 from wirewitness.analyser.analysis.evidence.identity import capture_key
-from wirewitness.analyser.base.own_files import TemporaryFolder
 from wirewitness.analyser.base.package import PACKAGE_FOLDER
+from wirewitness.analyser.base.private_files import TemporaryFolder
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order, open_captures
 from wirewitness.app.dashboard.opened import META, reading_options

@@ -9,7 +9,7 @@ import streamlit as st
 from wirewitness.analyser.archive.dataset.place import one_dataset
 from wirewitness.analyser.base.storage.folders import FolderPath, folder_at
 from wirewitness.analyser.capture import CaptureError
-from wirewitness.app.dashboard import held, state
+from wirewitness.app.dashboard import server_state, state
 from wirewitness.app.dashboard.jobs import Job, Standing, kept_tables, key_of
 from wirewitness.app.dashboard.live import live_folder, live_runs, show_start, show_waiting
 from wirewitness.app.dashboard.offered import given
@@ -33,12 +33,12 @@ def show_landing(*, unknown: bool) -> None:
     own, offered = st.columns([2, 3], gap="large")
     with own:
         _upload()
-        if held.private():
+        if server_state.private():
             started = show_start()
             if started is not None:
                 _open(started)
-        others = [*live_runs().offers(), *recent()] if held.private() else []
-        _offers("Recent", _once([*given().offers, *held.own_uploads(), *others]))
+        others = [*live_runs().offers(), *recent()] if server_state.private() else []
+        _offers("Recent", _once([*given().offers, *server_state.own_uploads(), *others]))
     with offered:
         for kind, dissector in PROTOCOLS.items():
             _offers(f"{dissector.title} samples", [offer for offer in samples() if offer.kind == kind])
@@ -56,7 +56,7 @@ def _upload() -> None:
         "Uploads lie in a temporary folder until the dashboard ends."
     )
     if file is not None:
-        _open(held.uploads().add(file.name, file.getbuffer(), held.visitor()))
+        _open(server_state.uploads().add(file.name, file.getbuffer(), server_state.visitor()))
 
 
 def _once(offers: Sequence[Offer]) -> list[Offer]:
@@ -114,7 +114,7 @@ def tables_of(offer: Offer) -> tuple[str, FolderPath | None]:
             known[offer.id] = key_of(offer.paths, offer.options)
         except CaptureError as error:
             return str(error), None
-    return known[offer.id], kept_tables(known[offer.id], held.jobs())
+    return known[offer.id], kept_tables(known[offer.id], server_state.jobs())
 
 
 def show_reading(offer: Offer, key: str, leave: Callable[[], None] | None = None) -> None:
@@ -130,7 +130,7 @@ def show_reading(offer: Offer, key: str, leave: Callable[[], None] | None = None
     if key not in st.session_state["ww_keys"].values():
         show_failed(offer, key, leave)
         return
-    jobs = held.jobs()
+    jobs = server_state.jobs()
     job = jobs.job(key)
     if job is not None and job.error is not None:
         jobs.forget(key)
@@ -151,7 +151,7 @@ def _progress(offer: Offer, job: Job, key: str, leave: Callable[[], None]) -> No
     st.progress(min(job.standing.share or 0.0, 1.0))
     if st.button("Cancel", key="ww_cancel"):
         job.cancel()
-        held.jobs().forget(key)
+        server_state.jobs().forget(key)
         leave()
         st.rerun()
 
@@ -173,5 +173,5 @@ def show_failed(offer: Offer, reason: str, leave: Callable[[], None] | None = No
 
 
 def _leave(failed: Offer, leave: Callable[[], None]) -> None:
-    held.uploads().drop(held.visitor(), failed.id)
+    server_state.uploads().drop(server_state.visitor(), failed.id)
     leave()

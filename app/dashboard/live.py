@@ -17,7 +17,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from wirewitness.analyser.base.own_files import TemporaryFolder
+from wirewitness.analyser.base.private_files import TemporaryFolder
 from wirewitness.app.dashboard.jobs import import_path
 from wirewitness.app.dashboard.offers import Offer, live_offer
 from wirewitness.app.dashboard.snapshots import is_live, is_running, newest, title_of

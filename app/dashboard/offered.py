@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from wirewitness.app.dashboard import held
+from wirewitness.app.dashboard import server_state
 from wirewitness.app.dashboard.live import live_runs
 from wirewitness.app.dashboard.offers import Offer, given_offer, recent, samples
 
@@ -49,8 +49,8 @@ def _given(told: str) -> Given:
 
 def offered() -> list[Offer]:
     """All that this session may open; of uploads its own."""
-    before = recent() if held.private() else []
-    return [*given().offers, *samples(), *live_runs().offers(), *held.own_uploads(), *before]
+    before = recent() if server_state.private() else []
+    return [*given().offers, *samples(), *live_runs().offers(), *server_state.own_uploads(), *before]
 
 
 def offer_of(capture: str) -> Offer | None:

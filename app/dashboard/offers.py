@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from wirewitness.analyser.analysis.evidence.identity import content_key
-from wirewitness.analyser.base.own_files import PREFIX, TemporaryFolder
 from wirewitness.analyser.base.package import PACKAGE_FOLDER
+from wirewitness.analyser.base.private_files import PREFIX, TemporaryFolder
 from wirewitness.analyser.base.storage.address import address_of
 from wirewitness.analyser.base.storage.files import absolute_name
 from wirewitness.reports.base.formats.words import size

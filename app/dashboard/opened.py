@@ -26,7 +26,7 @@ from wirewitness.analyser.archive.dataset.place import MANIFEST
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.base.storage.address import address_of
 from wirewitness.analyser.base.storage.folders import FolderPath, StorePath
-from wirewitness.analyser.base.strange_files import is_no_file, text_of
+from wirewitness.analyser.base.untrusted_files import is_no_file, text_of
 from wirewitness.analyser.tables.queries import UnreadableRows, failed, literal, open_connection, other_column, quoted
 from wirewitness.analyser.tables.required import lacking
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema

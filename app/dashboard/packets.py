@@ -21,8 +21,8 @@ from wirewitness.analyser.archive.dataset.index import open_dataset_index
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.base.storage.files import file_at
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order
-from wirewitness.analyser.capture.places import Places, find_places
-from wirewitness.analyser.decoding.run.facts import file_label
+from wirewitness.analyser.capture.packet_positions import Places, find_places
+from wirewitness.analyser.decoding.run.capture_rows import file_label
 from wirewitness.analyser.tables.selection import conditions
 from wirewitness.app.dashboard.opened import Opened
 from wirewitness.reports.base.formats.message_view import MessageView, view_message

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from wirewitness.app.dashboard.gate import TOKEN, Gate
+from wirewitness.app.dashboard.access import TOKEN, Gate
 from wirewitness.app.dashboard.offers import UPLOAD_LIMIT_MB
 
 _SCRIPT = Path(__file__).with_name("streamlit_app.py")

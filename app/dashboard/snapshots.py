@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from wirewitness.analyser.analysis.analysis import Analysis
-from wirewitness.analyser.base.strange_files import text_of
+from wirewitness.analyser.base.untrusted_files import text_of
 from wirewitness.analyser.capture.privileges import invoking_user
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.app.dashboard.opened import META

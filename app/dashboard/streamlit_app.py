@@ -11,7 +11,7 @@ import streamlit as st
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.capture import CaptureError
 from wirewitness.analyser.tables.queries import QueryError
-from wirewitness.app.dashboard import held, state
+from wirewitness.app.dashboard import server_state, state
 from wirewitness.app.dashboard.jobs import discard
 from wirewitness.app.dashboard.landing import show_failed, show_landing, show_reading, tables_of
 from wirewitness.app.dashboard.live import follow, live_folder
@@ -66,13 +66,13 @@ def _show_capture(offer: Offer, folder: FolderPath) -> None:
     version = ""
     try:
         version = version_of(folder)
-        _show_pages(offer, held.opened(str(folder), version))
+        _show_pages(offer, server_state.opened(str(folder), version))
         st.session_state.pop("ww_gone", None)
     except (TablesGone, CaptureError, OSError, ValueError) as error:
         if isinstance(error, QueryError):
             raise
-        held.opened.clear(str(folder), version)
-        held.jobs().forget(folder.name)
+        server_state.opened.clear(str(folder), version)
+        server_state.jobs().forget(folder.name)
         if isinstance(error, TablesDamaged):
             discard(folder)
         if st.session_state.get("ww_gone") == str(folder):  # opened anew they cannot be read either
@@ -84,7 +84,7 @@ def _show_capture(offer: Offer, folder: FolderPath) -> None:
 
 def _show_pages(offer: Offer, opened: Opened) -> None:
     if st.session_state.get("ww_remembered") != offer.id:
-        if held.private():
+        if server_state.private():
             remember(offer)
         st.session_state["ww_remembered"] = offer.id
     seen = quality(Selected(opened, opened.options))

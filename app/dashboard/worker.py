@@ -59,7 +59,7 @@ def keep_tables(paths: list[str], given: dict[str, Any], key: str) -> Path:
 
 def _answer_ahead(folder: Path) -> None:
     """What cannot be kept is asked when somebody wants to see it."""
-    from wirewitness.app.dashboard.ahead import answer_ahead
+    from wirewitness.app.dashboard.precomputed import answer_ahead
 
     with suppress(OSError, TablesGone):
         answer_ahead(folder)

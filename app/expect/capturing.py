@@ -26,7 +26,7 @@ def main() -> None:
     from dataclasses import replace
 
     from wirewitness.analyser.capture.capturing import Capturing
-    from wirewitness.analyser.capture.outlet import Outlet
+    from wirewitness.analyser.capture.message_pipe import Outlet
     from wirewitness.analyser.live.capturer import may_capture
     from wirewitness.app.shared.live_options import capture_job
 

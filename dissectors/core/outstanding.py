@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from wirewitness.dissectors.core.early import EARLY_NS, EarlyFrames
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.unmatched_responses import EARLY_NS, EarlyFrames
 
 # A request that waits, and where the rows of one feed go.
 Request = TypeVar("Request")

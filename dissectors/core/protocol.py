@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from wirewitness.dissectors.core.blocks import Block
+from wirewitness.dissectors.core.boundary_checks import Judged
+from wirewitness.dissectors.core.deferred import Later
 from wirewitness.dissectors.core.fields import Fields
 from wirewitness.dissectors.core.inspect import Inspect, MayHide, anything, undecoded
-from wirewitness.dissectors.core.judged import Judged
-from wirewitness.dissectors.core.later import Later
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import Frame, Row
 from wirewitness.dissectors.core.options import DecodeOptions

@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
+from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.core.errors import DecodeError
-from wirewitness.dissectors.core.judged import Judged
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 from wirewitness.dissectors.kafka.first_request import Asked, FirstRequests
 from wirewitness.dissectors.kafka.framing import (

@@ -11,18 +11,17 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from wirewitness.dissectors.core.batch_backoff import Worth, try_together
+from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.core.budget import BODY_TIMES, REQUEST_BYTES
+from wirewitness.dissectors.core.deferred import LeftFrames, rests_of
 from wirewitness.dissectors.core.errors import DecodeError
-from wirewitness.dissectors.core.judged import Judged
-from wirewitness.dissectors.core.later import LeftFrames, rests_of
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.outstanding import Outstanding
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.rows import CUT, ORPHAN, orphan_row
-from wirewitness.dissectors.core.trying import Worth, try_together
-from wirewitness.dissectors.kafka.ahead import Ahead
 from wirewitness.dissectors.kafka.authentication import Authentication
 from wirewitness.dissectors.kafka.boundary import answers, plausible
 from wirewitness.dissectors.kafka.first_request import FirstRequests
@@ -35,6 +34,7 @@ from wirewitness.dissectors.kafka.headers import (
 )
 from wirewitness.dissectors.kafka.operation import Operation, operation
 from wirewitness.dissectors.kafka.output import Output, add_exchange, add_message, output
+from wirewitness.dissectors.kafka.pending_headers import Ahead
 from wirewitness.dissectors.kafka.remarks import FrameRemarks
 from wirewitness.dissectors.kafka.rows.api_rows import PRODUCE, ExchangeRows
 from wirewitness.dissectors.kafka.rows.data_rows import ProducedPartition
@@ -53,7 +53,7 @@ LEAST_FRAMES = 64
 LEAST_PART = 4
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.kafka.lockstep.together import Together
+    from wirewitness.dissectors.kafka.lockstep.batch_decode import Together
 
 # A partition of a Produce that waits: its value, and what was read of its batch.
 PARTITION_BYTES = 1000
@@ -127,8 +127,8 @@ class KafkaConversation:
         """Prepare what these have left; `settle` of each gives its rows."""
 
         def read(many: list[KafkaConversation]) -> Sequence[Together | None]:
+            from wirewitness.dissectors.kafka.lockstep.batch_decode import together
             from wirewitness.dissectors.kafka.lockstep.pairs import Connection
-            from wirewitness.dissectors.kafka.lockstep.together import together
 
             of_all = [Connection.of(one._left.frames, one._outstanding, one._rows.records.held_bytes) for one in many]
             return together(of_all, many[0]._limits, many[0]._rows.records.payload, out)

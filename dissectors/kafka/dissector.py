@@ -25,7 +25,7 @@ def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
 
 def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
     from wirewitness.dissectors.kafka.conversation import KafkaConversation
-    from wirewitness.dissectors.kafka.lockstep.whole import read_whole
+    from wirewitness.dissectors.kafka.lockstep.complete_connections import read_whole
     from wirewitness.dissectors.kafka.rows.record_rows import payload_columns
 
     payload = payload_columns(options)

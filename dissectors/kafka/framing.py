@@ -12,9 +12,9 @@ import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.framer import LengthFramer, Ordinary
-from wirewitness.dissectors.core.judged import Judged
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
 from wirewitness.dissectors.kafka.headers import CONTROLLED_SHUTDOWN, request_header

@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from wirewitness.dissectors.kafka.headers import API_VERSIONS
+from wirewitness.dissectors.kafka.long_polls import WAITS, Waits, never
 from wirewitness.dissectors.kafka.rows.errors_in import ErrorFinder, error_finder
 from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS, api_name
 from wirewitness.dissectors.kafka.schema.compile import Decoder, decoder
-from wirewitness.dissectors.kafka.waiting import WAITS, Waits, never
 
 
 class Operation(NamedTuple):

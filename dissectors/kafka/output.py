@@ -11,10 +11,10 @@ from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame, Row
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.rows import message_row
 from wirewitness.dissectors.kafka.error_codes import ERROR_NAMES
+from wirewitness.dissectors.kafka.long_polls import never
 from wirewitness.dissectors.kafka.operation import Operation
 from wirewitness.dissectors.kafka.rows.api_rows import apis_with_rows
 from wirewitness.dissectors.kafka.rows.fields import Request
-from wirewitness.dissectors.kafka.waiting import never
 
 
 class Output(NamedTuple):

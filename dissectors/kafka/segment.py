@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.dissectors.core.stored import SegmentReader
+from wirewitness.dissectors.core.segment_reader import SegmentReader
 from wirewitness.dissectors.kafka.rows.stored_rows import KafkaPartition
 
 READER = SegmentReader(KafkaPartition)

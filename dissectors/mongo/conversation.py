@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from wirewitness.dissectors.core.batch_backoff import Worth, try_together
 from wirewitness.dissectors.core.decompression import Allowance
-from wirewitness.dissectors.core.later import LeftFrames, rests_of
+from wirewitness.dissectors.core.deferred import LeftFrames, rests_of
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.outstanding import Outstanding
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.rows import CUT, ORPHAN, message_row, orphan_row
-from wirewitness.dissectors.core.trying import Worth, try_together
+from wirewitness.dissectors.mongo.command_facts import ConnectionFacts
 from wirewitness.dissectors.mongo.commands import command_in
-from wirewitness.dissectors.mongo.facts import ConnectionFacts
 from wirewitness.dissectors.mongo.framing import plausible
 from wirewitness.dissectors.mongo.messages import read_header
 from wirewitness.dissectors.mongo.opcodes import HEADER_BYTES, MORE_TO_COME, ONE_WAY, OP_MSG
@@ -34,14 +34,14 @@ from wirewitness.dissectors.mongo.output import (
     request_line,
 )
 from wirewitness.dissectors.mongo.pending import Pending
-from wirewitness.dissectors.mongo.receiving import Received, receive
+from wirewitness.dissectors.mongo.read_message import Received, receive
 from wirewitness.dissectors.mongo.remarks import MessageRemarks
 from wirewitness.dissectors.mongo.replies import outcome
 from wirewitness.dissectors.mongo.rows import Facts
 
 if TYPE_CHECKING:
+    from wirewitness.dissectors.mongo.lockstep.batch_decode import Together
     from wirewitness.dissectors.mongo.lockstep.hellos import Left
-    from wirewitness.dissectors.mongo.lockstep.together import Together
 
 # From so many frames on those of a connection are read together with others, if these are so many in all: it pays from
 # about 100 exchanges on, of one table from 200 on.
@@ -114,7 +114,7 @@ class MongoConversation:
         """Prepare what these have left; `settle` of each gives its rows."""
 
         def read(many: list[MongoConversation]) -> Sequence[Together | None]:
-            from wirewitness.dissectors.mongo.lockstep.together import together
+            from wirewitness.dissectors.mongo.lockstep.batch_decode import together
 
             return together([one._left_by() for one in many], many[0]._limits, out)
 

@@ -25,7 +25,7 @@ def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
 
 def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
     from wirewitness.dissectors.mongo.conversation import MongoConversation
-    from wirewitness.dissectors.mongo.lockstep.whole import read_whole
+    from wirewitness.dissectors.mongo.lockstep.complete_connections import read_whole
 
     return read_whole(streams, limits, partial(MongoConversation, limits, options), out, not options.payload)
 

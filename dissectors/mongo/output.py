@@ -13,7 +13,7 @@ from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.rows import exchange_row, message_row
 from wirewitness.dissectors.mongo.opcodes import opcode_name
 from wirewitness.dissectors.mongo.pending import Pending
-from wirewitness.dissectors.mongo.receiving import Received
+from wirewitness.dissectors.mongo.read_message import Received
 from wirewitness.dissectors.mongo.replies import Outcome
 from wirewitness.dissectors.mongo.rows import MONGO_COMMANDS, Facts
 

@@ -6,7 +6,7 @@ from wirewitness.dissectors.mongo.commands import Command, awaits_news, wants_no
 from wirewitness.dissectors.mongo.legacy import wants_exhaust
 from wirewitness.dissectors.mongo.messages import Message
 from wirewitness.dissectors.mongo.opcodes import MORE_TO_COME, OP_MSG, OP_QUERY, opcode_name
-from wirewitness.dissectors.mongo.receiving import Received
+from wirewitness.dissectors.mongo.read_message import Received
 from wirewitness.dissectors.mongo.replies import Outcome, cursor_of
 from wirewitness.dissectors.mongo.rows import Facts
 

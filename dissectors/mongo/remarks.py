@@ -10,7 +10,7 @@ from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.remarks import Remark, Remarks, place_of
 from wirewitness.dissectors.mongo.handshake import is_hello, must_not_be_compressed
 from wirewitness.dissectors.mongo.opcodes import OP_COMPRESSED, OP_MSG, OPCODES, REPLIES, opcode_name
-from wirewitness.dissectors.mongo.receiving import Received
+from wirewitness.dissectors.mongo.read_message import Received
 
 # What is said once for each connection when a limit was reached.
 LIMIT_TEXTS: Mapping[str, str] = {

@@ -10,23 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from wirewitness.dissectors.core.batch_backoff import Worth, try_together
+from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.core.budget import FRAME_BYTES
-from wirewitness.dissectors.core.judged import Judged
-from wirewitness.dissectors.core.later import LeftFrames, rests_of
+from wirewitness.dissectors.core.deferred import LeftFrames, rests_of
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.rows import CUT
-from wirewitness.dissectors.core.trying import Worth, try_together
 from wirewitness.dissectors.mqtt.checks import header_problems
 from wirewitness.dissectors.mqtt.connection import Connection
-from wirewitness.dissectors.mqtt.flights import ACKNOWLEDGEMENTS
+from wirewitness.dissectors.mqtt.fast_path import take_ordinary
 from wirewitness.dissectors.mqtt.framing import plausible
+from wirewitness.dissectors.mqtt.gaps import Loss
 from wirewitness.dissectors.mqtt.inference import evidence
+from wirewitness.dissectors.mqtt.inflight import ACKNOWLEDGEMENTS
 from wirewitness.dissectors.mqtt.levels import LEVEL_50
-from wirewitness.dissectors.mqtt.losses import Loss
-from wirewitness.dissectors.mqtt.ordinary import take_ordinary
 from wirewitness.dissectors.mqtt.output import Output, add_message, output
 from wirewitness.dissectors.mqtt.packet_types import (
     AUTH,
@@ -57,7 +57,7 @@ from wirewitness.dissectors.mqtt.topics import topic_of
 from wirewitness.dissectors.mqtt.walk import Walked, walk
 
 if TYPE_CHECKING:
-    from wirewitness.dissectors.mqtt.lockstep.together import Left, Together
+    from wirewitness.dissectors.mqtt.lockstep.batch_decode import Left, Together
 
 # From so many frames on those of a connection are read together with others, if these are so many in all: for one table
 # it pays from about 2,000 on, for all of them from 1,000 on.
@@ -156,7 +156,7 @@ class MqttConversation:
         """Prepare what these have left; `settle` of each gives its rows."""
 
         def read(many: list[MqttConversation]) -> Sequence[Together | None]:
-            from wirewitness.dissectors.mqtt.lockstep.together import together
+            from wirewitness.dissectors.mqtt.lockstep.batch_decode import together
 
             return together([one._left_by(one._left.in_columns()) for one in many], many[0]._limits, out)
 
@@ -164,7 +164,7 @@ class MqttConversation:
         try_together([(one, one._left) for one in many], read, rests_of(out), Worth("mqtt", LEAST_FRAMES, LEAST_PART))
 
     def _left_by(self, frames: Sequence[Frame]) -> Left:
-        from wirewitness.dissectors.mqtt.lockstep.together import Left
+        from wirewitness.dissectors.mqtt.lockstep.batch_decode import Left
 
         return Left(frames, self._losses, self._connection, self._flights, self._requests)
 

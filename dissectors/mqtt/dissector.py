@@ -26,7 +26,7 @@ def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
 
 def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
     from wirewitness.dissectors.mqtt.conversation import MqttConversation
-    from wirewitness.dissectors.mqtt.lockstep.whole import read_whole
+    from wirewitness.dissectors.mqtt.lockstep.complete_connections import read_whole
 
     return read_whole(streams, limits, partial(MqttConversation, limits, options), out, not options.payload)
 

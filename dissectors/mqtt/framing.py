@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.framer import LARGE_FRAME_BYTES, LengthFramer
-from wirewitness.dissectors.core.judged import Judged
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.protocol import Cut, Plausible
 from wirewitness.dissectors.mqtt.layout import LAYOUT

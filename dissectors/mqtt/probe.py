@@ -9,7 +9,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING
 
-from wirewitness.dissectors.core.judged import Judged
+from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.mqtt.framing import CHAIN, chain, is_first_byte
 

@@ -13,8 +13,8 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.mqtt.connection import Connection
-from wirewitness.dissectors.mqtt.flights import Flights
 from wirewitness.dissectors.mqtt.handshake import FIRST
+from wirewitness.dissectors.mqtt.inflight import Flights
 from wirewitness.dissectors.mqtt.levels import LEVEL_50
 from wirewitness.dissectors.mqtt.output import Output, add_message
 from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL, add_at_once, tail_of

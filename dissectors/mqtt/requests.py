@@ -10,8 +10,7 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from wirewitness.dissectors.mqtt.checks import connack_problems, connect_problems, filter_list_problems
 from wirewitness.dissectors.mqtt.connection import Connection
-from wirewitness.dissectors.mqtt.early import Early, EarlyAnswer
-from wirewitness.dissectors.mqtt.flights import Flights
+from wirewitness.dissectors.mqtt.inflight import Flights
 from wirewitness.dissectors.mqtt.levels import LEVEL_50
 from wirewitness.dissectors.mqtt.output import (
     ORPHAN,
@@ -39,6 +38,7 @@ from wirewitness.dissectors.mqtt.packet_types import (
 from wirewitness.dissectors.mqtt.remarks import Remarks
 from wirewitness.dissectors.mqtt.subscriptions import Asked, answered_by, asked_by, codes, first_error
 from wirewitness.dissectors.mqtt.summary import summary
+from wirewitness.dissectors.mqtt.unmatched_acks import Early, EarlyAnswer
 from wirewitness.dissectors.mqtt.walk import Walked
 
 _NS_PER_MS = 1e6

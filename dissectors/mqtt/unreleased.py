@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wirewitness.dissectors.core.early import own_bytes
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.unmatched_responses import own_bytes
 from wirewitness.dissectors.mqtt.handshake import Flight
 
 

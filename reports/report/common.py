@@ -9,7 +9,7 @@ from typing import Any
 from wirewitness.analyser.base.words import count, names_text
 from wirewitness.reports.base.formats.document import Block, Cells, Paragraph
 from wirewitness.reports.base.formats.printable import visible
-from wirewitness.reports.report.compare.standing_out import MOST_CHANCE, Common
+from wirewitness.reports.report.compare.distinguishing import MOST_CHANCE, Common
 
 _LEAST_CHANCE = 1e-99
 

@@ -18,8 +18,8 @@ from wirewitness.reports.base.formats.values import time_text
 from wirewitness.reports.base.formats.words import span
 from wirewitness.reports.base.questions.source import rows
 from wirewitness.reports.base.questions.timelines import selected_span_ns
+from wirewitness.reports.report.compare.comparison import Side
 from wirewitness.reports.report.compare.differences import Between
-from wirewitness.reports.report.compare.sides import Side
 from wirewitness.reports.report.differences import Difference
 
 _NOTHING = "No difference: nothing but what chance makes."

@@ -21,15 +21,15 @@ from wirewitness.reports.base.questions.operations import client_count, clients,
 from wirewitness.reports.base.questions.quality import Quality, quality
 from wirewitness.reports.base.questions.reviews import NO_REVIEW, Judged, Review
 from wirewitness.reports.base.questions.source import Source
-from wirewitness.reports.base.questions.unjudged import UnjudgedErrors, unjudged_errors
-from wirewitness.reports.base.sections.part import left_out, part
+from wirewitness.reports.base.questions.unclassified import UnjudgedErrors, unjudged_errors
+from wirewitness.reports.base.sections.failing_parts import left_out, part
 from wirewitness.reports.base.sections.traffic import client_section, operation_section
 from wirewitness.reports.report.capture import capture_section, seen_of
 from wirewitness.reports.report.findings import cause_list, finding_section
 from wirewitness.reports.report.protocols import PROTOCOL_REPORTS
 from wirewitness.reports.report.reviewed import folded_blocks
 from wirewitness.reports.report.trends import trend_section
-from wirewitness.reports.report.unjudged import unjudged_blocks, unjudged_sentence
+from wirewitness.reports.report.unclassified import unjudged_blocks, unjudged_sentence
 from wirewitness.reports.report.why.first_cause import first_causes
 
 _CLIENTS_SHOWN = 30

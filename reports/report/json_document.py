@@ -26,10 +26,10 @@ from wirewitness.reports.base.questions.quality import Quality, quality
 from wirewitness.reports.base.questions.review_rows import reviewed_rows
 from wirewitness.reports.base.questions.reviews import Review
 from wirewitness.reports.base.questions.source import Source
-from wirewitness.reports.base.questions.unjudged import unjudged_errors
-from wirewitness.reports.base.sections.part import part
+from wirewitness.reports.base.questions.unclassified import unjudged_errors
+from wirewitness.reports.base.sections.failing_parts import part
 from wirewitness.reports.report.protocols import PROTOCOL_REPORTS
-from wirewitness.reports.report.unjudged import unjudged_values
+from wirewitness.reports.report.unclassified import unjudged_values
 from wirewitness.reports.report.why.first_cause import first_causes, of_findings
 
 

@@ -89,7 +89,7 @@ def _minutes(source: Source) -> Iterator[dict[str, Any]]:
 def _cells(one: _Sum) -> tuple[str, ...]:
     half, slow = (None, None)
     if one.sketches:
-        from wirewitness.analyser.archive.derive.sketches import percentiles
+        from wirewitness.analyser.archive.aggregate.sketches import percentiles
 
         half, slow = percentiles(_merged(one.sketches), (0.5, 0.99))
     counts = (f"{number:,}" if number else "" for number in (one.exchanges, one.errors, one.unanswered))
@@ -97,7 +97,7 @@ def _cells(one: _Sum) -> tuple[str, ...]:
 
 
 def _merged(sketches: list[bytes]) -> Any:
-    from wirewitness.analyser.archive.derive.sketches import merged
+    from wirewitness.analyser.archive.aggregate.sketches import merged
 
     return merged(sketches)
 

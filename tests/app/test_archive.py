@@ -15,7 +15,7 @@ import pytest
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from wirewitness.analyser.archive.dataset.dataset import InputFile
-from wirewitness.analyser.archive.intake.arriving import GROWING, is_open_for_writing
+from wirewitness.analyser.archive.ingest.arriving import GROWING, is_open_for_writing
 from wirewitness.analyser.archive.run import Summary
 from wirewitness.analyser.archive.spark.faults import cause_of
 from wirewitness.app.cli.archive_result import complaints, result_lines

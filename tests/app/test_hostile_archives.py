@@ -18,8 +18,8 @@ from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.wire import packets_of
-from wirewitness.analyser.archive.dataset.kept import check_files, kept_table
 from wirewitness.analyser.archive.dataset.place import MANIFEST, DatasetError
+from wirewitness.analyser.archive.dataset.state_files import check_files, kept_table
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 
 if TYPE_CHECKING:

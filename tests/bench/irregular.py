@@ -21,7 +21,7 @@ from tests.support.mqtt_encode import PUBACK, ack, connack, connect, publish
 from tests.support.short_connections import scripts
 from wirewitness.analyser.decoding.rows.fields import row_fields, row_kinds
 from wirewitness.analyser.decoding.rows.store import RawStore
-from wirewitness.dissectors.core.later import Later
+from wirewitness.dissectors.core.deferred import Later
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from wirewitness.dissectors.core.options import DecodeOptions

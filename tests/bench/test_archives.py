@@ -12,7 +12,7 @@ from tests.bench.spark_events import shuffled_bytes
 from tests.support.replay import Replayed
 from tests.support.replay_rotated import replay_rotated
 from tests.support.wire import packets_of
-from wirewitness.analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
+from wirewitness.analyser.archive.ingest.ranges import RANGE_BYTES, find_ranges
 from wirewitness.analyser.capture import Source
 
 SIZE = Replayed(packets=10, size_bytes=100_000_000, exchanges=4, flows=2, requests=4, responses=4)

@@ -9,7 +9,7 @@ import pytest
 from tests.bench.hostile import write_irregular
 from tests.bench.irregular import IRREGULAR
 from tests.support.mutated_captures import tables
-from wirewitness.dissectors.core.trying import Trust
+from wirewitness.dissectors.core.batch_backoff import Trust
 
 PACKETS = 4_000
 BLOCK = 16 << 20

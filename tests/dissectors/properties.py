@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
+from wirewitness.analyser.tcp.chunks import Gap, Run, Segments
 from wirewitness.analyser.tcp.flow import Flow
-from wirewitness.analyser.tcp.runs import Gap, Run, Segments
 from wirewitness.analyser.tcp.streams import Half
 from wirewitness.dissectors.core.inspect import Asked, Node
 from wirewitness.dissectors.core.limits import Limits

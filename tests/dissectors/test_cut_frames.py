@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wirewitness.dissectors.core.later import Later, LeftFrames
+from wirewitness.dissectors.core.deferred import Later, LeftFrames
 from wirewitness.dissectors.core.lockstep.cut_frames import CutFrames, in_one, joined
 from wirewitness.dissectors.core.lockstep.frames import in_columns
 from wirewitness.dissectors.core.model import Frame

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from wirewitness.dissectors.core.early import EARLY_NS
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 from wirewitness.dissectors.core.outstanding import Outstanding
+from wirewitness.dissectors.core.unmatched_responses import EARLY_NS
 
 LIMITS = replace(Limits(), max_outstanding=3, max_unheard=2, max_early=2)
 

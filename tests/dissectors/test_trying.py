@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from wirewitness.dissectors.core.trying import Rests, Trust, Worth, try_together
+from wirewitness.dissectors.core.batch_backoff import Rests, Trust, Worth, try_together
 
 WORTH = Worth("any", 100, 2)
 FIRST, SECOND, LONGEST = 15, 31, 255

@@ -43,8 +43,8 @@ def folder() -> Path:
 def check_streams(spoken: Spoken, data: bytes) -> None:
     """DATA as a conversation, from reassembled streams to rows of Arrow."""
     from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
+    from wirewitness.analyser.tcp.chunks import Gap, Run, Segments
     from wirewitness.analyser.tcp.flow import Flow
-    from wirewitness.analyser.tcp.runs import Gap, Run, Segments
     from wirewitness.analyser.tcp.streams import Half
 
     options = data[0] if data else 0
@@ -83,7 +83,7 @@ def _kinds() -> dict[str, dict[str, str]]:
 
 def _check_rows(sink: Sink) -> None:
     """All rows become Arrow."""
-    from wirewitness.analyser.decoding.rows.gathering import gathering
+    from wirewitness.analyser.decoding.rows.row_expansion import gathering
 
     for name, rows in sink.tables().items():
         if not rows:

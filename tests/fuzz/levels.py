@@ -166,7 +166,7 @@ def capture_seeds() -> Iterator[bytes]:
     from tests.analyser.capture.test_damage import CAPTURES
     from tests.analyser.capture.test_fragments import four, six
     from tests.analyser.capture.test_layers import LINKS
-    from tests.analyser.capture.test_packet_owners import NAMING
+    from tests.analyser.capture.test_packet_workloads import NAMING
     from tests.analyser.capture.test_tshark import BYTES
     from tests.analyser.capture.test_tunnels import TUNNELS
     from tests.support.packets import Captured

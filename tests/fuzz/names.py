@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from random import Random
 
 from tests.fuzz.mutate import broken
-from wirewitness.analyser.analysis.sql_owners import names_table
+from wirewitness.analyser.analysis.workloads_in_sql import names_table
+from wirewitness.analyser.capture.workloads.address_names import FIRST_NS, LAST_NS, AddressNames, Found
 from wirewitness.analyser.capture.workloads.files import NamesFileError, parsed
-from wirewitness.analyser.capture.workloads.named import FIRST_NS, LAST_NS, AddressNames, Found
 
 _TIMES = ("2026-11-20T11:00:00Z", "2026-11-20T12:00:00+02:00", "1600-01-01", "9999-12-31T23:59:59Z", "soon", "", None)
 _ADDRESSES = ("10.0.0.1", "10.0.0.2", "fd00::1", "::ffff:10.0.0.1", "127.0.0.1", "10.0.0.256", "", None, 7)

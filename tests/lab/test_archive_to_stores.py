@@ -20,7 +20,7 @@ from tests.support.rotated import rotated
 from tests.support.wire import packets_of
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.place import is_dataset
-from wirewitness.analyser.base.own_files import PREFIX
+from wirewitness.analyser.base.private_files import PREFIX
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 

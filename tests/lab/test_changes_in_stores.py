@@ -19,11 +19,11 @@ from tests.support.datasets import take_in
 from tests.support.faulty_front import Fault, Request
 from tests.support.giant_group import MADE, giant_rows
 from tests.support.shares import RUNS_THE_REST, pairs
+from wirewitness.analyser.archive.aggregate.context import run_context
 from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, write_parts
 from wirewitness.analyser.archive.dataset.place import DatasetError, is_dataset
-from wirewitness.analyser.archive.derive.context import run_context
+from wirewitness.analyser.base.storage.exchange_files import files_below
 from wirewitness.analyser.base.storage.folders import bytes_at, folder_at
-from wirewitness.analyser.base.storage.handing import files_below
 from wirewitness.analyser.tables.tables import TABLES
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
@@ -243,7 +243,7 @@ def test_shares_leave_their_rows_in_the_store(store: Store, tmp_path: Path, monk
     """As tasks on machines that share no disk."""
     take_in(tmp_path / "d", giant_rows(), [run_context])
     for module in ("keyed", "kafka_context"):
-        monkeypatch.setattr(f"wirewitness.analyser.archive.derive.{module}.shares_for", lambda _: 3)
+        monkeypatch.setattr(f"wirewitness.analyser.archive.aggregate.{module}.shares_for", lambda _: 3)
     root = store.address("dealt")
     left: list[str] = []
     take_in(folder_at(root), giant_rows(), [run_context, lambda change: left.extend(files_below(change.work))])

@@ -24,7 +24,7 @@ from tests.lab.runs import Run
 from tests.lab.shared_runs import require_lab
 from tests.support.shares import long_cases
 from wirewitness.reports.base.questions.causes import findings
-from wirewitness.reports.report.compare.sides import COMPARED_TABLES, Side, compared
+from wirewitness.reports.report.compare.comparison import COMPARED_TABLES, Side, compared
 from wirewitness.reports.report.differences import Difference, differences
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]

@@ -18,7 +18,7 @@ from tests.support.datasets import make_dataset
 from tests.support.rotated import rotated
 from tests.support.wire import packets_of
 from wirewitness.analyser.archive.dataset.dataset import Dataset
-from wirewitness.analyser.archive.intake.arriving import is_complete
+from wirewitness.analyser.archive.ingest.arriving import is_complete
 from wirewitness.analyser.archive.run import ArchiveOptions, archive
 from wirewitness.analyser.base.storage.address import address_of
 from wirewitness.analyser.base.storage.faults import ObjectChanged

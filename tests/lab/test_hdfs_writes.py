@@ -17,9 +17,15 @@ from tests.support.faulty_front import Request
 from tests.support.name_node_front import name_node_front
 from tests.support.shares import every, share
 from wirewitness.analyser.base.storage.address import address_of
+from wirewitness.analyser.base.storage.exchange_files import (
+    copy_folder,
+    files_below,
+    move_files,
+    put_bytes,
+    remove_below,
+)
 from wirewitness.analyser.base.storage.faults import NameTaken
 from wirewitness.analyser.base.storage.folders import StorePath, bytes_at
-from wirewitness.analyser.base.storage.handing import copy_folder, files_below, move_files, put_bytes, remove_below
 from wirewitness.analyser.base.storage.writing import names_below, put_files, put_text, remove_objects
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.usefixtures("as_owner")]

@@ -7,8 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.conftest import SAMPLES
-from wirewitness.analyser.analysis.evidence.carried import CarriedMessage, watch
 from wirewitness.analyser.analysis.evidence.index import Index, open_index
+from wirewitness.analyser.analysis.evidence.inner_messages import CarriedMessage, watch
 from wirewitness.analyser.analysis.evidence.rows import FlowRow
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from wirewitness.analyser.engine.stories.stories import with_stories
+from wirewitness.analyser.engine.incidents.incidents import with_stories
 
 START_NS = 1_795_000_000_000_000_000
 SECOND_NS = 1_000_000_000

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 import wirewitness
 from wirewitness.analyser.archive.dataset.dataset import Dataset
-from wirewitness.analyser.archive.dataset.stored import from_stored, part_schema
+from wirewitness.analyser.archive.dataset.stored_types import from_stored, part_schema
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.base.storage.files import file_at, for_parquet
 from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema

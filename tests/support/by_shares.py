@@ -18,7 +18,7 @@ from wirewitness.analyser.analysis.capture_tables import CaptureTables
 from wirewitness.analyser.archive.decode.chunks import Chunk
 from wirewitness.analyser.archive.decode.packets import NOTE, RangeJob, RangeResult, range_chunks
 from wirewitness.analyser.archive.decode.share_decoder import ShareDecoder
-from wirewitness.analyser.archive.intake.ranges import RangeStats, find_ranges, is_exact, merged
+from wirewitness.analyser.archive.ingest.ranges import RangeStats, find_ranges, is_exact, merged
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, Source, open_captures
 from wirewitness.analyser.decoding.rows.store import RawStore

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tests.support.rows import arrow_from_rows
 from wirewitness.analyser.archive.dataset.dataset import Change, InputFile, write_parts
-from wirewitness.analyser.base.storage.handing import put_bytes
+from wirewitness.analyser.base.storage.exchange_files import put_bytes
 from wirewitness.analyser.tables.tables import arrow_schema
 
 HOUR_NS = 3_600_000_000_000

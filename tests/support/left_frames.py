@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from wirewitness.dissectors.core import later as later_frames
-from wirewitness.dissectors.core import trying
-from wirewitness.dissectors.core.later import Later
+from wirewitness.dissectors.core import batch_backoff
+from wirewitness.dissectors.core import deferred as later_frames
+from wirewitness.dissectors.core.deferred import Later
 from wirewitness.dissectors.core.lockstep.cut_frames import CutFrames
 from wirewitness.dissectors.core.model import Frame, Row
 from wirewitness.dissectors.core.protocol import Sink
@@ -28,7 +28,7 @@ def resting(number: int) -> Iterator[None]:
     first, longest = (1, 3) if number % 3 == 2 else (0, 0)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("_FIRST_REST", first), ("_LONGEST_REST", longest), ("TELLING_FRAMES", number % 2)):
-            patch.setattr(trying, name, value)
+            patch.setattr(batch_backoff, name, value)
         patch.setattr(later_frames, "_FEW", 1)
         yield
 

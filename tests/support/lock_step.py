@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from wirewitness.analyser.tcp import whole
-from wirewitness.dissectors.core import trying
-from wirewitness.dissectors.core.trying import Rests, Worth, try_together
+from wirewitness.analyser.tcp import complete_connections
+from wirewitness.dissectors.core import batch_backoff
+from wirewitness.dissectors.core.batch_backoff import Rests, Worth, try_together
 from wirewitness.dissectors.kafka import conversation as kafka_conversation
 from wirewitness.dissectors.kafka.lockstep import groups
 from wirewitness.dissectors.mongo import conversation as mongo_conversation
 from wirewitness.dissectors.mongo.lockstep import counting, reading
 from wirewitness.dissectors.mqtt import conversation as mqtt_conversation
-from wirewitness.dissectors.mqtt.lockstep import together as mqtt_together
+from wirewitness.dissectors.mqtt.lockstep import batch_decode as mqtt_together
 
 NEVER = 1 << 62
 _CONVERSATIONS = (kafka_conversation, mqtt_conversation, mongo_conversation)
@@ -34,7 +34,7 @@ _LEAST = [
     (counting, "FEW"),
 ]
 # What was tried in vain is tried again at once.
-_RESTS = [(trying, "_FIRST_REST"), (trying, "_LONGEST_REST")]
+_RESTS = [(batch_backoff, "_FIRST_REST"), (batch_backoff, "_LONGEST_REST")]
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def lock_step(least: int) -> Iterator[Counter[str]]:
             patch.setattr(module, name, least)
         for module, name in _RESTS:
             patch.setattr(module, name, 0)
-        patch.setattr(whole, "LEAST", NEVER)  # connections that are taken whole are read together, too
+        patch.setattr(complete_connections, "LEAST", NEVER)  # connections that are taken whole are read together, too
         for module in _CONVERSATIONS:
             patch.setattr(module, "try_together", counted)
         yield read

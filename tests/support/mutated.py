@@ -31,9 +31,9 @@ from wirewitness.analyser.capture import CaptureStats, EndpointTable, Source, re
 from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
 from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.rows.timeorder import TIED, TIME
+from wirewitness.analyser.tcp.chunks import Gap, Run, Segments
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_table import FlowTable
-from wirewitness.analyser.tcp.runs import Gap, Run, Segments
 from wirewitness.analyser.tcp.streams import Half
 from wirewitness.dissectors.core.limits import CaptureLimits, Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Row

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import IO
 
 from wirewitness.analyser.analysis.processes.helper import serve
-from wirewitness.analyser.decoding.run.areas import new_area
 from wirewitness.analyser.decoding.run.helpers import closed, numbers
+from wirewitness.analyser.decoding.run.shared_memory import new_area
 
 
 class RuleThread:

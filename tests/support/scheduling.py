@@ -22,7 +22,7 @@ LONGEST = (
     "tests/app/test_show.py",
     "tests/app/dashboard/test_pages.py",
     "tests/test_protocol_names.py",
-    "tests/analyser/analysis/processes/test_dealing.py",
+    "tests/analyser/analysis/processes/test_scheduler.py",
     "tests/app/test_processes.py",
     "tests/test_docs.py",
     "tests/analyser/live/test_session.py",

@@ -18,9 +18,9 @@ from tests.support.packets import ACK, FIN, RST, SYN, Captured
 from tests.support.replay_mongo import numbered
 from tests.support.short_connections import mongo, scripts
 from tests.support.wire import Talk
-from wirewitness.analyser.decoding.run.whole import WholeReading
-from wirewitness.analyser.tcp import whole as whole_module
-from wirewitness.dissectors.core import trying
+from wirewitness.analyser.decoding.run.complete_connections import WholeReading
+from wirewitness.analyser.tcp import complete_connections as whole_module
+from wirewitness.dissectors.core import batch_backoff
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.kafka.lockstep import groups
 from wirewitness.dissectors.mongo.lockstep import reading
@@ -36,7 +36,7 @@ def least(connections: int, exchanges: int = 4) -> Iterator[None]:
         patch.setattr(groups, "LEAST", exchanges)
         patch.setattr(reading, "LEAST", exchanges)
         for name in ("_FIRST_REST", "_LONGEST_REST"):  # what was taken in vain is tried again
-            patch.setattr(trying, name, 0)
+            patch.setattr(batch_backoff, name, 0)
         yield
 
 

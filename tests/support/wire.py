@@ -16,7 +16,7 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.decoding.run.decoded import Decoded
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
-from wirewitness.analyser.decoding.run.share import Share, ShareFilter
+from wirewitness.analyser.decoding.run.shard import Share, ShareFilter
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import dissectors
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from wirewitness.analyser.analysis.evidence.carried import CarriedMessage, watch
+from wirewitness.analyser.analysis.evidence.inner_messages import CarriedMessage, watch
 from wirewitness.analyser.analysis.evidence.rows import FlowRow, MessageRow
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source
-from wirewitness.analyser.capture.places import Places, begin_at
+from wirewitness.analyser.capture.packet_positions import Places, begin_at
 from wirewitness.analyser.capture.reader import Packets, read_packets
 from wirewitness.dissectors.core.model import packet_of, split_packet
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from wirewitness.analyser.base.own_files import held_folder, remove_if_left
+from wirewitness.analyser.base.private_files import held_folder, remove_if_left
 
 MAX_BYTES = 1 << 30
 # Where the file system has no locks: nobody fills a part for so long without writing into it.

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from wirewitness.analyser.analysis.evidence.clear import Clear
+from wirewitness.analyser.analysis.evidence.decrypted import Clear
 from wirewitness.analyser.analysis.evidence.hiding import Hidden
+from wirewitness.analyser.analysis.evidence.packet_options import EndsTold, Option, comments_of
 from wirewitness.analyser.analysis.evidence.rows import FlowRow, MessageRow
-from wirewitness.analyser.analysis.evidence.told import EndsTold, Option, comments_of
 from wirewitness.analyser.analysis.evidence.write import OutPacket
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source
-from wirewitness.analyser.capture.places import Places, begin_at
+from wirewitness.analyser.capture.packet_positions import Places, begin_at
 from wirewitness.analyser.capture.reader import Packets, read_packets
 from wirewitness.dissectors.core.model import packet_of, split_packet
 

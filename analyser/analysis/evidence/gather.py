@@ -7,11 +7,11 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from wirewitness.analyser.analysis.evidence.bytes import BytesGone, message_bytes
-from wirewitness.analyser.analysis.evidence.carried import CarriedMessage, watch
 from wirewitness.analyser.analysis.evidence.choose import Choice, FlowChoice, Stretch
-from wirewitness.analyser.analysis.evidence.clear import Clear
+from wirewitness.analyser.analysis.evidence.decrypted import Clear
 from wirewitness.analyser.analysis.evidence.hiding import Hidden
 from wirewitness.analyser.analysis.evidence.index import Index
+from wirewitness.analyser.analysis.evidence.inner_messages import CarriedMessage, watch
 from wirewitness.analyser.analysis.evidence.logged import is_logged
 from wirewitness.analyser.analysis.evidence.rows import FlowRow, MessageRow, UnknownId, parse_message_id
 from wirewitness.analyser.decoding.faults import inspecting

@@ -23,9 +23,9 @@ from wirewitness.analyser.analysis.evidence.identity import capture_key
 from wirewitness.analyser.analysis.evidence.rows import FlowRow, MessageId, MessageRow, UnknownId
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.base.options import ProgressCallback, ReadOptions
-from wirewitness.analyser.base.own_files import TemporaryFolder
+from wirewitness.analyser.base.private_files import TemporaryFolder
 from wirewitness.analyser.capture import CaptureError, Source
-from wirewitness.analyser.capture.places import Places, find_places
+from wirewitness.analyser.capture.packet_positions import Places, find_places
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.decoding.run.helpers import Helpers
 from wirewitness.analyser.tables.coded import plain

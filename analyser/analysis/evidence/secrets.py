@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from wirewitness.analyser.analysis.evidence.carried import follow
 from wirewitness.analyser.analysis.evidence.index import Index
+from wirewitness.analyser.analysis.evidence.inner_messages import follow
 from wirewitness.analyser.analysis.evidence.rows import FlowRow
 from wirewitness.analyser.decoding.outer_map import Span
 from wirewitness.dissectors.carriers.tls.hello import Hellos

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from wirewitness.analyser.analysis.evidence.bytes import flow_packets
 from wirewitness.analyser.analysis.evidence.rows import FlowRow
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.capture.places import Places
+from wirewitness.analyser.capture.packet_positions import Places
 from wirewitness.dissectors.core.model import packet_of
 
 _SYN, _RST, _ACK = 2, 4, 16

@@ -16,18 +16,18 @@ from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING
 
-from wirewitness.analyser.decoding.run import share_process
+from wirewitness.analyser.decoding.run import shard_process
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from wirewitness.analyser.analysis.processes.told import Begin, LookedAt
+    from wirewitness.analyser.analysis.processes.messages import Begin, LookedAt
 
 # What is imported while the other processes still decode.
 _LATER = (
     "duckdb",
-    "wirewitness.analyser.analysis.processes.share_maker",
-    "wirewitness.analyser.analysis.processes.looking",
+    "wirewitness.analyser.analysis.processes.shard_maker",
+    "wirewitness.analyser.analysis.processes.evaluate",
     "wirewitness.analyser.analysis.all_rules",
     "wirewitness.analyser.tables.queries",
 )
@@ -37,7 +37,7 @@ def main() -> None:
     """Do what standard input says; the process ends."""
     told = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints does not get into the result
-    job = share_process.serve(sys.stdin.buffer, told)
+    job = shard_process.serve(sys.stdin.buffer, told)
     if job is not None and "findings" in job.wanted:
         for area in job.areas:
             os.close(area)
@@ -61,7 +61,7 @@ def serve(messages: IO[bytes], told: IO[bytes]) -> None:
 
 
 def _looked_at(begin: Begin, messages: IO[bytes]) -> LookedAt:
-    from wirewitness.analyser.analysis.processes.told import LookedAt
+    from wirewitness.analyser.analysis.processes.messages import LookedAt
 
     try:
         return _looked(begin, messages)
@@ -79,13 +79,13 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
     import pyarrow as pa
 
     from wirewitness.analyser.analysis.all_rules import DETECTORS
-    from wirewitness.analyser.analysis.processes.looking import look
+    from wirewitness.analyser.analysis.processes.evaluate import look
+    from wirewitness.analyser.analysis.processes.messages import LookedAt, Shares
     from wirewitness.analyser.analysis.processes.queue import taken
-    from wirewitness.analyser.analysis.processes.share_maker import ShareMaker
-    from wirewitness.analyser.analysis.processes.shown import make_view
-    from wirewitness.analyser.analysis.processes.told import LookedAt, Shares
-    from wirewitness.analyser.decoding.run.areas import Area
-    from wirewitness.analyser.engine.rules.detector import Detector
+    from wirewitness.analyser.analysis.processes.shard_maker import ShareMaker
+    from wirewitness.analyser.analysis.processes.shared_tables import make_view
+    from wirewitness.analyser.decoding.run.shared_memory import Area
+    from wirewitness.analyser.engine.rules.rule import Detector
     from wirewitness.analyser.tables.queries import HELPER_MEMORY, open_connection
     from wirewitness.analyser.tables.tables import arrow_schema
 

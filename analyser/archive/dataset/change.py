@@ -14,12 +14,12 @@ from types import MappingProxyType
 from typing import Any
 
 from wirewitness.analyser.archive.dataset.delta import DeltaFolder
+from wirewitness.analyser.archive.dataset.garbage import STATE
 from wirewitness.analyser.archive.dataset.home import Begun, FolderHome, Home, Staged
-from wirewitness.analyser.archive.dataset.leftovers import STATE
 from wirewitness.analyser.archive.dataset.manifest import InputFile, Manifest, Pinned, Run
 from wirewitness.analyser.archive.dataset.part import Part
 from wirewitness.analyser.archive.dataset.place import DatasetError
-from wirewitness.analyser.archive.dataset.sight import Made, Sight
+from wirewitness.analyser.archive.dataset.snapshot import Made, Sight
 from wirewitness.analyser.archive.dataset.store_home import StoreHome
 from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, folder_at
 

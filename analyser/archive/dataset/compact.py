@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from wirewitness.analyser.archive.dataset.change import Change
-from wirewitness.analyser.archive.dataset.handed import put_value, value_of
 from wirewitness.analyser.archive.dataset.part import Part, Place
 from wirewitness.analyser.archive.dataset.parts import time_column, write_parts
-from wirewitness.analyser.archive.dataset.stored import part_schema, stored_rows
+from wirewitness.analyser.archive.dataset.stage_files import put_value, value_of
+from wirewitness.analyser.archive.dataset.stored_types import part_schema, stored_rows
 from wirewitness.analyser.archive.spark.tasks import dealt, tasks_for
 from wirewitness.analyser.archive.spark.workers import seen_as
+from wirewitness.analyser.base.storage.exchange_files import scratch_in
 from wirewitness.analyser.base.storage.files import let_reach
 from wirewitness.analyser.base.storage.folders import FolderPath
-from wirewitness.analyser.base.storage.handing import scratch_in
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.tables.queries import name_list, open_connection, select
 from wirewitness.analyser.tables.tables import ALL_TABLES

@@ -22,13 +22,13 @@ import pyarrow as pa
 
 from wirewitness.analyser.archive.dataset.part import HIDDEN, NULL, Part, Place, is_inside
 from wirewitness.analyser.archive.dataset.place import REBUILD, DatasetError
-from wirewitness.analyser.archive.dataset.stored import stored_schema
+from wirewitness.analyser.archive.dataset.stored_types import stored_schema
 from wirewitness.analyser.base.extras import how_to_install
 from wirewitness.analyser.base.storage.address import Address
 from wirewitness.analyser.base.storage.folders import FolderPath, StorePath
 from wirewitness.analyser.base.storage.stores import settings_of
 from wirewitness.analyser.base.storage.writing import names_below
-from wirewitness.analyser.base.strange_files import is_no_file
+from wirewitness.analyser.base.untrusted_files import is_no_file
 from wirewitness.analyser.tables.tables import ALL_TABLES
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from wirewitness.analyser.archive.dataset.delta import DeltaFolder, delta_folders, in_folders
-from wirewitness.analyser.archive.dataset.leftovers import STATE, begun_runs, last_run_named, outlived, put_away, remove
+from wirewitness.analyser.archive.dataset.durable_files import move_synced, sync, write_synced
+from wirewitness.analyser.archive.dataset.garbage import STATE, begun_runs, last_run_named, outlived, put_away, remove
 from wirewitness.analyser.archive.dataset.lock import LOCK, locked
 from wirewitness.analyser.archive.dataset.manifest import Manifest, read_manifest
 from wirewitness.analyser.archive.dataset.part import HIDDEN, Part
 from wirewitness.analyser.archive.dataset.place import MANIFEST, STAGING, DatasetError
-from wirewitness.analyser.archive.dataset.synced import move_synced, sync, write_synced
+from wirewitness.analyser.base.storage.exchange_files import is_there
 from wirewitness.analyser.base.storage.folders import FolderPath
-from wirewitness.analyser.base.storage.handing import is_there
 from wirewitness.analyser.tables.tables import ALL_TABLES
 
 # What tasks leave to each other.

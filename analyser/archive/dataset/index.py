@@ -21,8 +21,8 @@ from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.base.storage.state import ObjectState
 from wirewitness.analyser.capture import Source
-from wirewitness.analyser.capture.places import Places
-from wirewitness.analyser.decoding.run.facts import file_label
+from wirewitness.analyser.capture.packet_positions import Places
+from wirewitness.analyser.decoding.run.capture_rows import file_label
 from wirewitness.analyser.tables.queries import select
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from wirewitness.analyser.archive.dataset.place import DatasetError
-from wirewitness.analyser.base.strange_files import text_of
+from wirewitness.analyser.base.untrusted_files import text_of
 
 LOCK = "_lock"
 # A reader that repairs a dataset holds the lock for a moment; it is no reason to turn a writer away.

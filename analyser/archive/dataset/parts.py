@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wirewitness.analyser.archive.dataset.part import HIDDEN, Part, Place
-from wirewitness.analyser.archive.dataset.stored import part_schema, stored_schema, to_stored
+from wirewitness.analyser.archive.dataset.stored_types import part_schema, stored_schema, to_stored
+from wirewitness.analyser.base.storage.exchange_files import NewFile
 from wirewitness.analyser.base.storage.folders import FolderPath
-from wirewitness.analyser.base.storage.handing import NewFile
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.tables.parquet import parquet_options
 from wirewitness.analyser.tables.tables import ALL_TABLES

@@ -14,22 +14,29 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow as pa
 
-from wirewitness.analyser.analysis.flow_owners import Use, remarks_on
-from wirewitness.analyser.analysis.named_clients import NEEDED, named_findings
-from wirewitness.analyser.analysis.sql_owners import NAMES, changing, has_owners, names_table, spans_of, with_names
+from wirewitness.analyser.analysis.client_names import NEEDED, named_findings
+from wirewitness.analyser.analysis.flow_workloads import Use, remarks_on
 from wirewitness.analyser.analysis.table_source import OrderedRows
+from wirewitness.analyser.analysis.workloads_in_sql import (
+    NAMES,
+    changing,
+    has_owners,
+    names_table,
+    spans_of,
+    with_names,
+)
 from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.part import Part, Place
 from wirewitness.analyser.archive.dataset.parts import HOUR_NS, time_column
 from wirewitness.analyser.archive.dataset.place import REBUILD, DatasetError
-from wirewitness.analyser.archive.dataset.stored import stored_rows, stored_schema
+from wirewitness.analyser.archive.dataset.stored_types import stored_rows, stored_schema
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.base.own_files import TemporaryFolder
+from wirewitness.analyser.base.private_files import TemporaryFolder
 from wirewitness.analyser.base.storage.files import absolute_name, file_at, let_reach
-from wirewitness.analyser.base.strange_files import is_no_file
+from wirewitness.analyser.base.untrusted_files import is_no_file
 from wirewitness.analyser.decoding.rows.timeorder import FLOW, TIED
+from wirewitness.analyser.decoding.run.capture_rows import file_label
 from wirewitness.analyser.decoding.run.decoded import UnreadInput
-from wirewitness.analyser.decoding.run.facts import file_label
 from wirewitness.analyser.tables.owners import SIDES
 from wirewitness.analyser.tables.queries import (
     UnreadableRows,
@@ -46,7 +53,7 @@ from wirewitness.analyser.tables.selection import time_columns
 from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.capture.workloads.named import AddressNames
+    from wirewitness.analyser.capture.workloads.address_names import AddressNames
     from wirewitness.analyser.engine.rules.running import Failure
 
 # Hours are read together until they have so many rows; what is sorted at one time is little more.

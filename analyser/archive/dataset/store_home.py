@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from wirewitness.analyser.archive.dataset.delta import DeltaFolder, check_address, in_folders
+from wirewitness.analyser.archive.dataset.garbage import STATE
 from wirewitness.analyser.archive.dataset.home import OWN, WORK, Begun, Staged
-from wirewitness.analyser.archive.dataset.leftovers import STATE
 from wirewitness.analyser.archive.dataset.lock import DatasetBusy
 from wirewitness.analyser.archive.dataset.manifest import Manifest, read_manifest
 from wirewitness.analyser.archive.dataset.part import HIDDEN, Part

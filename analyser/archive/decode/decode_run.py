@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirewitness.analyser.archive.dataset.handed import put_value
 from wirewitness.analyser.archive.dataset.manifest import InputFile
+from wirewitness.analyser.archive.dataset.stage_files import put_value
 from wirewitness.analyser.archive.decode.decode_stage import (
     RESULTS_DDL,
     BrokerShare,
@@ -25,15 +25,15 @@ from wirewitness.analyser.archive.decode.decode_stage import (
 from wirewitness.analyser.archive.decode.fetching import ObjectLost
 from wirewitness.analyser.archive.decode.packets import DDL, RangeJob, for_tasks, read_tasks
 from wirewitness.analyser.archive.decode.range_run import ranges_of
-from wirewitness.analyser.archive.intake.brought import head_stats
-from wirewitness.analyser.archive.intake.options import ArchiveOptions
-from wirewitness.analyser.archive.intake.plan import Plan, tag_of
-from wirewitness.analyser.archive.intake.ranges import Range, RangeStats, is_exact, merged
+from wirewitness.analyser.archive.ingest.brought import head_stats
+from wirewitness.analyser.archive.ingest.options import ArchiveOptions
+from wirewitness.analyser.archive.ingest.plan import Plan, tag_of
+from wirewitness.analyser.archive.ingest.ranges import Range, RangeStats, is_exact, merged
 from wirewitness.analyser.archive.spark.tasks import tasks_for
 from wirewitness.analyser.archive.spark.workers import OnSpark, seen_as
 from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.storage.exchange_files import remove_below
 from wirewitness.analyser.base.storage.folders import FolderPath, folder_at
-from wirewitness.analyser.base.storage.handing import remove_below
 from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
 

@@ -21,29 +21,29 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 from wirewitness.analyser.analysis.build import Lookups, duplicate_flows, finish_batch
-from wirewitness.analyser.archive.dataset.handed import value_of
-from wirewitness.analyser.archive.dataset.kept import going_on_from, kept_table, put_kept
 from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
+from wirewitness.analyser.archive.dataset.stage_files import value_of
+from wirewitness.analyser.archive.dataset.state_files import going_on_from, kept_table, put_kept
 from wirewitness.analyser.archive.decode.chunks import Chunk
 from wirewitness.analyser.archive.decode.fetching import ObjectLost, with_stretches
 from wirewitness.analyser.archive.decode.packets import NOTE, RangeResult, from_batch
 from wirewitness.analyser.archive.decode.share_decoder import ShareDecoder
 from wirewitness.analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
-from wirewitness.analyser.archive.intake.brought import head_stats
-from wirewitness.analyser.archive.intake.ranges import RangeStats
+from wirewitness.analyser.archive.ingest.brought import head_stats
+from wirewitness.analyser.archive.ingest.ranges import RangeStats
 from wirewitness.analyser.base.collector import collector_paused
 from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.base.storage.exchange_files import is_there, new_folder, seal_of
 from wirewitness.analyser.base.storage.files import FilePath
 from wirewitness.analyser.base.storage.folders import FolderPath
-from wirewitness.analyser.base.storage.handing import is_there, new_folder, seal_of
 from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import CaptureError, CaptureStats, Source
 from wirewitness.analyser.capture.sources import explain
-from wirewitness.analyser.decoding.rows.handed_over import HandedOver, batches_of
+from wirewitness.analyser.decoding.rows.rows_file import HandedOver, batches_of
 from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
-from wirewitness.analyser.engine.facts.named_by import NAMED_BY
+from wirewitness.analyser.engine.facts.naming_tables import NAMED_BY
 from wirewitness.analyser.tables.coded import plain
 from wirewitness.dissectors.registry import dissectors
 

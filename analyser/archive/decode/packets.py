@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from wirewitness.analyser.archive.decode.chunks import Chunk, Cutter
-from wirewitness.analyser.archive.intake.ranges import Range, RangeStats, read_range
+from wirewitness.analyser.archive.ingest.ranges import Range, RangeStats, read_range
 from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import CaptureError, CaptureLimits, CaptureStats, Source
 

@@ -12,8 +12,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
-from wirewitness.analyser.archive.intake.plan import PlannedFile
-from wirewitness.analyser.archive.intake.ranges import Range, find_ranges
+from wirewitness.analyser.archive.ingest.plan import PlannedFile
+from wirewitness.analyser.archive.ingest.ranges import Range, find_ranges
 from wirewitness.analyser.archive.spark.tasks import dealt
 from wirewitness.analyser.archive.spark.workers import Workers
 from wirewitness.analyser.capture import CaptureError

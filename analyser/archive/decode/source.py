@@ -37,7 +37,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from wirewitness.analyser.archive.decode.packets import DDL, RangeJob, chunks_of, for_tasks
 from wirewitness.analyser.archive.decode.stream import stream_of
 from wirewitness.analyser.archive.decode.table_reader import PACKETS, SourceOptions, TableReader, paths_in, sources_of
-from wirewitness.analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
+from wirewitness.analyser.archive.ingest.ranges import RANGE_BYTES, find_ranges
 from wirewitness.analyser.capture import CaptureError
 from wirewitness.analyser.tables.tables import arrow_schema
 

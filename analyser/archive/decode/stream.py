@@ -4,7 +4,7 @@ In: the options of `source.py`, and `taken`, a folder for notes. Out: micro-batc
 offline command makes of its captures together. Nothing goes on from one batch to the next: a connection that crosses
 begins anew, as in a capture that begins in the middle.
 
-An offset is the number of a note (`analyser/archive/intake/taken.py`), which names the captures of its batch, so that a
+An offset is the number of a note (`analyser/archive/ingest/taken.py`), which names the captures of its batch, so that a
 batch that is read again after a kill has the same ones. `pyspark` is imported here, so only what runs on Spark imports
 this module.
 """
@@ -24,8 +24,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from wirewitness.analyser.analysis.evidence.identity import content_key
 from wirewitness.analyser.archive.dataset.place import is_dataset
 from wirewitness.analyser.archive.decode.table_reader import PACKETS, Rows, SourceOptions, TableReader
-from wirewitness.analyser.archive.intake.arriving import SETTLED_S, check_stores, files_named, is_complete
-from wirewitness.analyser.archive.intake.taken import Capture, TakenNotes
+from wirewitness.analyser.archive.ingest.arriving import SETTLED_S, check_stores, files_named, is_complete
+from wirewitness.analyser.archive.ingest.taken import Capture, TakenNotes
 from wirewitness.analyser.base.storage.files import FilePath, absolute_name, file_at
 from wirewitness.analyser.base.storage.objects import ObjectPath
 from wirewitness.analyser.capture import CaptureError, Source

@@ -22,12 +22,12 @@ from wirewitness.analyser.analysis.needed import needed_tables, tables_to_decode
 from wirewitness.analyser.archive.dataset.dataset import Dataset, Part
 from wirewitness.analyser.archive.dataset.place import is_dataset
 from wirewitness.analyser.archive.dataset.reading import DatasetTables, chosen_parts, parts_by_hours
-from wirewitness.analyser.archive.intake.plan import named
+from wirewitness.analyser.archive.ingest.plan import named
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order, open_captures
 from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
-from wirewitness.analyser.decoding.run.share import Share, ShareFilter
+from wirewitness.analyser.decoding.run.shard import Share, ShareFilter
 from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.dissectors.registry import PROTOCOLS, dissectors

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from wirewitness.analyser.archive.spark.code_zip import pack_code, source_root
 from wirewitness.analyser.archive.spark.java import Java, write_launcher
-from wirewitness.analyser.base.own_files import TemporaryFolder
+from wirewitness.analyser.base.private_files import TemporaryFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

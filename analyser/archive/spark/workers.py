@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
+from wirewitness.analyser.base.storage.exchange_files import put_sealed, remove_file, sealed
 from wirewitness.analyser.base.storage.folders import FolderPath
-from wirewitness.analyser.base.storage.handing import put_sealed, remove_file, sealed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

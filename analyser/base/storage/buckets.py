@@ -10,7 +10,7 @@ from wirewitness.analyser.base.storage.address import Address
 from wirewitness.analyser.base.storage.faults import CHANGED, ObjectChanged, os_error
 from wirewitness.analyser.base.storage.state import ObjectState
 from wirewitness.analyser.base.storage.stores import library, store_of
-from wirewitness.analyser.base.strange_files import check_size
+from wirewitness.analyser.base.untrusted_files import check_size
 
 
 def state_at(address: Address) -> ObjectState | None:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from wirewitness.analyser.base.storage.address import Address, address_of, local_path
 from wirewitness.analyser.base.storage.files import FilePath
 from wirewitness.analyser.base.storage.objects import ObjectPath, bytes_of, object_at
-from wirewitness.analyser.base.strange_files import bytes_in
+from wirewitness.analyser.base.untrusted_files import bytes_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from wirewitness.analyser.base.storage.faults import CHANGED, ObjectChanged
 from wirewitness.analyser.base.storage.hdfs_faults import os_error
 from wirewitness.analyser.base.storage.state import ObjectState
 from wirewitness.analyser.base.storage.stores import HDFS_SETTINGS, NoStorage
-from wirewitness.analyser.base.strange_files import check_size
+from wirewitness.analyser.base.untrusted_files import check_size
 
 if TYPE_CHECKING:
     from hdfs_native import Client

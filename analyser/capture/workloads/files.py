@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from wirewitness.analyser.capture.workloads.address_names import AddressNames, Entry, NamesFile
 from wirewitness.analyser.capture.workloads.hosts_file import csv_entries, hosts_entries, toml_entries
-from wirewitness.analyser.capture.workloads.named import AddressNames, Entry, NamesFile
 from wirewitness.analyser.capture.workloads.pods_file import pods_entries
 
 # Some 10,000 pods as kubectl writes them; parsed it takes about eight times as much memory.

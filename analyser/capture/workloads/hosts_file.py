@@ -23,8 +23,8 @@ from ipaddress import ip_address
 from typing import Any
 
 from wirewitness.analyser.base.times import ns_of
-from wirewitness.analyser.capture.workloads.named import FIRST_NS, LAST_NS, Entry
-from wirewitness.analyser.capture.workloads.owner import owner
+from wirewitness.analyser.capture.workloads.address_names import FIRST_NS, LAST_NS, Entry
+from wirewitness.analyser.capture.workloads.workload import owner
 
 COLUMNS = ("address", "name", "from", "until", "pod", "namespace", "workload", "container", "command", "user", "pid")
 _TABLES = ("host", "hosts")

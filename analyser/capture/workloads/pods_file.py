@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wirewitness.analyser.base.times import ns_of
+from wirewitness.analyser.capture.workloads.address_names import FIRST_NS, LAST_NS, Entry
 from wirewitness.analyser.capture.workloads.hosts_file import known_address
-from wirewitness.analyser.capture.workloads.named import FIRST_NS, LAST_NS, Entry
-from wirewitness.analyser.capture.workloads.owner import Owner, owner
+from wirewitness.analyser.capture.workloads.workload import Owner, owner
 
 _OVER = ("Succeeded", "Failed")
 _HASH = "pod-template-hash"

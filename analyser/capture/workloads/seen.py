@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from wirewitness.analyser.capture.workloads.owner import Owner
+from wirewitness.analyser.capture.workloads.workload import Owner
 
 # Connections of a day; each takes some 300 bytes. Of further ones nobody is named.
 MAX_SEEN = 500_000

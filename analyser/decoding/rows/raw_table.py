@@ -19,10 +19,10 @@ import pyarrow as pa
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.base.faults import caught
 from wirewitness.analyser.decoding.rows.chunk_file import ChunkWriter
-from wirewitness.analyser.decoding.rows.claims import Claims, Ints, has_long_names, repeated
-from wirewitness.analyser.decoding.rows.handed_over import CHUNK_ROWS, MAX_BATCH_BYTES, HandedOver, readers_of
+from wirewitness.analyser.decoding.rows.column_rows import Claims, Ints, has_long_names, repeated
 from wirewitness.analyser.decoding.rows.names import LongNames, Names, longest_at, with_cut_names
 from wirewitness.analyser.decoding.rows.raw_types import RAW_TYPES, Gathered
+from wirewitness.analyser.decoding.rows.rows_file import CHUNK_ROWS, MAX_BATCH_BYTES, HandedOver, readers_of
 from wirewitness.analyser.decoding.rows.text_codes import together
 from wirewitness.analyser.decoding.rows.timeorder import CHUNKS_HELD, FLOW, ROW, Chunk, in_time_order, sorted_chunk
 from wirewitness.dissectors.core.blocks import Block

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wirewitness.analyser.base import compute as pc
-from wirewitness.analyser.decoding.rows.claims import arrays_of
+from wirewitness.analyser.decoding.rows.column_rows import arrays_of
 from wirewitness.analyser.decoding.rows.raw_types import RAW_TYPES
 from wirewitness.analyser.decoding.rows.record_places import (
     NULL,
@@ -33,7 +33,7 @@ from wirewitness.analyser.decoding.rows.record_places import (
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.blocks import Block, Column, Numbers, Same, values_of
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.core.lockstep.made import chosen
+from wirewitness.dissectors.core.lockstep.column_ops import chosen
 from wirewitness.dissectors.core.model import Row
 from wirewitness.dissectors.kafka.records.record_sets import record_headers
 from wirewitness.dissectors.kafka.rows.data_fields import RECORDS

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wirewitness.analyser.base.faults import sentence
-from wirewitness.analyser.base.own_files import TemporaryFolder
+from wirewitness.analyser.base.private_files import TemporaryFolder
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.decoding.rows.claims import Ints
-from wirewitness.analyser.decoding.rows.handed_over import HandedOver
+from wirewitness.analyser.decoding.rows.column_rows import Ints
 from wirewitness.analyser.decoding.rows.names import LongNames, Names
 from wirewitness.analyser.decoding.rows.raw_table import RawTable
 from wirewitness.analyser.decoding.rows.raw_types import Gathered
+from wirewitness.analyser.decoding.rows.rows_file import HandedOver
 from wirewitness.dissectors.core.blocks import Block
 from wirewitness.dissectors.core.model import Row
 

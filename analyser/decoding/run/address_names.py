@@ -8,7 +8,7 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture.errors import CaptureError
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.capture.workloads.named import AddressNames
+    from wirewitness.analyser.capture.workloads.address_names import AddressNames
 
 
 def named_addresses(options: ReadOptions) -> AddressNames | None:

@@ -14,9 +14,9 @@ from typing import IO, Any, NamedTuple, Protocol
 
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture.model import Remark
-from wirewitness.analyser.decoding.rows.handed_over import HandedOver
-from wirewitness.analyser.decoding.run.parcels import Parcel
-from wirewitness.analyser.decoding.run.share import ShareFailed
+from wirewitness.analyser.decoding.rows.rows_file import HandedOver
+from wirewitness.analyser.decoding.run.shard import ShareFailed
+from wirewitness.analyser.decoding.run.work_items import Parcel
 
 
 @dataclass(frozen=True, slots=True)

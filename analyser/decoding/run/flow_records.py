@@ -13,13 +13,13 @@ import pyarrow as pa
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.capture import EndpointTable
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
-from wirewitness.analyser.decoding.run.facts import flow_row
-from wirewitness.analyser.decoding.run.whole_rows import seen_columns, whole_rows
+from wirewitness.analyser.decoding.run.capture_rows import flow_row
+from wirewitness.analyser.decoding.run.complete_connection_rows import seen_columns, whole_rows
 from wirewitness.analyser.tables.tables import arrow_schema
+from wirewitness.analyser.tcp.complete_flows import WholeFlows
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.tcp import MASK
 from wirewitness.analyser.tcp.two_points import Delays, Seen, duplicates
-from wirewitness.analyser.tcp.whole_flows import WholeFlows
 
 _CHUNK_ROWS = 4096
 _SEEN = pa.schema([(name, pa.int64()) for name in ("pair", "isn0", "isn1", "start0", "start1", "size0", "size1")])

@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from types import TracebackType
 
-from wirewitness.analyser.decoding.run.areas import new_area
+from wirewitness.analyser.decoding.run.shared_memory import new_area
 
 PROGRAM = (
     "from wirewitness.analyser.decoding.run.pandas_later import import_pandas_later; import_pandas_later(); "

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wirewitness.dissectors.core.logged import Moment, Numbered
+from wirewitness.dissectors.core.log_reader import Moment, Numbered
 
 # Between lines that are missing on one connection and those that may be on another.
 _AROUND_NS = 60_000_000_000

@@ -21,7 +21,7 @@ from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.decoding.run.flow_records import FlowRecords
 from wirewitness.analyser.decoding.run.log_losses import LogLosses, Missing, Moments
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.core.logged import LogError, LoggedConversation, LoggedExchange, LogReader, Moment
+from wirewitness.dissectors.core.log_reader import LogError, LoggedConversation, LoggedExchange, LogReader, Moment
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Row, packet_of
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink

@@ -28,24 +28,24 @@ from wirewitness.analyser.capture import (
     read_batches,
 )
 from wirewitness.analyser.capture.model import Remark
+from wirewitness.analyser.decoding.complete_connections import WholeDecoder
 from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
 from wirewitness.analyser.decoding.rows.fields import row_fields, row_kinds, row_names
-from wirewitness.analyser.decoding.rows.gathering import gathering
 from wirewitness.analyser.decoding.rows.names import Names
+from wirewitness.analyser.decoding.rows.row_expansion import gathering
 from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.decoding.rows.timeorder import NO_FLOW
 from wirewitness.analyser.decoding.run.broker_files import BrokerFiles
+from wirewitness.analyser.decoding.run.capture_rows import client_is_low, note_row
+from wirewitness.analyser.decoding.run.complete_connections import WholeReading
 from wirewitness.analyser.decoding.run.decoded import Decoded, UnreadInput
-from wirewitness.analyser.decoding.run.facts import client_is_low, note_row
 from wirewitness.analyser.decoding.run.flow_records import FlowRecords
-from wirewitness.analyser.decoding.run.share import ALONE, Dealing, MakeDealing, Own, ShareFailed
-from wirewitness.analyser.decoding.run.whole import WholeReading
-from wirewitness.analyser.decoding.whole import WholeDecoder
+from wirewitness.analyser.decoding.run.shard import ALONE, Dealing, MakeDealing, Own, ShareFailed
 from wirewitness.analyser.tcp import waits
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_table import FlowTable
 from wirewitness.dissectors.core.budget import Budget
-from wirewitness.dissectors.core.later import Later
+from wirewitness.dissectors.core.deferred import Later
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.core.options import DecodeOptions

@@ -16,10 +16,10 @@ import pyarrow as pa
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, EndpointTable
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
-from wirewitness.analyser.decoding.run.areas import Area
 from wirewitness.analyser.decoding.run.child import Child, NewKeys, ShareJob
-from wirewitness.analyser.decoding.run.dealing import ShareDealing
 from wirewitness.analyser.decoding.run.decoded import Decoded
+from wirewitness.analyser.decoding.run.segment_scheduler import ShareDealing
+from wirewitness.analyser.decoding.run.shared_memory import Area
 
 if TYPE_CHECKING:
     from wirewitness.analyser.decoding.run.keys import Keys

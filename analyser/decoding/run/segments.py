@@ -16,7 +16,7 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import packet_of
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
-from wirewitness.dissectors.core.stored import SegmentReader
+from wirewitness.dissectors.core.segment_reader import SegmentReader
 
 # Rows are packed, and somebody is told how far reading is, after so much of the file.
 _PACKED_BYTES = 16 << 20

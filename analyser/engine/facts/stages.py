@@ -1,8 +1,8 @@
 """The stages of the context: which tables are made, or get columns, from other rows of the capture.
 
 In: nothing. Out: STAGES, one line for each stage; `analyser/analysis/capture_tables.py` runs a stage when one of its
-tables is asked for, `analyser/archive/derive/context.py` for a whole dataset. A stage replaces the views of the tables
-that it makes; without rows of dissectors they are empty. What a stage does is imported when it runs.
+tables is asked for, `analyser/archive/aggregate/context.py` for a whole dataset. A stage replaces the views of the
+tables that it makes; without rows of dissectors they are empty. What a stage does is imported when it runs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirewitness.analyser.engine.facts.shares import Dealer
+from wirewitness.analyser.engine.facts.shards import Dealer
 from wirewitness.analyser.engine.facts.stage import (
     CONNECTIONS,
     CURSORS,
@@ -55,7 +55,7 @@ class Stage(NamedTuple):
 
 STAGES = (
     Stage(*OFFSETS, "kafka.facts.enrich", "enrich", in_shares=True),
-    Stage(*READING, "kafka.facts.reading_stage", "add_reading_runs", in_shares=True),
+    Stage(*READING, "kafka.facts.fetch_stage", "add_reading_runs", in_shares=True),
     Stage(*GROUPS, "kafka.facts.group_stage", "add_members_and_rebalances"),
     Stage(*PRODUCERS, "kafka.facts.producers_stage", "add_producers"),
     Stage(*CONNECTIONS, "kafka.facts.connections_stage", "add_connections"),

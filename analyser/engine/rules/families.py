@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirewitness.analyser.engine.rules.detector import Detector
 from wirewitness.analyser.engine.rules.partition_sql import key_sql
+from wirewitness.analyser.engine.rules.rule import Detector
 
 
 def families(detectors: Iterable[Detector]) -> list[list[Detector]]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.words import printable
-from wirewitness.analyser.engine.stories.stories import with_stories
+from wirewitness.analyser.engine.incidents.incidents import with_stories
 from wirewitness.analyser.tables.tables import arrow_schema
 
 # A finding names the packets that prove it, not every packet that agrees with it.

@@ -10,10 +10,10 @@ from typing import Any
 
 from wirewitness.analyser.base.addresses import client_endpoint_text, server_of, server_text
 from wirewitness.analyser.base.words import printable
-from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.evidence import Proof, proof_of
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row
-from wirewitness.analyser.engine.rules.proof import Proof, proof_of
+from wirewitness.analyser.engine.rules.rule import Detector
 
 # Columns of flows by which one is named.
 FLOW_COLUMNS = ("flow_id", "protocol", "client_address", "client_port", "server_address", "server_port")

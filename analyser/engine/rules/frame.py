@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wirewitness.analyser.engine.rules.held import (
+from wirewitness.analyser.engine.rules.columns import (
     Booleans,
     Codes,
     Held,

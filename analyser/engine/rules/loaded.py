@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wirewitness.analyser.engine.rules.held import CodedColumn, Held, HeldColumn, Integers
+from wirewitness.analyser.engine.rules.columns import CodedColumn, Held, HeldColumn, Integers
 from wirewitness.analyser.engine.rules.partition_sql import ROW, TOPIC
 from wirewitness.analyser.tables.coded import BATCH_ROWS, TooManyBytes, coded_array, coded_columns
 from wirewitness.analyser.tables.parquet import temporary_reader

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.tables.queries import name_list, quoted
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.fields import Kind

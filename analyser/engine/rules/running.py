@@ -22,8 +22,7 @@ from types import MappingProxyType
 import duckdb
 import pyarrow as pa
 
-from wirewitness.analyser.engine.rules.cut import Key, cut
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence_packets import located
 from wirewitness.analyser.engine.rules.families import families
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.partition_sql import (
@@ -33,10 +32,11 @@ from wirewitness.analyser.engine.rules.partition_sql import (
     partitions_sql,
     suspected_from,
 )
-from wirewitness.analyser.engine.rules.places import located
+from wirewitness.analyser.engine.rules.partition_stream import Key, cut
+from wirewitness.analyser.engine.rules.prefilter import NOBODY, suspected
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.engine.rules.shared_rows import SharedRows
 from wirewitness.analyser.engine.rules.sizes import small_enough
-from wirewitness.analyser.engine.rules.suspected import NOBODY, suspected
 
 BATCH_ROWS = 16_384
 # Rows of one partition take up to half a KiB each, twice while they are put together.

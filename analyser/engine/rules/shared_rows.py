@@ -21,9 +21,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser.engine.rules.dealt_rows import Dealt, dealt
-from wirewitness.analyser.engine.rules.detector import Detector
-from wirewitness.analyser.engine.rules.held import Integers
+from wirewitness.analyser.engine.rules.columns import Integers
 from wirewitness.analyser.engine.rules.loaded import LoadedRows, at_hand, loaded
 from wirewitness.analyser.engine.rules.partition_sql import (
     ALL_BUCKETS,
@@ -38,8 +36,10 @@ from wirewitness.analyser.engine.rules.partition_sql import (
     wanted_numbers_sql,
     wanted_rows_sql,
 )
-from wirewitness.analyser.engine.rules.parts import Part, Partitions, part_of, partitions_of
-from wirewitness.analyser.engine.rules.portions import Asked, LoadedPortion, Portion, WantedRows
+from wirewitness.analyser.engine.rules.partitioned_rows import Dealt, dealt
+from wirewitness.analyser.engine.rules.partitions import Part, Partitions, part_of, partitions_of
+from wirewitness.analyser.engine.rules.row_batches import Asked, LoadedPortion, Portion, WantedRows
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.tables.coded import TooManyBytes
 from wirewitness.analyser.tables.tables import TABLES
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 import duckdb
 
-from wirewitness.analyser.engine.rules.cut import Key
-from wirewitness.analyser.engine.rules.detector import Detector
 from wirewitness.analyser.engine.rules.partition_sql import ROWS, sizes_sql
+from wirewitness.analyser.engine.rules.partition_stream import Key
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.tables.queries import name_list, quoted
 
 # Rules that look at the same rows in turns have one each.

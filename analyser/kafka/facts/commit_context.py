@@ -12,12 +12,12 @@ import pyarrow as pa
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.engine.facts.as_of import Integers, Timeline, taken
 from wirewitness.analyser.engine.facts.columns import UNKNOWN, columns_of, integers, number_column, time_column
+from wirewitness.analyser.engine.facts.keyed_rows import known_rows
 from wirewitness.analyser.engine.facts.keys import Key
-from wirewitness.analyser.engine.facts.known_rows import known_rows
 from wirewitness.analyser.kafka.facts.commit_owners import Owners
 from wirewitness.analyser.kafka.facts.commit_rows import Commits, in_lives
 from wirewitness.analyser.kafka.facts.commit_views import END_VIEWS
-from wirewitness.analyser.kafka.facts.known_log_ends import KnownLogEnds
+from wirewitness.analyser.kafka.facts.log_end_as_of import KnownLogEnds
 from wirewitness.analyser.kafka.facts.log_ends import LOG_ENDS
 
 CONTEXT = ("owner_member_id", "ownership_confidence", "log_end_offset", "client_gap_ts")

@@ -15,8 +15,8 @@ import pyarrow as pa
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.engine.facts.as_of import NOWHERE, Integers, Timeline, taken
 from wirewitness.analyser.engine.facts.columns import UNKNOWN, Booleans, integers
+from wirewitness.analyser.engine.facts.keyed_rows import known_rows
 from wirewitness.analyser.engine.facts.keys import Key
-from wirewitness.analyser.engine.facts.known_rows import known_rows
 from wirewitness.analyser.kafka.facts.commit_rows import Commits
 
 # A member that fetched a partition this long before a commit counts as reading it then: an idle Fetch waits at the

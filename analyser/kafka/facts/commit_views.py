@@ -6,7 +6,7 @@ table before that stage, `some_<table>` has those of its rows that are looked at
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.facts.losses import is_lost
+from wirewitness.analyser.engine.facts.gaps import is_lost
 from wirewitness.analyser.kafka.facts.log_ends import END_TABLES, TOPIC_LIVES
 from wirewitness.analyser.kafka.facts.ownership import OWNERSHIP_SQL
 

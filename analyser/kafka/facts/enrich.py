@@ -18,9 +18,9 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from wirewitness.analyser.engine.facts.added import in_order, numbered, with_columns
+from wirewitness.analyser.engine.facts.added_columns import in_order, numbered, with_columns
 from wirewitness.analyser.engine.facts.columns import columns_of
-from wirewitness.analyser.engine.facts.shares import Dealer, MakeShare, dealt, pieces_in, shares_of
+from wirewitness.analyser.engine.facts.shards import Dealer, MakeShare, dealt, pieces_in, shares_of
 from wirewitness.analyser.engine.facts.stage import NOTHING, PARTITION, Held
 from wirewitness.analyser.engine.facts.steps import steps_made
 from wirewitness.analyser.engine.facts.topics import has_rows, views

@@ -17,7 +17,7 @@ the name of the temporary table that each makes, in their order. Times are Unix 
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.facts.losses import is_lost
+from wirewitness.analyser.engine.facts.gaps import is_lost
 
 _NEVER = 2**63 - 1
 SECOND_NS = 1_000_000_000

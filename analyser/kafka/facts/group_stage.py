@@ -15,7 +15,7 @@ from wirewitness.analyser.engine.facts.steps import steps_made
 from wirewitness.analyser.engine.facts.topics import views
 from wirewitness.analyser.kafka.facts.group_members import MEMBER_ROWS, MEMBER_STEPS
 from wirewitness.analyser.kafka.facts.group_rebalances import REBALANCE_ROWS, REBALANCE_STEPS
-from wirewitness.analyser.kafka.facts.silent_side import SIDE_STEPS
+from wirewitness.analyser.kafka.facts.idle_side import SIDE_STEPS
 from wirewitness.analyser.tables.queries import name_list
 from wirewitness.analyser.tables.tables import TABLES
 

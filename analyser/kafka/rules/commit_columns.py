@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from wirewitness.analyser.engine.rules.columns import UNKNOWN, Booleans, Integers, Texts
 from wirewitness.analyser.engine.rules.findings import Evidence, first_and_last
 from wirewitness.analyser.engine.rules.frame import Frame, numbered, pairs, places_of
-from wirewitness.analyser.engine.rules.held import UNKNOWN, Booleans, Integers, Texts
 from wirewitness.analyser.kafka.rules.commits import (
     MAX_OFFSETS,
     Commit,

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wirewitness.analyser.engine.rules.columns import UNKNOWN
 from wirewitness.analyser.engine.rules.frame import Frame, numbered
-from wirewitness.analyser.engine.rules.held import UNKNOWN
 
 
 class Sent(NamedTuple):

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.words import names_text, printable
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import values
-from wirewitness.analyser.engine.rules.proof import Proof
 from wirewitness.analyser.kafka.rules import names
 
 COMMITS = "kafka_offset_commits"

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence
 from wirewitness.analyser.engine.rules.frame_rows import Row
-from wirewitness.analyser.engine.rules.proof import Proof
 from wirewitness.analyser.kafka.rules.names import client_numbers
 
 CONNECTIONS = "kafka_connections"

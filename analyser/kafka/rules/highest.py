@@ -11,8 +11,8 @@ from itertools import islice
 
 import numpy as np
 
+from wirewitness.analyser.engine.rules.columns import UNKNOWN, Integers
 from wirewitness.analyser.engine.rules.frame import places_of
-from wirewitness.analyser.engine.rules.held import UNKNOWN, Integers
 from wirewitness.analyser.kafka.rules.positions import Stretches
 
 # So many other committers are looked at, the latest ones first: a member gets a new id with every restart.

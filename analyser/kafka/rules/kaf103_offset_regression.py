@@ -57,12 +57,12 @@ import numpy.typing as npt
 
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.columns import UNKNOWN, Booleans, Integers
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame import numbered, pairs, places_of, together
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.held import UNKNOWN, Booleans, Integers
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
@@ -74,11 +74,11 @@ from wirewitness.analyser.kafka.rules.commits import (
     partition_text,
 )
 from wirewitness.analyser.kafka.rules.coordinator_moves import LATER, MADE_GOOD_S, MOVING, Refused, is_made_good
-from wirewitness.analyser.kafka.rules.jump_findings import cause_text, numbers_of
-from wirewitness.analyser.kafka.rules.jumps import MOVED_SQL, OWN_CHOICE, Jump, is_made_anew, jump_of
+from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Run
+from wirewitness.analyser.kafka.rules.offset_reset_findings import cause_text, numbers_of
+from wirewitness.analyser.kafka.rules.offset_resets import MOVED_SQL, OWN_CHOICE, Jump, is_made_anew, jump_of
 from wirewitness.analyser.kafka.rules.positions import READ_TABLES, Reads, reads_of
-from wirewitness.analyser.kafka.rules.reading import RUN_COLUMNS, RUNS, Run
-from wirewitness.analyser.kafka.rules.run_columns import RunColumns
 
 KEYS = ("cluster_id", "topic", "partition")
 Cause = Literal["moved", "seek", "admin reset", "transaction", "sent again", "overtaken", "stale"]

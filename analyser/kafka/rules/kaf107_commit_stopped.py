@@ -39,9 +39,9 @@ from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_S, moment_text, time_text
 from wirewitness.analyser.base.words import count, sentence_start
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
     COMMITS,
@@ -52,9 +52,9 @@ from wirewitness.analyser.kafka.rules.commits import (
     group_text,
     partitions_text,
 )
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Run, runs_of
 from wirewitness.analyser.kafka.rules.members import MEMBER_COLUMNS, MEMBERS
 from wirewitness.analyser.kafka.rules.names import partition_names, who_numbers, who_text
-from wirewitness.analyser.kafka.rules.reading import RUN_COLUMNS, RUNS, Run, runs_of
 
 KEYS = ("cluster_id", "group_id")
 _GONE = ("vanished", "removed", "fenced")

@@ -35,13 +35,13 @@ import numpy as np
 
 from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.commits import COMMITS
+from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Run, proof_of_runs
 from wirewitness.analyser.kafka.rules.names import group_text, partition_text, who_numbers, who_text
-from wirewitness.analyser.kafka.rules.reading import RUN_COLUMNS, RUNS, Run, proof_of_runs
-from wirewitness.analyser.kafka.rules.run_columns import RunColumns
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 

@@ -35,9 +35,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count, printable, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of, values
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.members import KEYS, MEMBERS, REBALANCE_COLUMNS, REBALANCES, pauses_of, proof
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text
 

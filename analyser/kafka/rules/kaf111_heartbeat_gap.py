@@ -40,10 +40,10 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
 from wirewitness.analyser.base.words import sentence_start
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of, values
-from wirewitness.analyser.kafka.rules.elsewhere import NONE, Elsewhere
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.kafka.rules.idle_members import side_step, side_text
 from wirewitness.analyser.kafka.rules.members import (
     KEYS,
     MEMBER_COLUMNS,
@@ -56,7 +56,7 @@ from wirewitness.analyser.kafka.rules.members import (
     who,
 )
 from wirewitness.analyser.kafka.rules.names import group_text
-from wirewitness.analyser.kafka.rules.silence import side_step, side_text
+from wirewitness.analyser.kafka.rules.other_members import NONE, Elsewhere
 
 ANSWERED = "kafka_group_events"
 DEFAULT_SESSION_MS = 45_000

@@ -34,18 +34,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.times import moment_text
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.kafka.rules.jump_findings import (
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, readers_text
+from wirewitness.analyser.kafka.rules.names import group_text
+from wirewitness.analyser.kafka.rules.offset_reset_findings import (
     Told,
     amount_text,
     cause_text,
     jump_findings,
     partitions_text,
 )
-from wirewitness.analyser.kafka.rules.jumps import JUMPS_SQL, OWN_CHOICE, Jump
-from wirewitness.analyser.kafka.rules.names import group_text
-from wirewitness.analyser.kafka.rules.reading import RUN_COLUMNS, RUNS, readers_text
+from wirewitness.analyser.kafka.rules.offset_resets import JUMPS_SQL, OWN_CHOICE, Jump
 
 KEYS = ("cluster_id", "group_id")
 

@@ -34,9 +34,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from wirewitness.analyser.base.times import NS_PER_S, clock_text, time_text
 from wirewitness.analyser.base.words import count, names_text, printable
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.members import KEYS, MEMBER_COLUMNS, MEMBERS, proof, who
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text, partition_names
 

@@ -32,10 +32,10 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, time_text
 from wirewitness.analyser.base.words import times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof, evidence_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.names import client_text, error_text
 
 KEYS = ("cluster_id", "client_address", "client_id")

@@ -43,11 +43,12 @@ from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.times import moment_text, time_text
 from wirewitness.analyser.base.words import count, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.commits import COMMITS
+from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
 from wirewitness.analyser.kafka.rules.members import MEMBER_COLUMNS, MEMBERS, ends_text, has_ended, missed_polls
 from wirewitness.analyser.kafka.rules.names import (
     MAX_LISTED,
@@ -58,7 +59,6 @@ from wirewitness.analyser.kafka.rules.names import (
     who_numbers,
     who_text,
 )
-from wirewitness.analyser.kafka.rules.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
 
 KEYS = ("cluster_id", "group_id")
 EVENTS = "kafka_group_events"

@@ -46,17 +46,17 @@ import numpy.typing as npt
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import moment_text, time_text
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.columns import UNKNOWN, Integers
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame, numbered, places_of
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
-from wirewitness.analyser.engine.rules.held import UNKNOWN, Integers
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.commit_requests import CommitRequests, Sent
 from wirewitness.analyser.kafka.rules.commits import COMMITS
+from wirewitness.analyser.kafka.rules.fetch_range_columns import Booleans, RunColumns, known_or_zero
+from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUNS
 from wirewitness.analyser.kafka.rules.names import group_text, partition_names, partition_text, who_numbers, who_text
-from wirewitness.analyser.kafka.rules.reading import MAX_NAMED, RUNS
-from wirewitness.analyser.kafka.rules.run_columns import Booleans, RunColumns, known_or_zero
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 _SENT = ("ts", "exchange_id", "topic", "partition", "committed_offset")

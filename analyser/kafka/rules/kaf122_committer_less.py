@@ -32,12 +32,11 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.commits import COMMITS
-from wirewitness.analyser.kafka.rules.names import group_text, who_text
-from wirewitness.analyser.kafka.rules.reading import (
+from wirewitness.analyser.kafka.rules.fetch_ranges import (
     RUN_COLUMNS,
     RUNS,
     Client,
@@ -48,6 +47,7 @@ from wirewitness.analyser.kafka.rules.reading import (
     reader_numbers,
     runs_of,
 )
+from wirewitness.analyser.kafka.rules.names import group_text, who_text
 
 KEYS = ("cluster_id", "group_id")
 

@@ -32,11 +32,11 @@ from itertools import pairwise
 
 from wirewitness.analyser.base.times import moment_text, time_text
 from wirewitness.analyser.base.words import count, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.kafka.rules.names import group_text, who_numbers, who_text
-from wirewitness.analyser.kafka.rules.reading import (
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
+from wirewitness.analyser.kafka.rules.fetch_ranges import (
     RUN_COLUMNS,
     RUNS,
     Run,
@@ -45,7 +45,7 @@ from wirewitness.analyser.kafka.rules.reading import (
     proof_of_runs,
     readers_text,
 )
-from wirewitness.analyser.kafka.rules.run_columns import RunColumns
+from wirewitness.analyser.kafka.rules.names import group_text, who_numbers, who_text
 
 KEYS = ("cluster_id", "group_id")
 # Partitions that a member takes over at one time are one episode: a record that was under way in each proves nothing.

@@ -35,13 +35,13 @@ from typing import Any
 
 from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count, shown
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.commits import COMMITS
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Client, Run, proof_of_runs, runs_of
 from wirewitness.analyser.kafka.rules.names import group_text, partition_text, who_numbers, who_text
-from wirewitness.analyser.kafka.rules.reading import RUN_COLUMNS, RUNS, Client, Run, proof_of_runs, runs_of
 
 KEYS = ("cluster_id", "group_id")
 ASSIGNMENTS = "kafka_assignments"

@@ -39,15 +39,15 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, moment_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count, sentence_start
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.commits import COMMITS
+from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUN_COLUMNS, RUNS, Client, proof_of_runs
+from wirewitness.analyser.kafka.rules.idle_members import side_step, side_text
 from wirewitness.analyser.kafka.rules.members import MEMBERS
 from wirewitness.analyser.kafka.rules.names import group_text, partition_names, partition_text, who_numbers, who_text
 from wirewitness.analyser.kafka.rules.overlaps import LateCommit, Overlap, Read, ToldOverlap, where_somebody_is_late
-from wirewitness.analyser.kafka.rules.reading import MAX_NAMED, RUN_COLUMNS, RUNS, Client, proof_of_runs
-from wirewitness.analyser.kafka.rules.silence import side_step, side_text
 
 KEYS = ("cluster_id", "group_id")
 # The broker does not take the sender for a member that may commit.

@@ -34,9 +34,9 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import period_text, time_text
 from wirewitness.analyser.base.words import printable, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.members import (
     KEYS,
     MEMBER_COLUMNS,

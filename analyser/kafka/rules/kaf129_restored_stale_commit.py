@@ -36,11 +36,11 @@ import numpy as np
 
 from wirewitness.analyser.base.times import moment_text, time_text
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.columns import UNKNOWN, Booleans, Integers
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import numbered, pairs
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.held import UNKNOWN, Booleans, Integers
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,

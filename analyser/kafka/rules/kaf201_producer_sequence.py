@@ -41,10 +41,10 @@ from typing import Any
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import period_text, time_text
 from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.names import (
     client_numbers,
     client_text,

@@ -30,12 +30,12 @@ import numpy as np
 
 from wirewitness.analyser.base.times import NS_PER_S, period_text, time_text
 from wirewitness.analyser.base.words import names_text, sentence_start, shown
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.columns import Integers, Texts
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Column, Frame, numbered
 from wirewitness.analyser.engine.rules.frame_rows import first_value, rows_of
-from wirewitness.analyser.engine.rules.held import Integers, Texts
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of
 

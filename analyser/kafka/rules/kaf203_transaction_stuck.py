@@ -39,10 +39,10 @@ from typing import Any, NamedTuple
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count, names_text, shown
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, place
 from wirewitness.analyser.kafka.rules.producers import evidence_of, transactional_text
 

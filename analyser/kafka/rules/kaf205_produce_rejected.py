@@ -44,10 +44,10 @@ from wirewitness.analyser.base.addresses import server_of
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, places_text
 from wirewitness.analyser.kafka.rules.produce_errors import OTHER, REFUSALS
 from wirewitness.analyser.kafka.rules.producers import (

@@ -34,10 +34,10 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import clock_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of, transactional_text
 

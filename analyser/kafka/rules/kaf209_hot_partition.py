@@ -41,11 +41,11 @@ import numpy as np
 
 from wirewitness.analyser.base.times import period_text, time_text
 from wirewitness.analyser.base.words import names_text, printable
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame import Frame, pairs
 from wirewitness.analyser.engine.rules.frame_rows import first_value, rows_of, values
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.names import client_text
 
 BATCHES, FETCHES, PARTITIONS = "kafka_produce_batches", "kafka_fetch_partitions", "kafka_partitions"

@@ -52,14 +52,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS
 from wirewitness.analyser.kafka.rules.replica_fetchers import silent_followers
 from wirewitness.analyser.kafka.rules.slow_findings import slow_findings
 from wirewitness.analyser.kafka.rules.slow_windows import MOST_ANSWER_BYTES, Limits, slow_apis
-from wirewitness.analyser.kafka.rules.standstill import FOR_MEMBERS, standstill_finding, stood_still
+from wirewitness.analyser.kafka.rules.stalls import FOR_MEMBERS, standstill_finding, stood_still
 
 # So many requests of a window are looked at.
 _SAMPLE = 100

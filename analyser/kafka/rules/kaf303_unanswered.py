@@ -35,10 +35,10 @@ from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, period_text, seconds_text
 from wirewitness.analyser.base.words import count, names_text, sentence_start, times
 from wirewitness.analyser.engine.rules.delivery import REQUEST_COLUMNS, counted, request_delivered, which_side
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS, client_keys
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 

@@ -30,10 +30,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from wirewitness.analyser.base.addresses import server_of
 from wirewitness.analyser.base.times import NS_PER_MS, period_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count, names_text, sentence_start
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
 EXCHANGES = "exchanges"

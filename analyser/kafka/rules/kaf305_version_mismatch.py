@@ -38,10 +38,10 @@ from wirewitness.analyser.base.addresses import server_of
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import clock_text, time_text
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start, shown
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
 USED, EXCHANGES = "kafka_api_versions", "exchanges"

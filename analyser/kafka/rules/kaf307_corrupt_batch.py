@@ -29,10 +29,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 
 PRODUCED, FETCHED = "kafka_produce_batches", "kafka_fetch_partitions"
 KEYS = ("cluster_id", "topic", "partition")

@@ -41,10 +41,10 @@ from typing import Any, NamedTuple
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import period_text, time_text
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.admin_words import ADMIN_KINDS, OTHER_KIND, Stored, put_back_text
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_numbers, client_text, error_text, place
 from wirewitness.analyser.kafka.rules.producers import REFUSED, batches_of, evidence_of, records_in

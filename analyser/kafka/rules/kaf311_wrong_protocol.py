@@ -37,10 +37,10 @@ from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.severity import Confidence
 from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import sentence_start, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,

@@ -31,10 +31,10 @@ from difflib import get_close_matches
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_numbers, client_text
 

@@ -31,9 +31,9 @@ from collections.abc import Iterator, Sequence
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_S, period_text
 from wirewitness.analyser.base.words import count, names_text, sentence_start
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,

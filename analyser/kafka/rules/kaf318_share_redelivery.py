@@ -42,10 +42,10 @@ from typing import NamedTuple
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS, period_text, time_text
 from wirewitness.analyser.base.words import count, names_text, printable, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.kafka.rules.names import client_text
 
 FETCHES, ACKNOWLEDGES = "kafka_share_fetches", "kafka_share_acknowledges"

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from wirewitness.analyser.base.words import names_text, printable, times
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence
 from wirewitness.analyser.engine.rules.frame_rows import Row
-from wirewitness.analyser.engine.rules.proof import Proof
 from wirewitness.analyser.kafka.rules.names import MAX_LISTED, MAX_NAME, client_numbers, client_text
 
 KEYS = ("cluster_id", "group_id")

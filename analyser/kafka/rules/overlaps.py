@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wirewitness.analyser.engine.rules.columns import Integers
 from wirewitness.analyser.engine.rules.frame import Frame, numbered, pairs, places_of, together
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.held import Integers
-from wirewitness.analyser.kafka.rules.reading import Client, Run
-from wirewitness.analyser.kafka.rules.run_columns import RunColumns
+from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
+from wirewitness.analyser.kafka.rules.fetch_ranges import Client, Run
 
 
 class Read(NamedTuple):

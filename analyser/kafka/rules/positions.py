@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wirewitness.analyser.engine.rules.detector import Frames
+from wirewitness.analyser.engine.rules.columns import UNKNOWN, Integers, Texts, encoded
 from wirewitness.analyser.engine.rules.frame import Column, Frame, pairs
-from wirewitness.analyser.engine.rules.held import UNKNOWN, Integers, Texts, encoded
+from wirewitness.analyser.engine.rules.rule import Frames
 from wirewitness.analyser.kafka.rules.commits import Identity
 
 READ_TABLES = {

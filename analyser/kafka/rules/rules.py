@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.kafka.rules import (
     kaf101_dual_committer,
     kaf102_stuck_committer,

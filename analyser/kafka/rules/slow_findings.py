@@ -11,13 +11,13 @@ from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import clock_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
 from wirewitness.analyser.engine.rules.delivery import at_the_first_try, counted_at_once
-from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.replica_fetchers import Follower
 from wirewitness.analyser.kafka.rules.slow_windows import Connections, Slow
-from wirewitness.analyser.kafka.rules.standstill import FOR_REPLICAS
+from wirewitness.analyser.kafka.rules.stalls import FOR_REPLICAS
 
 _MOST_NAMED = 20
 

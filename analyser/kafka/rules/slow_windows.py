@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.engine.rules.frame_rows import Row
-from wirewitness.analyser.kafka.rules.standstill import Silence, client_of
+from wirewitness.analyser.kafka.rules.stalls import Silence, client_of
 
 # A pause of a moment delays many requests at once: late ones must come in so many different seconds of a window.
 _SECONDS = 3

@@ -37,9 +37,9 @@ import numpy.typing as npt
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_S, ms_text
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     HELLOS,
@@ -53,7 +53,7 @@ from wirewitness.analyser.mongo.rules.rows import (
     namespace,
     shape_text,
 )
-from wirewitness.analyser.mongo.rules.silences import SILENCES
+from wirewitness.analyser.mongo.rules.stalls import SILENCES
 
 _WRITTEN = "Look at the write concern, at the members that confirm it, and at the server's disk at that time."
 _NEXT = {

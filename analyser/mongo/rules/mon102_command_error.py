@@ -40,9 +40,9 @@ from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.base.words import count, printable, sentence_start, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mongo.rules.errors import (
     EVERYDAY,
     NOT_PRIMARY,

@@ -30,9 +30,9 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_MS, ms_text
 from wirewitness.analyser.base.words import printable, sentence_start, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     HELLOS,

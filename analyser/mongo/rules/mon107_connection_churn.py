@@ -37,10 +37,10 @@ from typing import NamedTuple
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text
 from wirewitness.analyser.base.words import count, sentence_start
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.minutes import by_minute
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     HELLO_NAMES,

@@ -27,10 +27,10 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.words import sentence_start, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import REMARK_COLUMNS, proof_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mongo.rules.rows import COMMAND_COLUMNS, client_numbers, client_text
 
 _SIZES = "Look at the application for documents or batches that grow without end."

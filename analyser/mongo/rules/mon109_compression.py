@@ -27,9 +27,9 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.words import printable, sentence_start
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mongo.rules.rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,

@@ -43,10 +43,10 @@ import numpy.typing as npt
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text
 from wirewitness.analyser.base.words import sentence_start
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mongo.rules.rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,

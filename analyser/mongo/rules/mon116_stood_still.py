@@ -29,9 +29,9 @@ from collections.abc import Iterator, Sequence
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_MS, clock_text, ms_text
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     MOST_LISTED,
@@ -42,7 +42,7 @@ from wirewitness.analyser.mongo.rules.rows import (
     command_text,
     listed,
 )
-from wirewitness.analyser.mongo.rules.silences import SILENCES
+from wirewitness.analyser.mongo.rules.stalls import SILENCES
 
 
 def detect(frames: Frames, *, times_least: int = 1) -> Iterator[Finding]:

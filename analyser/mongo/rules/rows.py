@@ -11,10 +11,10 @@ from typing import Any
 from wirewitness.analyser.base.addresses import server_of
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.words import names_text, printable
-from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector
 
 MAX_NAME, MAX_SHAPE = 80, 160
 # So many clients and namespaces are listed in the numbers of one finding.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.mongo.rules import (
     mon101_slow_command,
     mon102_command_error,

@@ -22,14 +22,14 @@ from operator import itemgetter
 import numpy as np
 import numpy.typing as npt
 
-from wirewitness.analyser.mqtt.facts.absences import MAX_LOOKED_AT, MOST_TOPICS, Absence, Recent
 from wirewitness.analyser.mqtt.facts.filters import Filters
 from wirewitness.analyser.mqtt.facts.memory import AWAY_BYTES, Memory
+from wirewitness.analyser.mqtt.facts.messages import Counts, Integers, Message, Told
+from wirewitness.analyser.mqtt.facts.offline_periods import MAX_LOOKED_AT, MOST_TOPICS, Absence, Recent
+from wirewitness.analyser.mqtt.facts.pending_publishes import Target, Waiting, Waits
+from wirewitness.analyser.mqtt.facts.publishes_without_subscriber import Unheard
 from wirewitness.analyser.mqtt.facts.sessions import NO_SUBSCRIPTION, Away, OpenFlow, Subscription
-from wirewitness.analyser.mqtt.facts.told import Counts, Integers, Message, Told
 from wirewitness.analyser.mqtt.facts.topics import FilterTrie
-from wirewitness.analyser.mqtt.facts.unheard import Unheard
-from wirewitness.analyser.mqtt.facts.waiting import Target, Waiting, Waits
 
 Booleans = npt.NDArray[np.bool_]
 

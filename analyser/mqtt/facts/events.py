@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.base.words import CUT_NAME
-from wirewitness.analyser.mqtt.facts.unheard import MESSAGE_COLUMNS, Unheard
+from wirewitness.analyser.mqtt.facts.publishes_without_subscriber import MESSAGE_COLUMNS, Unheard
 
 BATCH_ROWS = 16_384
 # Of fewer publishes in a row that are not sent on columns are not worth it.

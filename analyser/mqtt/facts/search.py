@@ -27,8 +27,8 @@ from wirewitness.analyser.mqtt.facts.events import (
     events_of_servers,
 )
 from wirewitness.analyser.mqtt.facts.memory import Memory
-from wirewitness.analyser.mqtt.facts.told import Integers, Message
-from wirewitness.analyser.mqtt.facts.unheard import MESSAGE_COLUMNS, Unheard
+from wirewitness.analyser.mqtt.facts.messages import Integers, Message
+from wirewitness.analyser.mqtt.facts.publishes_without_subscriber import MESSAGE_COLUMNS, Unheard
 
 # Rows of one server that wait to be handed over: there may be many servers.
 _SERVER_ROWS = 1_024

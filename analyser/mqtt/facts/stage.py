@@ -15,8 +15,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from wirewitness.analyser.engine.facts.added import answered, numbered, with_columns
-from wirewitness.analyser.engine.facts.kept_pieces import kept_pieces
+from wirewitness.analyser.engine.facts.added_columns import answered, numbered, with_columns
+from wirewitness.analyser.engine.facts.chunk_files import kept_pieces
 from wirewitness.analyser.engine.facts.stage import NOTHING, Held
 from wirewitness.analyser.engine.facts.steps import steps_made
 from wirewitness.analyser.engine.facts.topics import has_rows, views

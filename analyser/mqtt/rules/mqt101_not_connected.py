@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.severity import Severity
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mqtt.rules.rows import remark_detector_tables, remark_findings
 
 _WHAT: dict[str, tuple[Severity, str, str]] = {

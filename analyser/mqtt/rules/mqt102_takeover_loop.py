@@ -31,10 +31,10 @@ from typing import NamedTuple
 from wirewitness.analyser.base.addresses import client_endpoint_text, server_text
 from wirewitness.analyser.base.times import NS_PER_S, ms_text
 from wirewitness.analyser.base.words import printable
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mqtt.rules.rows import client_text, ms_between
 
 TAKEN_OVER = 0x8E

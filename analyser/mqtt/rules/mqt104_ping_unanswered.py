@@ -30,10 +30,10 @@ from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.delivery import REQUEST_COLUMNS, counted, request_delivered
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import proof_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 
 

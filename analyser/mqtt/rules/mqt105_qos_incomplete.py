@@ -36,10 +36,10 @@ from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count, printable, sentence_start, times
 from wirewitness.analyser.engine.rules.delivery import counted
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 from wirewitness.analyser.mqtt.rules.sends import CONFIRMED_COLUMNS, SENT_COLUMNS, Chain, chains
 

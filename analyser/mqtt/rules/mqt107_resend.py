@@ -32,12 +32,12 @@ from itertools import zip_longest
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.base.words import count, printable, sentence_start, shown, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.columns import Booleans
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.held import Booleans
-from wirewitness.analyser.engine.rules.proof import Proof, evidence_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 # Values of `handshake` of messages that nobody has confirmed.

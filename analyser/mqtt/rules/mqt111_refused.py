@@ -28,10 +28,10 @@ from typing import NamedTuple
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.words import count, printable, sentence_start
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 _OTHER_RULES = (0x8E, 0x93, 0x94, 0x95)

@@ -28,10 +28,10 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.base.words import printable, sentence_start, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 DISCONNECT_WITH_WILL = 0x04

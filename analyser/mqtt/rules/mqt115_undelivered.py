@@ -38,10 +38,10 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.times import ms_text, period_text
 from wirewitness.analyser.base.words import count, printable
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 
 
 class _Why(NamedTuple):

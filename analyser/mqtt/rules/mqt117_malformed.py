@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.severity import Severity
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, TOLD_COLUMNS, remark_findings
 
 _OTHER_RULES = ("invalid_qos", "missing_packet_identifier")

@@ -33,10 +33,10 @@ from typing import NamedTuple
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text, period_text
 from wirewitness.analyser.base.words import count, printable
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof, evidence_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 RATIO_LEAST, RATIO_MOST = 0.7, 1.5

@@ -12,10 +12,10 @@ from wirewitness.analyser.base.addresses import client_endpoint_text, server_tex
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS
 from wirewitness.analyser.base.words import printable, sentence_start, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, Proof, proof_of
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import REMARK_COLUMNS, Proof, proof_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 
 MAX_NAME = 80
 # Columns of mqtt_connections by which a client is named.

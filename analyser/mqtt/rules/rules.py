@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.mqtt.rules import (
     mqt101_not_connected,
     mqt102_takeover_loop,

@@ -128,7 +128,7 @@ class Answers:
     def why(self, subject: str, at: str = "") -> str:
         """The chain of causes behind a subject, as text. Raises NoAnswer."""
         from wirewitness.reports.base.formats.text import render
-        from wirewitness.reports.base.why.ask import Asking
+        from wirewitness.reports.base.why.asking import Asking
         from wirewitness.reports.base.why.model import NoSubject
         from wirewitness.reports.report.why.section import chain_sections
         from wirewitness.reports.report.why.subjects import answer

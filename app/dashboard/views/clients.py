@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from wirewitness.app.dashboard import state
-from wirewitness.app.dashboard.known import known
-from wirewitness.app.dashboard.owner_column import with_owners
+from wirewitness.app.dashboard.shown_findings import known
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import card, empty, facts, heading, line
@@ -14,6 +13,7 @@ from wirewitness.app.dashboard.views.connections import CONNECTION_COLUMNS
 from wirewitness.app.dashboard.views.exchange_filters import client_text, exchange_filters
 from wirewitness.app.dashboard.views.findings import finding_cards
 from wirewitness.app.dashboard.views.kafka_group_list import group_key
+from wirewitness.app.dashboard.workload_column import with_owners
 from wirewitness.reports.base.formats.values import ms_text
 from wirewitness.reports.base.questions.causes import causes
 from wirewitness.reports.base.questions.client_rows import (

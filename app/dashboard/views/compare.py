@@ -9,16 +9,16 @@ import streamlit as st
 
 from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard import boxes
+from wirewitness.app.dashboard.comparison import Sides, capture_sides, moment_sides, range_sides, show_sides
 from wirewitness.app.dashboard.few_rows import pressed
-from wirewitness.app.dashboard.known import known
 from wirewitness.app.dashboard.opened import Selected
-from wirewitness.app.dashboard.sides import Sides, capture_sides, moment_sides, range_sides, show_sides
+from wirewitness.app.dashboard.shown_findings import known
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.text import card, empty, heading, line
 from wirewitness.app.dashboard.views.compare_doors import DOORS, where_is
 from wirewitness.reports.base.questions.columns import Column
+from wirewitness.reports.report.compare.comparison import compared
 from wirewitness.reports.report.compare.differences import Between
-from wirewitness.reports.report.compare.sides import compared
 from wirewitness.reports.report.differences import Difference, differences
 
 _SHOWN = 200

@@ -8,7 +8,7 @@ from pathlib import PurePath
 import streamlit as st
 
 from wirewitness.app.dashboard import boxes, state
-from wirewitness.app.dashboard.known import known
+from wirewitness.app.dashboard.shown_findings import known
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.views.asked import show_asked
 from wirewitness.app.dashboard.views.exchange_filters import FILTERS

@@ -18,7 +18,7 @@ from wirewitness.app.dashboard.views.exchange_boxes import chosen_filters
 from wirewitness.app.dashboard.views.message import show_exchange
 from wirewitness.reports.base.questions.columns import Column
 from wirewitness.reports.base.questions.exchange_rows import constant
-from wirewitness.reports.base.questions.exchange_says import exchanges_say
+from wirewitness.reports.base.questions.exchange_text import exchanges_say
 from wirewitness.reports.base.questions.wanted_exchanges import exchange_query
 
 _COLUMNS = (

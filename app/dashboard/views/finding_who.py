@@ -14,7 +14,7 @@ from wirewitness.app.dashboard.text import line
 from wirewitness.app.dashboard.views.exchange_filters import client_text
 from wirewitness.reports.base.questions.causes import Finding
 from wirewitness.reports.base.questions.columns import Column
-from wirewitness.reports.base.questions.owners import OWNER
+from wirewitness.reports.base.questions.workloads import OWNER
 from wirewitness.reports.protocols.kafka.questions.commits import Committer
 from wirewitness.reports.report.finding_committers import owner_of
 

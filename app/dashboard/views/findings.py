@@ -10,7 +10,7 @@ from markupsafe import Markup
 from wirewitness.analyser.base.severity import SEVERITIES
 from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard import boxes, state
-from wirewitness.app.dashboard.known import known, outside
+from wirewitness.app.dashboard.shown_findings import known, outside
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.text import card, empty, heading, html, line
 from wirewitness.app.dashboard.views.finding import show_finding

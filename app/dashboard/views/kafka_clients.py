@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from wirewitness.app.dashboard.owner_column import with_owners
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import heading, line
 from wirewitness.app.dashboard.views.exchange_filters import client_text, exchange_filters
+from wirewitness.app.dashboard.workload_column import with_owners
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
 

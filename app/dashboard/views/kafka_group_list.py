@@ -9,8 +9,8 @@ import streamlit as st
 
 from wirewitness.app.dashboard import state
 from wirewitness.app.dashboard.few_rows import grid
-from wirewitness.app.dashboard.known import known
 from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.shown_findings import known
 from wirewitness.app.dashboard.text import line
 from wirewitness.reports.base.questions.columns import Column
 from wirewitness.reports.base.questions.timelines import middle_ns

@@ -20,9 +20,8 @@ from wirewitness.app.dashboard.charts.commits import (
 from wirewitness.app.dashboard.charts.lag import lag_lines
 from wirewitness.app.dashboard.charts.theme import pressed_in_chart
 from wirewitness.app.dashboard.few_rows import grid
-from wirewitness.app.dashboard.known import known
 from wirewitness.app.dashboard.opened import Selected
-from wirewitness.app.dashboard.owner_column import with_owners
+from wirewitness.app.dashboard.shown_findings import known
 from wirewitness.app.dashboard.sidebar_times import moment_words
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.text import dot, empty, facts, heading, html, line
@@ -34,6 +33,7 @@ from wirewitness.app.dashboard.views.kafka_group_list import choose_group, liste
 from wirewitness.app.dashboard.views.kafka_share_group import show_share_group
 from wirewitness.app.dashboard.views.kafka_stored import show_stored
 from wirewitness.app.dashboard.views.message import show_exchange
+from wirewitness.app.dashboard.workload_column import with_owners
 from wirewitness.reports.base.questions.causes import causes
 from wirewitness.reports.base.questions.source import Source
 from wirewitness.reports.base.questions.source import rows as rows_of
@@ -48,9 +48,9 @@ from wirewitness.reports.protocols.kafka.questions.commits import (
     partitions_by_suspicion,
 )
 from wirewitness.reports.protocols.kafka.questions.group_list import group_states
-from wirewitness.reports.protocols.kafka.questions.group_telling import group_told
 from wirewitness.reports.protocols.kafka.questions.groups import Group, groups
 from wirewitness.reports.protocols.kafka.questions.lag_history import lag_over_time
+from wirewitness.reports.protocols.kafka.questions.observed_in import group_told
 from wirewitness.reports.protocols.kafka.questions.view import view_sql
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 from wirewitness.reports.protocols.kafka.sections.view import state_line

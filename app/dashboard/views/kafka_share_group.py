@@ -8,11 +8,11 @@ import streamlit as st
 
 from wirewitness.app.dashboard.few_rows import grid
 from wirewitness.app.dashboard.opened import Selected
-from wirewitness.app.dashboard.owner_column import with_owners
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import empty, facts
 from wirewitness.app.dashboard.views.exchange_filters import about_partition, client_text, exchange_filters
+from wirewitness.app.dashboard.workload_column import with_owners
 from wirewitness.reports.base.questions.columns import Column
 from wirewitness.reports.base.questions.source import rows
 from wirewitness.reports.base.questions.wanted_exchanges import named_exactly

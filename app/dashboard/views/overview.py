@@ -13,9 +13,9 @@ from wirewitness.app.dashboard.charts.theme import dense
 from wirewitness.app.dashboard.charts.traffic import BRUSH, exchange_rate
 from wirewitness.app.dashboard.chosen_rows import Choice
 from wirewitness.app.dashboard.command_line import command_line
-from wirewitness.app.dashboard.known import known, outside
 from wirewitness.app.dashboard.offers import without_folder
 from wirewitness.app.dashboard.opened import Selected
+from wirewitness.app.dashboard.shown_findings import known, outside
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.tables import paged_table
 from wirewitness.app.dashboard.text import card, empty, facts, heading, line
@@ -31,7 +31,7 @@ from wirewitness.reports.base.questions.timelines import domain_ms, exchanges_ov
 from wirewitness.reports.base.questions.traffic import PEERS
 from wirewitness.reports.report.capture import missing
 from wirewitness.reports.report.contents import nothing_known, report
-from wirewitness.reports.report.unjudged import unjudged_lines, unjudged_sentence
+from wirewitness.reports.report.unclassified import unjudged_lines, unjudged_sentence
 
 _CAUSES_SHOWN = 4
 _PEERS = (

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from wirewitness.dissectors.carriers.tls.alerts import CLOSE_NOTIFY, LEVELS, alert_name
-from wirewitness.dissectors.carriers.tls.early import EarlyData
+from wirewitness.dissectors.carriers.tls.early_data import EarlyData
 from wirewitness.dissectors.carriers.tls.hello import (
     ALERT,
     APPLICATION_DATA,
@@ -33,11 +33,11 @@ from wirewitness.dissectors.carriers.tls.messages import (
     Messages,
 )
 from wirewitness.dissectors.carriers.tls.opener import Opener
+from wirewitness.dissectors.carriers.tls.record_batches import whole_records
 from wirewitness.dissectors.carriers.tls.schedule import DATA, EARLY
 from wirewitness.dissectors.carriers.tls.schedule import HANDSHAKE as HANDSHAKE_KEYS
 from wirewitness.dissectors.carriers.tls.search import MOST_RECORD_BYTES, RecordSearch
 from wirewitness.dissectors.carriers.tls.suites import suite_of
-from wirewitness.dissectors.carriers.tls.whole_records import whole_records
 from wirewitness.dissectors.core.carrier import Carried, Interrupted, Item, Pieces, Told
 from wirewitness.dissectors.core.encryption import (
     DECRYPTED,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from wirewitness.dissectors.core.lockstep.made import chosen
+from wirewitness.dissectors.core.lockstep.column_ops import chosen
 from wirewitness.dissectors.kafka.lockstep.blob import Ints
 from wirewitness.dissectors.kafka.lockstep.group_rows import NOTHING, column, heads, native
 from wirewitness.dissectors.kafka.lockstep.groups import Group

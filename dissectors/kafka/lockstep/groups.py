@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wirewitness.dissectors.core.batch_backoff import Rests
 from wirewitness.dissectors.core.blocks import Coded
-from wirewitness.dissectors.core.lockstep.made import coded
-from wirewitness.dissectors.core.trying import Rests
+from wirewitness.dissectors.core.lockstep.column_ops import coded
 from wirewitness.dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDOWN
 from wirewitness.dissectors.kafka.lockstep.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES, Batch, Side
 from wirewitness.dissectors.kafka.lockstep.blob import Flags, Ints

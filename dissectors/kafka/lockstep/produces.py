@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from wirewitness.dissectors.core.lockstep.made import chosen, optional
+from wirewitness.dissectors.core.lockstep.column_ops import chosen, optional
 from wirewitness.dissectors.kafka.lockstep.blob import Flags, Ints
 from wirewitness.dissectors.kafka.lockstep.group_rows import column, heads
 from wirewitness.dissectors.kafka.lockstep.groups import Group

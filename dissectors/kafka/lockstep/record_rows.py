@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
-from wirewitness.dissectors.core.lockstep.made import chosen, coded
+from wirewitness.dissectors.core.lockstep.column_ops import chosen, coded
 from wirewitness.dissectors.kafka.lockstep.blob import Ints
 from wirewitness.dissectors.kafka.lockstep.group_rows import NOTHING, heads
 from wirewitness.dissectors.kafka.lockstep.groups import Group

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from wirewitness.dissectors.core.blocks import Block, Coded, Numbers, Same
-from wirewitness.dissectors.core.lockstep.made import coded
+from wirewitness.dissectors.core.lockstep.column_ops import coded
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.kafka.error_codes import ERROR_NAMES
 from wirewitness.dissectors.kafka.lockstep.batch import Side
 from wirewitness.dissectors.kafka.lockstep.blob import Ints
 from wirewitness.dissectors.kafka.lockstep.group_rows import NOTHING, column
 from wirewitness.dissectors.kafka.lockstep.groups import Group
+from wirewitness.dissectors.kafka.lockstep.long_polls import awaitable
 from wirewitness.dissectors.kafka.lockstep.summaries import Words, summaries
-from wirewitness.dissectors.kafka.lockstep.waits import awaitable
 
 
 def exchange_rows(group: Group, error_codes: Ints) -> Block:

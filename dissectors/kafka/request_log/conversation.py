@@ -11,7 +11,7 @@ from typing import cast
 
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.core.logged import LoggedExchange, Moment
+from wirewitness.dissectors.core.log_reader import LoggedExchange, Moment
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, MESSAGES, SERVER_TO_CLIENT, Frame, Row
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from wirewitness.dissectors.core.errors import DecodeError
-from wirewitness.dissectors.core.logged import LogError, Numbered
+from wirewitness.dissectors.core.log_reader import LogError, Numbered
 from wirewitness.dissectors.kafka.request_log.numbers import numbered
 from wirewitness.dissectors.kafka.request_log.values import text_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.inspect import MAX_NODES, Inspected, Node
-from wirewitness.dissectors.core.logged import LogError
+from wirewitness.dissectors.core.log_reader import LogError
 from wirewitness.dissectors.kafka.request_log.bodies import body_value
 from wirewitness.dissectors.kafka.request_log.entry import Entry, entry
 from wirewitness.dissectors.kafka.schema.definitions import MASKED

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirewitness.dissectors.core.logged import Numbered
+from wirewitness.dissectors.core.log_reader import Numbered
 
 _FETCH = 1
 _ONE_COUNTER_FOR_ALL = frozenset({"apache-kafka-java"})

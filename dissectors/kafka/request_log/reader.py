@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.dissectors.core.logged import LogReader
+from wirewitness.dissectors.core.log_reader import LogReader
 from wirewitness.dissectors.kafka.request_log.conversation import LoggedKafka
 from wirewitness.dissectors.kafka.request_log.entry import MEANINGS, entry
 from wirewitness.dissectors.kafka.request_log.inspect import inspect_line

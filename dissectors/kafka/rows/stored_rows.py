@@ -18,7 +18,7 @@ from wirewitness.dissectors.core.model import Row
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.remarks import Remark
-from wirewitness.dissectors.core.stored import Graveness
+from wirewitness.dissectors.core.segment_reader import Graveness
 from wirewitness.dissectors.kafka.records.internal_topics import CONSUMER_OFFSETS, internal_record
 from wirewitness.dissectors.kafka.records.record_sets import (
     OpenedBatch,

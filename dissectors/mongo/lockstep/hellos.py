@@ -15,15 +15,15 @@ import numpy as np
 from wirewitness.dissectors.core.lockstep.frames import Frames, Ints
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 from wirewitness.dissectors.mongo.bson_fields import Span, inner
-from wirewitness.dissectors.mongo.facts import of_client, of_server
+from wirewitness.dissectors.mongo.command_facts import of_client, of_server
 from wirewitness.dissectors.mongo.handshake import ANSWER_PARTS, HELLO_PARTS
-from wirewitness.dissectors.mongo.lockstep.alike import Literals, alike
-from wirewitness.dissectors.mongo.lockstep.asked import span_of
 from wirewitness.dissectors.mongo.lockstep.buffer import Buffer
 from wirewitness.dissectors.mongo.lockstep.layouts import Values
 from wirewitness.dissectors.mongo.lockstep.literals import of_document_but
 from wirewitness.dissectors.mongo.lockstep.pairs import Pairs, Waits
 from wirewitness.dissectors.mongo.lockstep.plain import Bodies, may_be_hello
+from wirewitness.dissectors.mongo.lockstep.requests import span_of
+from wirewitness.dissectors.mongo.lockstep.same_values import Literals, alike
 from wirewitness.dissectors.mongo.messages import Message
 from wirewitness.dissectors.mongo.opcodes import OP_MSG
 from wirewitness.dissectors.mongo.replies import outcome

@@ -11,18 +11,18 @@ from typing import NamedTuple
 import numpy as np
 
 from wirewitness.dissectors.core.lockstep.frames import Flags, Frames, Ints
-from wirewitness.dissectors.mongo.lockstep.answered import ENTERED, Answers, Outcomes, is_plain, outcomes
-from wirewitness.dissectors.mongo.lockstep.answered import fill as fill_answers
-from wirewitness.dissectors.mongo.lockstep.asked import Requests, collections, command_of, is_awaitable, texts
-from wirewitness.dissectors.mongo.lockstep.asked import fill as fill_requests
 from wirewitness.dissectors.mongo.lockstep.buffer import Buffer
 from wirewitness.dissectors.mongo.lockstep.filled import Codes, Filled
 from wirewitness.dissectors.mongo.lockstep.layouts import Layout, layouts
 from wirewitness.dissectors.mongo.lockstep.pairs import Pairs
 from wirewitness.dissectors.mongo.lockstep.plain import NO_SECTION, Bodies
+from wirewitness.dissectors.mongo.lockstep.query_shapes import can_be_shaped
+from wirewitness.dissectors.mongo.lockstep.query_shapes import fill as fill_shapes
+from wirewitness.dissectors.mongo.lockstep.requests import Requests, collections, command_of, is_awaitable, texts
+from wirewitness.dissectors.mongo.lockstep.requests import fill as fill_requests
+from wirewitness.dissectors.mongo.lockstep.responses import ENTERED, Answers, Outcomes, is_plain, outcomes
+from wirewitness.dissectors.mongo.lockstep.responses import fill as fill_answers
 from wirewitness.dissectors.mongo.lockstep.rows import Exchanges
-from wirewitness.dissectors.mongo.lockstep.shaped import can_be_shaped
-from wirewitness.dissectors.mongo.lockstep.shaped import fill as fill_shapes
 from wirewitness.dissectors.mongo.output import request_line
 from wirewitness.dissectors.mongo.replies import FINE
 

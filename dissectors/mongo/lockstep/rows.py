@@ -10,11 +10,11 @@ from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Sa
 from wirewitness.dissectors.core.lockstep.frames import Flags, Frames, Ints
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
 from wirewitness.dissectors.mongo.handshake import CONNECTION, SERVER
-from wirewitness.dissectors.mongo.lockstep.answered import Outcomes
 from wirewitness.dissectors.mongo.lockstep.buffer import Buffer
 from wirewitness.dissectors.mongo.lockstep.filled import Filled
 from wirewitness.dissectors.mongo.lockstep.hellos import Known
 from wirewitness.dissectors.mongo.lockstep.pairs import Pairs
+from wirewitness.dissectors.mongo.lockstep.responses import Outcomes
 from wirewitness.dissectors.mongo.opcodes import OP_MSG, opcode_name
 from wirewitness.dissectors.mongo.output import latency_ms, reply_line
 

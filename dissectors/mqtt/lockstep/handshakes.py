@@ -26,7 +26,7 @@ from wirewitness.dissectors.mqtt.lockstep.packets import (
     PUBREL,
     Packets,
 )
-from wirewitness.dissectors.mqtt.lockstep.turned import Turned
+from wirewitness.dissectors.mqtt.lockstep.reordered import Turned
 from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL
 
 # Messages in flight of one connection, the client's and the server's, by packet identifier.

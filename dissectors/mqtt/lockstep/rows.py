@@ -20,7 +20,6 @@ from wirewitness.dissectors.mqtt.handshake import COMPLETE, Flight
 from wirewitness.dissectors.mqtt.levels import LEVEL_50
 from wirewitness.dissectors.mqtt.lockstep.contents import Contents
 from wirewitness.dissectors.mqtt.lockstep.handshakes import Handshakes
-from wirewitness.dissectors.mqtt.lockstep.landed import Landed
 from wirewitness.dissectors.mqtt.lockstep.packets import (
     PINGREQ,
     PINGRESP,
@@ -31,6 +30,7 @@ from wirewitness.dissectors.mqtt.lockstep.packets import (
     Packets,
 )
 from wirewitness.dissectors.mqtt.lockstep.pings import Pings
+from wirewitness.dissectors.mqtt.lockstep.publish_columns import Landed
 from wirewitness.dissectors.mqtt.packet_types import PUBACK as PUBACK_TYPE
 from wirewitness.dissectors.mqtt.packet_types import PUBCOMP as PUBCOMP_TYPE
 from wirewitness.dissectors.mqtt.reason_codes import reason_name

@@ -22,7 +22,7 @@ from opentelemetry.semconv.attributes import db_attributes as db
 from opentelemetry.semconv.attributes import error_attributes, network_attributes, server_attributes
 
 from wirewitness.reports.base.otel.protocols import TOLD
-from wirewitness.reports.base.otel.told import OWN, Row, Told
+from wirewitness.reports.base.otel.span_attributes import OWN, Row, Told
 
 Value = str | int | bool
 

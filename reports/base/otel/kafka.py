@@ -6,7 +6,7 @@ from typing import Any
 
 from opentelemetry.semconv._incubating.attributes import messaging_attributes as messaging
 
-from wirewitness.reports.base.otel.told import OWN, Row, Told
+from wirewitness.reports.base.otel.span_attributes import OWN, Row, Told
 
 # Kafka APIs that move messages; the others are named, but have no type of operation.
 _TYPES = {

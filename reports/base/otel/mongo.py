@@ -7,7 +7,7 @@ from typing import Any
 from opentelemetry.semconv._incubating.attributes import db_attributes as db_more
 from opentelemetry.semconv.attributes import db_attributes as db
 
-from wirewitness.reports.base.otel.told import OWN, Row, Told
+from wirewitness.reports.base.otel.span_attributes import OWN, Row, Told
 
 
 def _attributes(row: Row) -> dict[str, Any]:

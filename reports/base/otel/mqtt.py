@@ -7,7 +7,7 @@ from typing import Any
 from opentelemetry.semconv._incubating.attributes import messaging_attributes as messaging
 from opentelemetry.semconv.attributes import network_attributes
 
-from wirewitness.reports.base.otel.told import OWN, Row, Told
+from wirewitness.reports.base.otel.span_attributes import OWN, Row, Told
 
 
 def _attributes(row: Row) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Findings put together by cause. In: the findings table; out: causes, worst first.
 
-Which findings are one story, and in which order, is decided where they are made (`analyser/engine/stories/stories.py`)
-and
+Which findings are one story, and in which order, is decided where they are made
+(`analyser/engine/incidents/incidents.py`) and
 stands in the table: here its rows become values.
 """
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from wirewitness.analyser.tables.queries import UNAWAITED_MS
 from wirewitness.reports.base.questions.failures import IS_UNANSWERED
-from wirewitness.reports.base.questions.owners import OWNERS, is_anybody_named
 from wirewitness.reports.base.questions.source import Source, rows
+from wirewitness.reports.base.questions.workloads import OWNERS, is_anybody_named
 
 _OPERATIONS = f"""
     select protocol, operation, count(*) as exchanges,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from wirewitness.analyser.analysis.shown_rows import shown_rows
+from wirewitness.analyser.analysis.selection import shown_rows
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.tables import ALL_TABLES
 

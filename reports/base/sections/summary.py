@@ -9,7 +9,7 @@ from wirewitness.analyser.base.words import count
 from wirewitness.reports.base.formats.document import Block, Cells, Paragraph, without_empty
 from wirewitness.reports.base.formats.values import ms_text
 from wirewitness.reports.base.questions.columns import PAGE, TEXT, Column, shown_as
-from wirewitness.reports.base.sections.room import room_of
+from wirewitness.reports.base.sections.column_widths import room_of
 
 _ROWS_SHOWN = 20
 # Numbers that name something are not written with separators.

@@ -11,13 +11,13 @@ from typing import Any
 from wirewitness.analyser.base.times import moment_text, ns_of, seconds_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.tables.queries import literal
-from wirewitness.reports.base.why.ask import Asking, name, row, where, who
+from wirewitness.reports.base.why.asking import Asking, name, row, where, who
 from wirewitness.reports.base.why.model import Causes, Link, Place, Row
 
 AGAIN, CLOSED, STOOD, SERVER_STOOD = "sent_again", "closed", "stood_still", "server_stood_still"
 # Rules that find a server which answered nobody.
 _STOOD_CODES = ("KAF302", "MON116")
-# Loss at random hits a segment once or twice; see analyser/kafka/facts/silent_side.py.
+# Loss at random hits a segment once or twice; see analyser/kafka/facts/idle_side.py.
 _SENT_AGAIN = 3
 
 _AGAIN = """

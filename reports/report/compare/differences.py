@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.severity import severity_rank
 from wirewitness.reports.base.questions.causes import Finding
-from wirewitness.reports.base.questions.chance import count_range, least_factor
+from wirewitness.reports.base.questions.confidence import count_range, least_factor
 from wirewitness.reports.base.questions.source import Source
 from wirewitness.reports.report.compare.differing_clients import clients_between
 from wirewitness.reports.report.compare.differing_groups import groups_between

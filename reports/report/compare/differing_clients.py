@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from wirewitness.reports.base.questions.chance import count_range, least_factor
+from wirewitness.reports.base.questions.confidence import count_range, least_factor
 from wirewitness.reports.base.questions.source import Source, rows
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 

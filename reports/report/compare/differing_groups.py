@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from wirewitness.reports.base.questions.chance import count_range, least_factor
+from wirewitness.reports.base.questions.confidence import count_range, least_factor
 
 Row = Mapping[str, Any]
 _PAIRED = ("state", "members", "lag", "commits", "refused", "foreign_commits", "committers", "worst")

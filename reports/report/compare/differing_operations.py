@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from wirewitness.analyser.tables.queries import UNAWAITED_MS
-from wirewitness.reports.base.questions.chance import SIGMAS, Range, count_range, least_factor
+from wirewitness.reports.base.questions.confidence import SIGMAS, Range, count_range, least_factor
 from wirewitness.reports.base.questions.source import Source, rows
 from wirewitness.reports.base.questions.timelines import selected_span_ns
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import sqrt
 from typing import Any
 
-from wirewitness.reports.base.questions.chance import SIGMAS, Range, count_range, least_factor
+from wirewitness.reports.base.questions.confidence import SIGMAS, Range, count_range, least_factor
 from wirewitness.reports.base.questions.source import Source, rows
 from wirewitness.reports.report.compare.differing_operations import seconds_of
 

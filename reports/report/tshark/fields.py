@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from wirewitness.analyser.base.own_files import TemporaryFolder
+from wirewitness.analyser.base.private_files import TemporaryFolder
 from wirewitness.reports.report.tshark.protocols import COMPARED
 from wirewitness.reports.report.tshark.tshark import LAYERS, Tshark, TsharkError
 

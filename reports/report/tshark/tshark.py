@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO
 
-from wirewitness.analyser.base.own_files import TemporaryFolder
+from wirewitness.analyser.base.private_files import TemporaryFolder
 from wirewitness.reports.report.tshark.protocols import COMPARED
 from wirewitness.reports.report.tshark.trees import MALFORMED, Packet, Pairs
 

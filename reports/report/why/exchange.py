@@ -12,7 +12,7 @@ from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.base.why import latency
-from wirewitness.reports.base.why.ask import COMMITS_OF, Asking, name, row, where, who
+from wirewitness.reports.base.why.asking import COMMITS_OF, Asking, name, row, where, who
 from wirewitness.reports.base.why.latency import Asked, Wait, split
 from wirewitness.reports.base.why.model import Causes, Link, Part, Place
 from wirewitness.reports.base.why.network import sent_again, server_stood

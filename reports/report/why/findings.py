@@ -11,7 +11,7 @@ from typing import Any
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.base.formats.words import first_sentence
 from wirewitness.reports.base.questions.causes import Finding
-from wirewitness.reports.base.why.ask import Asking, row, where
+from wirewitness.reports.base.why.asking import Asking, row, where
 from wirewitness.reports.base.why.model import Causes, Link, Place
 from wirewitness.reports.base.why.network import ns_of_number
 from wirewitness.reports.protocols.kafka.why.commits import commit_link, refused_link

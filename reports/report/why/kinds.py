@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from wirewitness.reports.base.why import network
-from wirewitness.reports.base.why.ask import Asking
+from wirewitness.reports.base.why.asking import Asking
 from wirewitness.reports.base.why.model import Causes, Link
 from wirewitness.reports.protocols.kafka.why import commits, groups, partition
 from wirewitness.reports.protocols.mqtt.why import mqtt

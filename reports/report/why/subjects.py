@@ -14,15 +14,15 @@ from typing import Any
 from wirewitness.analyser.base.severity import severity_rank
 from wirewitness.analyser.base.words import count, printable
 from wirewitness.reports.base.questions.causes import Finding
-from wirewitness.reports.base.why.ask import Asking, name
+from wirewitness.reports.base.why.asking import Asking, name
+from wirewitness.reports.base.why.evidence_packets import placed
 from wirewitness.reports.base.why.model import Chain, NoSubject
-from wirewitness.reports.base.why.places import placed
 from wirewitness.reports.protocols.kafka.why.partition import is_healthy, partition_link, standing
 from wirewitness.reports.protocols.mongo.why.mongo import command_words, no_command, others, slowest
 from wirewitness.reports.protocols.mqtt.why import mqtt
+from wirewitness.reports.report.why.client_names import named
 from wirewitness.reports.report.why.exchange import exchange_link, find_exchange, usual
 from wirewitness.reports.report.why.findings import finding_link
-from wirewitness.reports.report.why.named import named
 from wirewitness.reports.report.why.walk import walk
 
 MOST_CHAINS = 5

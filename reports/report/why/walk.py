@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from wirewitness.reports.base.why.ask import Asking
+from wirewitness.reports.base.why.asking import Asking
 from wirewitness.reports.base.why.model import Causes, Link, Step
 from wirewitness.reports.report.why.kinds import KINDS
 

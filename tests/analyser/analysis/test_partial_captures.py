@@ -25,8 +25,8 @@ from tests.support.shares import every, pairs, turns
 from tests.support.wire import decode, lossy, packets_of
 from wirewitness.analyser.analysis.all_rules import DETECTORS, run_detectors, tables_needed
 from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.engine.incidents.incident_facts import facts_of
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.stories.story_facts import facts_of
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.dissectors.registry import PROTOCOLS
 

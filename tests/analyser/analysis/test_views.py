@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from wirewitness.analyser.analysis.kept import Kept
+from wirewitness.analyser.analysis.stored_tables import Kept
 from wirewitness.analyser.analysis.views import Views
 from wirewitness.analyser.tables.queries import null_columns
 

@@ -23,7 +23,7 @@ from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.base.faults import FAULTS, RAISE, TRACE, described
 from wirewitness.analyser.decoding.run import pipeline
 from wirewitness.analyser.mqtt.facts import stage
-from wirewitness.analyser.tcp import flow_table, found_signs
+from wirewitness.analyser.tcp import batch_wait_signs, flow_table
 from wirewitness.dissectors.registry import PROTOCOLS
 from wirewitness.reports.report import contents, json_document
 from wirewitness.reports.report.protocols import PROTOCOL_REPORTS
@@ -101,7 +101,7 @@ def test_a_fault_while_a_connection_is_followed(monkeypatch: pytest.MonkeyPatch,
 
 def test_a_fault_in_what_finds_waits(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
     whole = table("messages", capture)
-    monkeypatch.setattr(found_signs.SignFinder, "feed", broken)
+    monkeypatch.setattr(batch_wait_signs.SignFinder, "feed", broken)
     assert any("waits" in text for text in bugs(capture))
     assert table("messages", capture) == whole
 
@@ -169,7 +169,7 @@ def test_a_fault_in_what_all_reports_have(monkeypatch: pytest.MonkeyPatch, captu
 
 
 def test_live_goes_on(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
-    monkeypatch.setattr(found_signs.SignFinder, "feed", broken)
+    monkeypatch.setattr(batch_wait_signs.SignFinder, "feed", broken)
     done = run("live", "-r", capture, "--format", "jsonl")
     assert done.returncode == 0
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -177,7 +177,7 @@ def test_live_goes_on(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
 
 
 def test_the_trace_is_shown_to_those_who_ask(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
-    monkeypatch.setattr(found_signs.SignFinder, "feed", broken)
+    monkeypatch.setattr(batch_wait_signs.SignFinder, "feed", broken)
     monkeypatch.setenv(FAULTS, TRACE)
     done = run("analyse", capture, "--debug")
     assert (done.returncode, b"Traceback" in done.stderr) == (0, True)
@@ -197,7 +197,7 @@ def quoting(*_: object, **__: object) -> None:
 
 
 def test_a_trace_shows_nothing_that_exceptions_quote(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
-    monkeypatch.setattr(found_signs.SignFinder, "feed", quoting)
+    monkeypatch.setattr(batch_wait_signs.SignFinder, "feed", quoting)
     monkeypatch.setenv(FAULTS, TRACE)
     done = run("analyse", capture, "--debug")
     assert b"KeyError: '...'" in done.stderr

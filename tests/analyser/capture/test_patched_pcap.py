@@ -15,7 +15,7 @@ from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 from tests.support.patched_pcap import KINDS, patched
 from tests.support.shares import examples
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source
-from wirewitness.analyser.capture.places import begin_at, find_places
+from wirewitness.analyser.capture.packet_positions import begin_at, find_places
 from wirewitness.analyser.capture.reader import read_packets
 
 TS_NS = 950_000_000_000_000_000

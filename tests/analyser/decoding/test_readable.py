@@ -9,7 +9,7 @@ import pytest
 
 from wirewitness.analyser.decoding.framed import framed
 from wirewitness.analyser.decoding.readable import as_readable, begun_at, behind, readable_before
-from wirewitness.analyser.tcp.runs import Segments
+from wirewitness.analyser.tcp.chunks import Segments
 from wirewitness.dissectors.core.lockstep.cut_frames import MANY, CutFrames
 from wirewitness.dissectors.core.model import Frame
 from wirewitness.dissectors.core.protocol import Cut

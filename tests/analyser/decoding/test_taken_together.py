@@ -14,8 +14,8 @@ from tests.dissectors.carriers.tls.reading import ring_of
 from tests.support.shares import examples
 from tests.support.tls_sealed import HANDSHAKE, Sealer
 from tests.support.tls_twin import SUITES_12, TLS_12, TLS_13, Pair, Sides
-from wirewitness.analyser.decoding.carried import CarriedStream
-from wirewitness.analyser.tcp.runs import Gap, Run, Segments, together
+from wirewitness.analyser.decoding.inner_streams import CarriedStream
+from wirewitness.analyser.tcp.chunks import Gap, Run, Segments, together
 from wirewitness.dissectors.carriers.tls.carrier import tls
 from wirewitness.dissectors.carriers.tls.unwrapping import TlsUnwrapper
 from wirewitness.dissectors.core.limits import Limits

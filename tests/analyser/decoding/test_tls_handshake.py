@@ -18,7 +18,7 @@ from tests.support.wire import Talk, decode
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.tls_handshake import Handshake, Seen, handshake
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.tcp.runs import Run, Segments
+from wirewitness.analyser.tcp.chunks import Run, Segments
 from wirewitness.analyser.tcp.tls_records import MOST_RECORDS, RecordReader, TlsRecord
 from wirewitness.dissectors.registry import PROTOCOLS
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import require_program
 from wirewitness.analyser.capture import CaptureStats, EndpointTable, Source, read_batches
-from wirewitness.analyser.capture.outlet import HEAD, LINE, PACKETS, STATE, Outlet
+from wirewitness.analyser.capture.message_pipe import HEAD, LINE, PACKETS, STATE, Outlet
 from wirewitness.analyser.capture.packet_filter import FilterError, both, compiled, of_ports
 from wirewitness.analyser.capture.pcapng_write import packet_blocks, section, statistics
 from wirewitness.analyser.capture.ring import SLACK, _packets

@@ -19,8 +19,8 @@ from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.live.feed import Watched
-from wirewitness.analyser.live.known import News
-from wirewitness.analyser.live.rolling import Kept
+from wirewitness.analyser.live.findings_seen import News
+from wirewitness.analyser.live.retention import Kept
 from wirewitness.analyser.live.session import ENDED, Session, finding_rows
 from wirewitness.analyser.tables.tables import TABLES as TABLES_OF_ALL
 from wirewitness.app.cli.live_screen import committed, screen, share_rows

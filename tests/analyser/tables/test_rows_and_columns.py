@@ -25,7 +25,7 @@ from tests.support.mqtt_encode import PUBACK, ack, connack, connect, publish, st
 from wirewitness.analyser.analysis.build import computed
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.rows.fields import row_fields
-from wirewitness.analyser.decoding.rows.gathering import gathering
+from wirewitness.analyser.decoding.rows.row_expansion import gathering
 from wirewitness.analyser.tables.tables import TABLES, Column
 from wirewitness.analyser.tcp.waits import TABLE as WAITS
 from wirewitness.analyser.tcp.waits import WAIT_FIELDS

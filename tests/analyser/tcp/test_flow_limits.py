@@ -13,7 +13,7 @@ from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 from tests.support.wire import ACK, FIN, SYN, Talk, decode
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
-from wirewitness.analyser.decoding.run.share import Share
+from wirewitness.analyser.decoding.run.shard import Share
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_table import FlowTable
@@ -137,7 +137,7 @@ def test_ended_flows_leave_memory() -> None:
 
 def test_endpoints_of_ended_flows_are_forgotten_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wirewitness.analyser.tcp.flow_table._FORGET_PAIRS_AT", 100)
-    monkeypatch.setattr("wirewitness.analyser.tcp.copies.WINDOW_PACKETS", 100)
+    monkeypatch.setattr("wirewitness.analyser.tcp.duplicates.WINDOW_PACKETS", 100)
     monkeypatch.setattr("wirewitness.analyser.tcp.two_points._TAIL_PACKETS", 100)
     packets = []
     for n in range(600):

@@ -13,11 +13,11 @@ from tests.support.packets import Captured, pcap
 from tests.support.shares import examples
 from tests.support.wire import ACK, FIN, PSH, RST, SYN, Talk
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
-from wirewitness.analyser.decoding.run.facts import flow_row
+from wirewitness.analyser.decoding.run.capture_rows import flow_row
+from wirewitness.analyser.tcp.chunks import Gap
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_table import FlowTable
 from wirewitness.analyser.tcp.notes import Note
-from wirewitness.analyser.tcp.runs import Gap
 from wirewitness.dissectors.core.limits import Limits
 
 Stream = list[bytes | int]

@@ -10,7 +10,7 @@ import wirewitness
 from tests.analyser.tcp.test_flow_table import Collected
 from tests.support.packets import Captured, pcap
 from tests.support.wire import ACK, RST, Talk
-from wirewitness.analyser.decoding.run.facts import flow_row
+from wirewitness.analyser.decoding.run.capture_rows import flow_row
 
 NAMES = ("ttl", "ttl_lowest", "ttl_last", "reset_ttl")
 # Of a frame of `Talk`: Ethernet has 14 bytes, the TTL is the ninth of the IP header.

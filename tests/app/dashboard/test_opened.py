@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from tests.app.captures import write_capture
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, shown
-from wirewitness.app.dashboard import held
 from wirewitness.app.dashboard import opened as opened_module
+from wirewitness.app.dashboard import server_state
 from wirewitness.app.dashboard.jobs import discard, key_of
 from wirewitness.app.dashboard.opened import META, Opened, TablesDamaged
 from wirewitness.app.dashboard.worker import keep_tables
@@ -62,7 +62,7 @@ def test_damaged_tables_are_made_anew(tmp_path: Path, monkeypatch: pytest.Monkey
     app = AppTest.from_file(str(SCRIPT), default_timeout=TIMEOUT_S).run()
     assert not app.exception
     assert "again: what was kept of it is damaged or gone" in shown(app)
-    job = held.jobs().job(folder.name)
+    job = server_state.jobs().job(folder.name)
     assert job is not None
     job.wait(WAIT_S)
     app.run()

@@ -16,7 +16,7 @@ from tests.conftest import SAMPLES
 from tests.support.datasets import make_dataset
 from tests.support.shares import long_cases
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.app.dashboard import downloads, held
+from wirewitness.app.dashboard import downloads, server_state
 from wirewitness.app.dashboard.offers import samples
 from wirewitness.app.dashboard.opened import Opened, Selected
 from wirewitness.app.dashboard.pages import PAGES
@@ -130,14 +130,14 @@ def test_a_damaged_dataset_is_a_sentence_and_costs_nothing_else(
 ) -> None:
     dataset = make_dataset(tmp_path / "set", [SAMPLES / "mongo_show_databases.pcapng"])
     next((dataset / "exchanges").rglob("*.parquet")).unlink()
-    uploads = held.uploads()
+    uploads = server_state.uploads()
     order = {"paths": [str(dataset)], "options": {}}
     monkeypatch.setattr(sys, "argv", ["script", f"--given={json.dumps(order)}"])
     app = AppTest.from_file(str(SCRIPT), default_timeout=TIMEOUT_S).run()
     assert not app.exception
     assert "is missing" in shown(app)
     assert "Open another capture" in shown(app)
-    assert held.uploads() is uploads
+    assert server_state.uploads() is uploads
 
 
 def test_another_capture_begins_without_the_filters_of_the_last() -> None:

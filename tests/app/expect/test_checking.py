@@ -10,8 +10,8 @@ import wirewitness
 from tests.conftest import SAMPLES
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.app.expect.checking import FAILED, NOTHING, OK, Outcome, check_all, tables_of
+from wirewitness.app.expect.outcomes import evidence_text
 from wirewitness.app.expect.rules import expectations_of
-from wirewitness.app.expect.told import evidence_text
 
 EVERYTHING = expectations_of(
     "all", "all", "[[expect]]\nno_findings = true\n[[expect]]\nsql = 'from kafka_group_events'"

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tests.support.timing import follows_size, seconds, takes_less_than
-from wirewitness.dissectors.core.judged import Judged
+from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.kafka.framing import plausible_request, probe
 
 

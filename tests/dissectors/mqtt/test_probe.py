@@ -17,7 +17,7 @@ from tests.support.mqtt_encode import (
     subscribe,
     unsubscribe,
 )
-from wirewitness.dissectors.core.judged import Judged
+from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.mqtt.framing import framer, plausible

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.analysis_from_rows import RowsAnalysis
-from wirewitness.analyser.archive.derive.sketches import sketch_of
+from wirewitness.analyser.archive.aggregate.sketches import sketch_of
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.reports.base.formats.text import render
 from wirewitness.reports.report.trends import trend_section

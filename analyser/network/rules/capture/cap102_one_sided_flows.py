@@ -25,11 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.proof import proof_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 
 _ONE_SIDED_SQL = (
     "protocol IS NOT NULL AND duplicate_of IS NULL AND NOT coalesce(handshake_seen, false) "

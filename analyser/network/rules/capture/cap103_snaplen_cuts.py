@@ -22,11 +22,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, capture_finding, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.proof import REMARK_COLUMNS
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 
 
 def detect(frames: Frames, *, segments_least: int = 1) -> Iterator[Finding]:

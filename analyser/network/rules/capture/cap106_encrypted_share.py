@@ -24,12 +24,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
 from wirewitness.analyser.engine.rules.key_logging import ways_of
-from wirewitness.analyser.engine.rules.proof import REMARK_COLUMNS, proof_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.dissectors.core.encryption import DECRYPTED, LOST, NO_KEY, WRONG_KEY
 
 # Tables in which clients say what they are, on connections that can be read.

@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value, rows_of
-from wirewitness.analyser.engine.rules.proof import proof_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 
 
 def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:

@@ -25,11 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.words import count, shown
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 
 
 def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:

@@ -43,12 +43,12 @@ from typing import Any, NamedTuple
 from wirewitness.analyser.base.addresses import client_endpoint_text, server_text
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count, names_text, printable
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED, client_names, named_by
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
-from wirewitness.analyser.network.rules.net.answered_others import EXCHANGES, WITNESSES, Answers
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.network.rules.net.answered_clients import EXCHANGES, WITNESSES, Answers
 
 _OTHER = {"client": "server", "server": "client"}
 _DIRECTIONS = {"client": "client_to_server", "server": "server_to_client"}

@@ -47,11 +47,11 @@ from typing import NamedTuple
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_S, seconds_text
 from wirewitness.analyser.base.words import names_text, printable
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import client_names, named_by
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 
 LOGINS = "kafka_authentications"
 # Attempts from which on a client of several behind one address is judged by its own pauses.

@@ -40,11 +40,11 @@ from typing import NamedTuple
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_S, clock_text, seconds_text
 from wirewitness.analyser.base.words import count, names_text, printable
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import client_names, named_by
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import Proof
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 
 # Server unavailable (3.1.1); server unavailable, server busy, quota exceeded, connection rate exceeded (5.0).
 _BUSY = (0x03, 0x88, 0x89, 0x97, 0x9F)

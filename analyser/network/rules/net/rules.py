@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.network.rules.net import net101_idle_dropped, net103_retry_storm, net104_reconnect_herd
 
 RULES: tuple[Detector, ...] = (

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import (
     FLOW_COLUMNS,
@@ -45,7 +45,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     named_by,
 )
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.proof import REMARK_COLUMNS, proof_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 
 
 def detect(

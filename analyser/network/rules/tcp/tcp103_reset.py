@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.delivery import REQUEST_COLUMNS, counted, request_delivered, which_side
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import (
     FLOW_COLUMNS,
@@ -40,7 +40,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     named_by,
 )
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.proof import REMARK_COLUMNS, Proof, evidence_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 
 # What a client need not wait for when it ends: long polls, and questions that change nothing at the server.
 _LONG_POLLS = frozenset({"Fetch", "ShareFetch", "hello", "getMore"})

@@ -40,7 +40,6 @@ from statistics import median
 
 from wirewitness.analyser.base.times import NS_PER_MS
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import (
     FLOW_COLUMNS,
@@ -51,6 +50,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     wait_proof,
 )
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.tcp.waits import MOST_OPTIONS_BYTES
 
 _SIDES = {"client_to_server": ("client", "request"), "server_to_client": ("server", "response")}

@@ -36,7 +36,6 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.times import NS_PER_MS, ms_text
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import (
     FLOW_COLUMNS,
@@ -48,6 +47,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     wait_proof,
 )
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.dissectors.registry import dissector_of
 
 # Latencies below it are not told apart from none: half of what a capture in microseconds shows.

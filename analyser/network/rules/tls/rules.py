@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.network.rules.tls import (
     tls101_handshake_failed,
     tls102_certificate,

@@ -32,9 +32,9 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import sentence_start, times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.network.rules.tls.alert_words import MISSING, words_of
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,

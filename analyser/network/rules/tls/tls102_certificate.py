@@ -34,9 +34,9 @@ from typing import NamedTuple
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_S, clock_text, time_text
 from wirewitness.analyser.base.words import names_text, printable
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.network.rules.tls.certificate_names import is_for
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     MAX_NAME,

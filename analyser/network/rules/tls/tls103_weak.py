@@ -28,9 +28,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,

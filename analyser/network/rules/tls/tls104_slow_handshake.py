@@ -29,9 +29,9 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,

@@ -35,9 +35,9 @@ from collections.abc import Iterator, Sequence
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.network.rules.tls.settings import ENCRYPTION, LOGGED, SECURE_PORTS, TOLD_OF_CLIENTS
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     PLACE_COLUMNS,

@@ -31,9 +31,9 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import clock_text, period_text
 from wirewitness.analyser.base.words import times
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.network.rules.tls.alert_words import CERTIFICATE_ALERTS
 from wirewitness.analyser.network.rules.tls.settings import OWN_CERTIFICATE
 from wirewitness.analyser.network.rules.tls.tls_flows import (

@@ -12,9 +12,9 @@ from typing import Any
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.words import names_text, printable
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence
 from wirewitness.analyser.engine.rules.frame_rows import Row
-from wirewitness.analyser.engine.rules.proof import Proof
 from wirewitness.analyser.network.rules.tls.settings import ALPN
 from wirewitness.dissectors.registry import dissector_of
 

@@ -7,7 +7,7 @@ these are told in their own words. A member that has gone has nothing.
 
 from __future__ import annotations
 
-from wirewitness.reports.base.questions.owners import OWNERS
+from wirewitness.reports.base.questions.workloads import OWNERS
 from wirewitness.reports.protocols.kafka.questions.group_owners import OWNER_TABLES, PARTS
 from wirewitness.reports.protocols.kafka.questions.groups import MEMBERS
 

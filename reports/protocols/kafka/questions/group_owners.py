@@ -9,7 +9,7 @@ at which ages are told.
 from __future__ import annotations
 
 from wirewitness.analyser.kafka.facts.lag import LAG_ROWS, LAG_TABLES, lag_steps
-from wirewitness.analyser.kafka.facts.lag_times import PASSED_STEPS
+from wirewitness.analyser.kafka.facts.time_lag import PASSED_STEPS
 
 OWNER_TABLES = ("kafka_assignments", "kafka_group_events")
 # What PARTITIONS_OF_GROUPS reads.
@@ -124,7 +124,7 @@ _STEPS = {
 }
 
 # How each partition of each group stands: committed, assigned or read, with its consumer and its last committer.
-# log_end_age_ms: since the log end was told. lag_ms: see analyser/kafka/facts/lag_times.py.
+# log_end_age_ms: since the log end was told. lag_ms: see analyser/kafka/facts/time_lag.py.
 PARTITIONS_OF_GROUPS = f"""
     with {", ".join(f"{name} as ({query})" for name, query in _STEPS.items())}
     select known.* exclude (cluster, in_group, of_topic, row, passed_ns, reader_client_id, reader_host),

@@ -13,7 +13,7 @@ boolean over `at_ns`, as in the views.
 
 from __future__ import annotations
 
-from wirewitness.reports.protocols.kafka.questions.group_signs import (
+from wirewitness.reports.protocols.kafka.questions.group_state_signs import (
     COVERED,
     EVENTS,
     FREED,

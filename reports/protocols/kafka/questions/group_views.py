@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wirewitness.analyser.kafka.facts.lag import LAG_TABLES, lag_query
 from wirewitness.reports.base.questions.columns import PAGE, TEXT, Column
-from wirewitness.reports.base.questions.owners import OWNER
+from wirewitness.reports.base.questions.workloads import OWNER
 from wirewitness.reports.protocols.kafka.questions.group_history import REBALANCES, START_UP
 from wirewitness.reports.protocols.kafka.questions.group_members import MEMBER_TABLES, MEMBERS_AT
 from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS

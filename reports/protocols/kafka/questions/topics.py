@@ -10,8 +10,8 @@ from typing import Any
 from wirewitness.analyser.kafka.facts.log_ends import DELETED_TOPICS, TOPIC_LIVES, log_end_query, with_life
 from wirewitness.analyser.tables.queries import UNAWAITED_MS, literal
 from wirewitness.reports.base.questions.failures import IS_UNANSWERED
-from wirewitness.reports.base.questions.owners import OWNERS
 from wirewitness.reports.base.questions.source import Source, rows
+from wirewitness.reports.base.questions.workloads import OWNERS
 
 _BY_CLIENTS = "coalesce(replica_id, -1) < 0"
 

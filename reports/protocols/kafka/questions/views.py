@@ -6,7 +6,7 @@ from wirewitness.analyser.kafka.facts.log_ends import END_TABLES
 from wirewitness.analyser.tables.queries import UNAWAITED_MS
 from wirewitness.reports.base.questions.columns import PAGE, TEXT, Column
 from wirewitness.reports.base.questions.failures import IS_UNANSWERED
-from wirewitness.reports.base.questions.owners import OWNER
+from wirewitness.reports.base.questions.workloads import OWNER
 from wirewitness.reports.protocols.kafka.questions.flow_of_data import READ_LATENCIES, TRANSACTIONS
 from wirewitness.reports.protocols.kafka.questions.group_views import GROUPS
 from wirewitness.reports.protocols.kafka.questions.topics import (

@@ -10,7 +10,7 @@ from wirewitness.analyser.base import times
 from wirewitness.reports.base.formats.document import Block, Cells, Heading, Paragraph, alike_without_empty
 from wirewitness.reports.base.formats.values import ms_text, time_text
 from wirewitness.reports.base.questions.columns import Column
-from wirewitness.reports.base.sections.room import room_of
+from wirewitness.reports.base.sections.column_widths import room_of
 from wirewitness.reports.protocols.kafka.questions.view import KafkaView
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from wirewitness.analyser.base.times import moment_text, seconds_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.tables.queries import literal
-from wirewitness.reports.base.why.ask import COMMITS_OF, Asking, by_id, known, name, place, row, where, who
+from wirewitness.reports.base.why.asking import COMMITS_OF, Asking, by_id, known, name, place, row, where, who
 from wirewitness.reports.base.why.model import Causes, Link, Row
 from wirewitness.reports.protocols.kafka.why.groups import assignment_link, membership_link, rebalance_between
 

@@ -12,7 +12,7 @@ from typing import Any
 from wirewitness.analyser.base.times import ms_text, seconds_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.tables.queries import literal
-from wirewitness.reports.base.why.ask import Asking, by_id, name, row, where, who
+from wirewitness.reports.base.why.asking import Asking, by_id, name, row, where, who
 from wirewitness.reports.base.why.model import Causes, Link, Place, Row
 from wirewitness.reports.base.why.network import network_links, server_stood
 

@@ -14,7 +14,7 @@ from wirewitness.analyser.base.words import count
 from wirewitness.analyser.kafka.facts.stored_offsets import BROKER_ORDER
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.base.formats.words import rate
-from wirewitness.reports.base.why.ask import COMMITS_OF, Asking, known, name, place, row, where, who
+from wirewitness.reports.base.why.asking import COMMITS_OF, Asking, known, name, place, row, where, who
 from wirewitness.reports.base.why.model import Causes, Link, Row
 from wirewitness.reports.protocols.kafka.questions.view import view_sql
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS

@@ -11,7 +11,7 @@ from wirewitness.reports.base.formats.document import Block, Cells, Paragraph, w
 from wirewitness.reports.base.formats.values import ms_text
 from wirewitness.reports.base.questions.columns import PAGE, TEXT, Column, shown_as
 from wirewitness.reports.base.questions.source import Source, rows
-from wirewitness.reports.base.sections.room import room_of
+from wirewitness.reports.base.sections.column_widths import room_of
 
 # What a shape can be sorted by, with its column.
 SORTS = {"sum": "sum_ms", "count": "count", "mean": "mean_ms", "max": "max_ms", "p95": "p95_ms", "errors": "errors"}

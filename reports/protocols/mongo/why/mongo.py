@@ -9,7 +9,7 @@ from typing import Any
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count, printable
 from wirewitness.analyser.tables.queries import literal
-from wirewitness.reports.base.why.ask import Asking, name
+from wirewitness.reports.base.why.asking import Asking, name
 
 _OF_CLIENT = "{client} in (app_name, client_address, client_address || ':' || client_port)"
 _SLOWEST = """

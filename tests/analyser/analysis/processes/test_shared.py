@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wirewitness.analyser.analysis.processes.queue import give, take, taken
-from wirewitness.analyser.analysis.processes.shown import SharedTables, Shown, make_view, seen
-from wirewitness.analyser.decoding.run.areas import Area, new_area
+from wirewitness.analyser.analysis.processes.shared_tables import SharedTables, Shown, make_view, seen
 from wirewitness.analyser.decoding.run.helpers import closed, numbers
+from wirewitness.analyser.decoding.run.shared_memory import Area, new_area
 from wirewitness.analyser.tables.queries import open_connection
 
 

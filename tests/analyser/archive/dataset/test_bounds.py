@@ -19,10 +19,15 @@ from pyarrow import feather
 
 from tests.conftest import ROOT
 from tests.support.replay import replay
-from wirewitness.analyser.archive.dataset import bounds, kept, manifest
+from wirewitness.analyser.archive.aggregate.derived import keep_rows
+from wirewitness.analyser.archive.commit.common import COMMON_FILE, Common, read_common, write_common
+from wirewitness.analyser.archive.commit.workloads_kept import OWNERS_FILE, kept_owners
+from wirewitness.analyser.archive.dataset import bounds, manifest, state_files
 from wirewitness.analyser.archive.dataset.arrow_sizes import as_stream, held_bytes
 from wirewitness.analyser.archive.dataset.bounds import state_values
-from wirewitness.analyser.archive.dataset.kept import (
+from wirewitness.analyser.archive.dataset.manifest import InputFile, Manifest, read_manifest
+from wirewitness.analyser.archive.dataset.place import MANIFEST, DatasetError
+from wirewitness.analyser.archive.dataset.state_files import (
     MARK,
     STATE_FORMAT,
     check_summary,
@@ -32,16 +37,11 @@ from wirewitness.analyser.archive.dataset.kept import (
     put_kept,
     put_kept_json,
 )
-from wirewitness.analyser.archive.dataset.manifest import InputFile, Manifest, read_manifest
-from wirewitness.analyser.archive.dataset.place import MANIFEST, DatasetError
 from wirewitness.analyser.archive.decode.state_data import StateError, from_table, to_table
-from wirewitness.analyser.archive.derive.derived import keep_rows
-from wirewitness.analyser.archive.finish.common import COMMON_FILE, Common, read_common, write_common
-from wirewitness.analyser.archive.finish.owners_kept import OWNERS_FILE, kept_owners
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureStats, Source, read_batches
-from wirewitness.analyser.capture.workloads.owner import Owner
 from wirewitness.analyser.capture.workloads.seen import MAX_SEEN, End
+from wirewitness.analyser.capture.workloads.workload import Owner
 from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.tcp.tcp import FIN, RST
@@ -172,7 +172,7 @@ def test_summaries_of_hours_have_a_bound(tmp_path: Path, monkeypatch: pytest.Mon
     con = duckdb.connect(config={"temp_directory": str(tmp_path)})
     keep_rows(con, "SELECT * FROM range(20)", tmp_path / "a.parquet", mark=MARK)
     check_summary(tmp_path / "a.parquet")
-    monkeypatch.setattr(kept, "SUMMARY_ROWS", 19)
+    monkeypatch.setattr(state_files, "SUMMARY_ROWS", 19)
     with pytest.raises(DatasetError, match="has 20 rows, and 19 are the most"):
         check_summary(tmp_path / "a.parquet")
     (tmp_path / "a.parquet").write_bytes(b"PAR1")

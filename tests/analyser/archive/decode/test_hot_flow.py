@@ -18,17 +18,17 @@ MIB = 1 << 20
 PROGRAM = """
 import sys
 from pathlib import Path
-from wirewitness.analyser.archive.finish.common import put_together, write_common
-from wirewitness.analyser.archive.dataset.handed import put_value
+from wirewitness.analyser.archive.commit.common import put_together, write_common
+from wirewitness.analyser.archive.dataset.stage_files import put_value
 from wirewitness.analyser.archive.decode.decode_stage import RESULT_FILE, DecodeJob, Left, decode_share
-from wirewitness.analyser.archive.finish.finish_stage import FinishJob, finish_table
+from wirewitness.analyser.archive.commit.finish_stage import FinishJob, finish_table
 from wirewitness.analyser.archive.dataset.manifest import InputFile
 from wirewitness.analyser.archive.decode.packets import RangeJob, range_chunks
-from wirewitness.analyser.archive.intake.ranges import RANGE_BYTES, find_ranges
+from wirewitness.analyser.archive.ingest.ranges import RANGE_BYTES, find_ranges
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
-from wirewitness.analyser.base.storage.handing import seal_of
+from wirewitness.analyser.base.storage.exchange_files import seal_of
 
 folder, path = Path(sys.argv[1]), Path(sys.argv[2])
 source = Source(str(path), path)

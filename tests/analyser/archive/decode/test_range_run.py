@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.packets import Captured, enhanced, ethernet, interface, ipv4, pcap, section, tcp
 from wirewitness.analyser.archive.decode.range_run import STAGE, ranges_of
-from wirewitness.analyser.archive.intake.plan import PlannedFile
-from wirewitness.analyser.archive.intake.ranges import Range, find_ranges
+from wirewitness.analyser.archive.ingest.plan import PlannedFile
+from wirewitness.analyser.archive.ingest.ranges import Range, find_ranges
 from wirewitness.analyser.archive.spark.workers import HERE
 from wirewitness.analyser.base.storage import buckets
 from wirewitness.analyser.base.storage.address import Address

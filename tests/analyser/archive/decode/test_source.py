@@ -19,7 +19,7 @@ from wirewitness.analyser.archive.decode.chunks import Chunk, opened
 from wirewitness.analyser.archive.decode.source import FORMAT, PacketReader, _jobs, register
 from wirewitness.analyser.archive.decode.table_reader import SourceOptions, local_tables
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.base.storage.handing import put_sealed
+from wirewitness.analyser.base.storage.exchange_files import put_sealed
 from wirewitness.analyser.capture import CaptureError, EndpointTable
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import ROOT, SAMPLES
 from wirewitness.analyser.archive.decode.stream import AT_ONCE, CAPTURES, LOST, SETTLED, TAKEN, stream_of
 from wirewitness.analyser.archive.decode.table_reader import SHARES, SourceOptions
-from wirewitness.analyser.archive.intake.arriving import SETTLED_S
+from wirewitness.analyser.archive.ingest.arriving import SETTLED_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

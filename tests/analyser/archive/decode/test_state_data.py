@@ -17,12 +17,12 @@ import zstandard
 from wsproto.frame_protocol import Opcode
 
 from tests.conftest import SAMPLES
+from wirewitness.analyser.archive.commit.common import COMMON_FILE, Common, read_common, write_common
 from wirewitness.analyser.archive.dataset.dataset import Change
-from wirewitness.analyser.archive.dataset.kept import MARK
 from wirewitness.analyser.archive.dataset.place import DatasetError
+from wirewitness.analyser.archive.dataset.state_files import MARK
 from wirewitness.analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
-from wirewitness.analyser.archive.finish.common import COMMON_FILE, Common, read_common, write_common
-from wirewitness.analyser.archive.kept_state import check_state
+from wirewitness.analyser.archive.state_store import check_state
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureStats, Source, read_batches
 from wirewitness.analyser.decoding.rows.fields import row_fields
@@ -95,7 +95,7 @@ CRAFTED = [
     ["object", "os:system", [0], None], ["object", "subprocess:Popen", [0], None],
     ["object", "wirewitness.analyser.live.capturer:Capturer", [0], None],
     ["object", "wirewitness.dissectors.core.limits:os", [0], None],
-    ["object", "wirewitness.analyser.tcp.shelf:pickle", [0], None],
+    ["object", "wirewitness.analyser.tcp.closed_flows:pickle", [0], None],
     ["object", "wirewitness.analyser.tcp.flow:Flow", [9], None],
     ["list", [7]], ["list", [-1]], ["dict", 1], ["array", "O", [1]], ["array", "l", [99]], ["Dissector", "nobody"],
     ["numbers", "u"], ["numbers", "?"], ["OrderedDict", 1],

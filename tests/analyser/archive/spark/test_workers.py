@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import SAMPLES
+from wirewitness.analyser.archive.aggregate import history, kafka_context, lags, latencies
+from wirewitness.analyser.archive.aggregate.context import NAMES
+from wirewitness.analyser.archive.aggregate.detectors import STAGE as FINDINGS
+from wirewitness.analyser.archive.commit.finish_run import STAGE as FINISHING
 from wirewitness.analyser.archive.dataset.compact import STAGE as COMPACTING
 from wirewitness.analyser.archive.decode.decode_run import STAGE as DECODING
 from wirewitness.analyser.archive.decode.range_run import STAGE as RANGES
-from wirewitness.analyser.archive.derive import history, kafka_context, lags, latencies
-from wirewitness.analyser.archive.derive.context import NAMES
-from wirewitness.analyser.archive.derive.detectors import STAGE as FINDINGS
-from wirewitness.analyser.archive.finish.finish_run import STAGE as FINISHING
 from wirewitness.analyser.archive.run import ArchiveOptions, archive, compact_dataset
 from wirewitness.analyser.archive.spark.workers import HERE, OnSpark, Workers, seen_as
 from wirewitness.analyser.engine.facts.stages import STAGES

@@ -10,9 +10,9 @@ import pytest
 
 from wirewitness.analyser.base.times import ns_of
 from wirewitness.analyser.capture.workloads import files
+from wirewitness.analyser.capture.workloads.address_names import AddressNames, Found
 from wirewitness.analyser.capture.workloads.files import NamesFileError, read_file, read_names
-from wirewitness.analyser.capture.workloads.named import AddressNames, Found
-from wirewitness.analyser.capture.workloads.owner import Owner
+from wirewitness.analyser.capture.workloads.workload import Owner
 
 NOON, LATER = ns_of("2026-11-20T12:00:00"), ns_of("2026-11-20T13:00:00")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from wirewitness.analyser.capture.workloads import seen
-from wirewitness.analyser.capture.workloads.owner import Owner
 from wirewitness.analyser.capture.workloads.seen import End, OwnersSeen, Seen
+from wirewitness.analyser.capture.workloads.workload import Owner
 
 JAVA, GO = Owner(1, "java"), Owner(2, "go")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pickle
 
-from wirewitness.analyser.capture.workloads.owner import owner
 from wirewitness.analyser.capture.workloads.seen import End, OwnersSeen
+from wirewitness.analyser.capture.workloads.workload import owner
 
 
 def end(port: int) -> End:

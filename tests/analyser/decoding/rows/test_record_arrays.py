@@ -22,7 +22,7 @@ from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.blocks import Block, Column, Same
 from wirewitness.dissectors.core.decompression import Allowance
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.core.lockstep.made import coded, optional
+from wirewitness.dissectors.core.lockstep.column_ops import coded, optional
 from wirewitness.dissectors.core.model import Row
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink

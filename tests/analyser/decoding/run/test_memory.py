@@ -22,9 +22,9 @@ PACKETS = 60_000
 BUFFER_DIVISOR = 16
 ROW_BUFFERS = {
     "wirewitness.analyser.decoding.rows.raw_table": ("CHUNK_ROWS", "MAX_ROWS_IN_MEMORY"),
-    "wirewitness.dissectors.core.later": ("MAX_BYTES", "MAX_FRAMES"),
+    "wirewitness.dissectors.core.deferred": ("MAX_BYTES", "MAX_FRAMES"),
     "wirewitness.analyser.analysis.analysis": ("BATCH_ROWS", "ROW_GROUP_ROWS"),
-    "wirewitness.analyser.analysis.kept": ("SMALL_ROWS", "SMALL_BYTES"),
+    "wirewitness.analyser.analysis.stored_tables": ("SMALL_ROWS", "SMALL_BYTES"),
 }
 # Allocators keep some slack. The larger captures are at least 25 MB larger than the smaller ones: bytes or rows that
 # stayed would show.

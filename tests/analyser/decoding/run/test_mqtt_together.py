@@ -13,14 +13,14 @@ from tests.support.replay_mqtt import write_publishes
 from tests.support.shares import SAMPLES, share, smallest
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.analyser.decoding.rows.claims import Claims
+from wirewitness.analyser.decoding.rows.column_rows import Claims
 from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.dissectors.core.blocks import Block
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.mqtt import conversation as mqtt_conversation
-from wirewitness.dissectors.mqtt.lockstep import together as together_module
-from wirewitness.dissectors.mqtt.lockstep.together import Together
+from wirewitness.dissectors.mqtt.lockstep import batch_decode as together_module
+from wirewitness.dissectors.mqtt.lockstep.batch_decode import Together
 from wirewitness.dissectors.registry import dissectors
 
 KNOWN = dissectors(())
@@ -99,7 +99,7 @@ def test_values_that_do_not_fit_are_found_in_the_rows(tmp_path: Path, monkeypatc
 
     path = of_a_replay(tmp_path / "replay.pcap")
     expected = tables(path)
-    monkeypatch.setattr("wirewitness.analyser.decoding.rows.claims.arrays_of", refused)
+    monkeypatch.setattr("wirewitness.analyser.decoding.rows.column_rows.arrays_of", refused)
     assert [name for name, table in tables(path).items() if not table.equals(expected[name])] == []
 
 

@@ -24,7 +24,7 @@ from wirewitness.analyser.decoding.run.child import Child
 from wirewitness.analyser.decoding.run.helpers import Helpers
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.decoding.run.processes import SharedReading
-from wirewitness.analyser.decoding.run.share import Share, ShareFailed, ShareFilter
+from wirewitness.analyser.decoding.run.shard import Share, ShareFailed, ShareFilter
 from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits

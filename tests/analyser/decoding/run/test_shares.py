@@ -24,11 +24,11 @@ from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.base.faults import CODE, FAULTS
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source, read_batches
-from wirewitness.analyser.decoding.run.areas import Area, new_area
-from wirewitness.analyser.decoding.run.balance import Balance
-from wirewitness.analyser.decoding.run.parcels import pack, packed_bytes, unpacked
+from wirewitness.analyser.decoding.run.load_balancing import Balance
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
-from wirewitness.analyser.decoding.run.share import CaptureClock, Own
+from wirewitness.analyser.decoding.run.shard import CaptureClock, Own
+from wirewitness.analyser.decoding.run.shared_memory import Area, new_area
+from wirewitness.analyser.decoding.run.work_items import pack, packed_bytes, unpacked
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.analyser.tcp import flow_table

@@ -23,8 +23,8 @@ from wirewitness.dissectors.core.protocol import Cut, Dissector, Plausible, Sink
 from wirewitness.dissectors.kafka import conversation as kafka_conversation
 from wirewitness.dissectors.kafka.conversation import KafkaConversation
 from wirewitness.dissectors.kafka.dissector import KAFKA
+from wirewitness.dissectors.kafka.lockstep import batch_decode as together_module
 from wirewitness.dissectors.kafka.lockstep import groups
-from wirewitness.dissectors.kafka.lockstep import together as together_module
 from wirewitness.dissectors.kafka.lockstep.groups import Group
 from wirewitness.dissectors.registry import dissectors
 
@@ -75,7 +75,7 @@ def test_a_fault_in_reading_together_leaves_reading_one_by_one(tmp_path: Path, m
         raise RuntimeError("secret of a stranger")
 
     monkeypatch.setenv(FAULTS, "")
-    monkeypatch.setattr("wirewitness.dissectors.kafka.lockstep.together.together", broken)
+    monkeypatch.setattr("wirewitness.dissectors.kafka.lockstep.batch_decode.together", broken)
     found = tables(path, wanted)
     assert found["exchanges"].equals(expected)
     (remark, *_) = found["expert_infos"].to_pylist()

@@ -32,8 +32,8 @@ from tests.support.short_mqtt import CLIENT, SERVER, Said, short_talk
 from tests.support.whole_connections import NOTHING, ONE_BLOCK, alike, least, talk_of
 from tests.support.wire import Talk
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.mqtt.lockstep import openings
-from wirewitness.dissectors.mqtt.lockstep import whole as whole_module
+from wirewitness.dissectors.mqtt.lockstep import complete_connections as whole_module
+from wirewitness.dissectors.mqtt.lockstep import connections
 
 TRIES = 150 if RUNS_THE_REST else 15
 GOODBYE = (CLIENT, disconnect())
@@ -189,7 +189,7 @@ def test_times_that_go_back() -> None:
 
 
 def test_more_kinds_than_there_should_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openings, "MOST_KINDS", 3)
+    monkeypatch.setattr(connections, "MOST_KINDS", 3)
     packets = [
         packet
         for number in range(8)

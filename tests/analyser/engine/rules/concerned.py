@@ -16,11 +16,11 @@ from tests.support.shares import RUNS_THE_REST
 from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.engine.facts.stages import STAGES, Stage
 from wirewitness.analyser.engine.rules import running
-from wirewitness.analyser.engine.rules.asked import asked
-from wirewitness.analyser.engine.rules.cut import Key, cut
-from wirewitness.analyser.engine.rules.detector import Detector
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.partition_sql import partitions_sql
+from wirewitness.analyser.engine.rules.partition_stream import Key, cut
+from wirewitness.analyser.engine.rules.requested_codes import asked
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.tables.tables import TABLES
 
 

@@ -24,13 +24,13 @@ from tests.support.shares import every, proves_more, share
 from wirewitness.analyser.analysis.all_rules import DETECTORS, run_detectors, tables_needed
 from wirewitness.analyser.base.severity import SEVERITIES, confidence_rank, severity_rank
 from wirewitness.analyser.engine.rules import running
-from wirewitness.analyser.engine.rules.cut import empty
-from wirewitness.analyser.engine.rules.detector import LIMITS_SECTION, PAGE_SECTIONS, Detector
+from wirewitness.analyser.engine.rules.columns import UNKNOWN
 from wirewitness.analyser.engine.rules.findings import Finding, findings_table
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.held import UNKNOWN
 from wirewitness.analyser.engine.rules.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
+from wirewitness.analyser.engine.rules.partition_stream import empty
+from wirewitness.analyser.engine.rules.rule import LIMITS_SECTION, PAGE_SECTIONS, Detector
 from wirewitness.analyser.engine.rules.running import Failure, PartitionTooLarge, TooManyFindings, run
 from wirewitness.analyser.tables.tables import ARROW_TYPES, TABLES, arrow_schema
 

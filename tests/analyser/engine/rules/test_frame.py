@@ -10,9 +10,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wirewitness.analyser.engine.rules.columns import UNKNOWN, encoded, held_rows
 from wirewitness.analyser.engine.rules.frame import Frame, Span, numbered, pairs, together
 from wirewitness.analyser.engine.rules.frame_rows import first_value, rows_of
-from wirewitness.analyser.engine.rules.held import UNKNOWN, encoded, held_rows
 
 SCHEMA = pa.schema(
     [

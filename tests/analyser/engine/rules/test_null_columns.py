@@ -21,9 +21,9 @@ from tests.analyser.engine.rules.concerned import connected, partitions
 from tests.analyser.engine.rules.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 from tests.support.shares import every, share
 from wirewitness.analyser.analysis.all_rules import DETECTORS
-from wirewitness.analyser.engine.rules.detector import Detector, Frames
+from wirewitness.analyser.engine.incidents.incident_facts import facts_of
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.stories.story_facts import facts_of
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
 from wirewitness.analyser.tables.tables import TABLES
 
 # Columns whose null is an answer, or never comes without another one: rule, column, why.

@@ -19,8 +19,8 @@ from tests.analyser.engine.rules.scenarios import Scenario
 from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, stored
 from tests.support.shares import examples
 from wirewitness.analyser.analysis.all_rules import DETECTORS
-from wirewitness.analyser.engine.rules.detector import Detector
 from wirewitness.analyser.engine.rules.findings import Finding, findings_table, some_evidence
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.engine.rules.running import run
 from wirewitness.analyser.kafka.rules.commit_columns import commit_columns
 from wirewitness.analyser.kafka.rules.commits import (

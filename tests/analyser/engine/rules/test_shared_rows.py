@@ -23,13 +23,13 @@ from tests.support.rows import connection_from_rows
 from tests.support.shares import every, proves_more, share
 from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.engine.facts.topics import views
-from wirewitness.analyser.engine.rules import dealt_rows, running, shared_rows
-from wirewitness.analyser.engine.rules.cut import Key
-from wirewitness.analyser.engine.rules.detector import Detector
+from wirewitness.analyser.engine.rules import partitioned_rows, running, shared_rows
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
 from wirewitness.analyser.engine.rules.loaded import LoadedRows
 from wirewitness.analyser.engine.rules.partition_sql import ALL_BUCKETS, suspects_sql
+from wirewitness.analyser.engine.rules.partition_stream import Key
+from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.engine.rules.running import run
 from wirewitness.analyser.engine.rules.shared_rows import SharedRows
 
@@ -184,10 +184,10 @@ def test_some_buckets_at_a_time_have_the_same_partitions(index: int, tmp_path: P
         shared.done([detector.code])
 
 
-def all_dealt(monkeypatch: pytest.MonkeyPatch) -> list[dealt_rows.Dealt | None]:
+def all_dealt(monkeypatch: pytest.MonkeyPatch) -> list[partitioned_rows.Dealt | None]:
     """What is dealt from now on, as it comes."""
-    made: list[dealt_rows.Dealt | None] = []
-    right = dealt_rows.dealt
+    made: list[partitioned_rows.Dealt | None] = []
+    right = partitioned_rows.dealt
 
     def dealt(*given: Any) -> Any:
         made.append(right(*given))
@@ -205,8 +205,8 @@ def test_rows_that_were_dealt_to_files_have_the_same_partitions(
     """However unevenly they are dealt; files go when no rule needs them any more."""
     made = all_dealt(monkeypatch)
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)  # nothing is loaded as a whole
-    monkeypatch.setattr(dealt_rows, "_MOST_OF_ALL", 1)
-    monkeypatch.setattr(dealt_rows, "_ROWS", 3)
+    monkeypatch.setattr(partitioned_rows, "_MOST_OF_ALL", 1)
+    monkeypatch.setattr(partitioned_rows, "_ROWS", 3)
     con, detectors = connected(ALL[index]), looked_at(ALL[index])
     tables = in_files(con, {table for one in detectors for table in one.reads}, tmp_path)
     folder = tmp_path / "dealt"
@@ -228,7 +228,7 @@ def test_a_table_is_dealt_once_for_rules_of_one_key(
 ) -> None:
     """And not where nearly all rows would come into one file."""
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
-    monkeypatch.setattr(dealt_rows, "_MOST_OF_ALL", most_of_all)
+    monkeypatch.setattr(partitioned_rows, "_MOST_OF_ALL", most_of_all)
     con = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)})
     detectors = [DETECTORS[code] for code in ("KAF113", "KAF102", "KAF101")]
     tables = in_files(con, ["kafka_offset_commits"], tmp_path)
@@ -255,13 +255,13 @@ def test_a_table_is_dealt_once_for_rules_of_one_key(
 def test_rules_that_look_together_load_each_portion_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the columns of all of them; what each finds is what it finds alone."""
     made, loads = all_dealt(monkeypatch), list[Sequence[str]]()
-    right = dealt_rows.Dealt.loaded
+    right = partitioned_rows.Dealt.loaded
 
-    def loaded(self: dealt_rows.Dealt, columns: Sequence[str], *others: Any) -> LoadedRows:
+    def loaded(self: partitioned_rows.Dealt, columns: Sequence[str], *others: Any) -> LoadedRows:
         loads.append(columns)
         return right(self, columns, *others)
 
-    monkeypatch.setattr(dealt_rows.Dealt, "loaded", loaded)
+    monkeypatch.setattr(partitioned_rows.Dealt, "loaded", loaded)
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
     monkeypatch.setattr(shared_rows, "FEW_ROWS", 0)
     monkeypatch.setattr(running, "SharedRows", partial(SharedRows, few_rows=0, portion_bytes=5_000))
@@ -316,7 +316,7 @@ def test_files_of_uneven_sizes_have_the_same_partitions(
     made = all_dealt(monkeypatch)
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
     monkeypatch.setattr(shared_rows, "_LARGE_PORTIONS", times)
-    monkeypatch.setattr(dealt_rows, "_ROWS", 5)
+    monkeypatch.setattr(partitioned_rows, "_ROWS", 5)
     con = connection_from_rows({"kafka_offset_commits": commits(["a", None, *"abcdefgh" * 3, *"a" * 24])})
     detector = DETECTORS["KAF101"]
     tables = in_files(con, ["kafka_offset_commits"], tmp_path)

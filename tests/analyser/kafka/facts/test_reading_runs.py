@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.reading_runs import expected_runs
 from tests.support.rows import connection_from_rows
-from wirewitness.analyser.kafka.facts import reading_stage
-from wirewitness.analyser.kafka.facts.reading_stage import TABLE, add_reading_runs
+from wirewitness.analyser.kafka.facts import fetch_stage
+from wirewitness.analyser.kafka.facts.fetch_stage import TABLE, add_reading_runs
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 Row = dict[str, Any]
@@ -172,7 +172,7 @@ def test_runs_are_those_of_looking_at_each_row(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seed: int, ties: bool, step_rows: int
 ) -> None:
     """All partitions at once, and some at a time."""
-    monkeypatch.setattr(reading_stage, "STEP_ROWS", step_rows)
+    monkeypatch.setattr(fetch_stage, "STEP_ROWS", step_rows)
     tables = Made(seed, ties).tables
     assert in_order(made_of(tables, tmp_path)) == in_order(expected_runs(tables))
 

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from wirewitness.analyser.engine.rules.columns import held_rows
 from wirewitness.analyser.engine.rules.frame import Frame, Span
-from wirewitness.analyser.engine.rules.held import held_rows
 from wirewitness.analyser.kafka.rules import kaf114_resume_behind_commit, kaf120_fetch_jump, kaf121_records_skipped
-from wirewitness.analyser.kafka.rules.jumps import jump_of
-from wirewitness.analyser.kafka.rules.reading import RUNS, Run
-from wirewitness.analyser.kafka.rules.run_columns import RunColumns
+from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUNS, Run
+from wirewitness.analyser.kafka.rules.offset_resets import jump_of
 
 OFFSETS = [name for name in Run._fields if name.endswith(("offset", "offset_before"))]
 TIMES = [name for name in Run._fields if name.startswith("ts_")]

@@ -21,9 +21,9 @@ from tests.analyser.engine.rules.scenarios.build_mongo import (
 )
 from tests.analyser.engine.rules.scenarios.scenario import silent
 from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.engine.incidents.incidents import with_stories
 from wirewitness.analyser.engine.rules.findings import Finding, findings_table
 from wirewitness.analyser.engine.rules.running import run
-from wirewitness.analyser.engine.stories.stories import with_stories
 
 
 def found(code: str, rows: dict[str, list[Row]]) -> list[Finding]:

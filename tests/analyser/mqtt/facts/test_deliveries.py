@@ -20,8 +20,8 @@ from wirewitness.analyser.mqtt.facts.deliveries import (
     Server,
 )
 from wirewitness.analyser.mqtt.facts.memory import Memory
-from wirewitness.analyser.mqtt.facts.told import Counts, Message
-from wirewitness.analyser.mqtt.facts.unheard import MESSAGE_COLUMNS, Unheard
+from wirewitness.analyser.mqtt.facts.messages import Counts, Message
+from wirewitness.analyser.mqtt.facts.publishes_without_subscriber import MESSAGE_COLUMNS, Unheard
 
 S = 1_000_000_000
 PORT = 1883

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.decoding.rows.names import with_cut_names
-from wirewitness.analyser.engine.facts import kept_pieces
+from wirewitness.analyser.engine.facts import chunk_files
 from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.mqtt.facts import search, stage
 from wirewitness.analyser.mqtt.facts.deliveries import Server
@@ -569,7 +569,7 @@ def test_rows_that_are_held_are_given_back_with_the_same(
     expected = of_views(of_all_kinds())
     assert {row["status"] for row in expected["mqtt_deliveries"]} == {"delivered", "sent", "missing", "lost"}
     assert len(expected["mqtt_absences"]) == 1
-    monkeypatch.setattr(kept_pieces, "FEW_ROWS", few)
+    monkeypatch.setattr(chunk_files, "FEW_ROWS", few)
     monkeypatch.setattr(stage, "PIECE_ROWS", few)
     monkeypatch.setattr(stage, "COUNTED_ROWS", 10 * few)
     made = of_rows(of_all_kinds(), tmp_path, in_file)

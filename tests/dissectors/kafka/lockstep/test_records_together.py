@@ -9,8 +9,8 @@ from random import Random
 import crc32c
 import pytest
 
-from tests.dissectors.kafka.lockstep import test_together
-from tests.dissectors.kafka.lockstep.test_together import TABLES, Said, frames_of, talk
+from tests.dissectors.kafka.lockstep import test_batch_decode
+from tests.dissectors.kafka.lockstep.test_batch_decode import TABLES, Said, frames_of, talk
 from tests.support.left_frames import feed_in_batches, resting
 from tests.support.record_batches import CODEC_NUMBERS, Sent, batch, message_set
 from tests.support.shares import RUNS_THE_REST
@@ -18,14 +18,14 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame, Row
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.kafka.conversation import KafkaConversation
-from wirewitness.dissectors.kafka.lockstep import fetches, opened, produces
+from wirewitness.dissectors.kafka.lockstep import decompressed, fetches, produces
 from wirewitness.dissectors.kafka.lockstep.blob import Blob
-from wirewitness.dissectors.kafka.lockstep.opened import OpenedOnce
+from wirewitness.dissectors.kafka.lockstep.decompressed import OpenedOnce
 from wirewitness.dissectors.kafka.lockstep.record_rows import record_rows
 from wirewitness.dissectors.kafka.records.compression import decompress
 
 pytestmark = pytest.mark.usefixtures("_few_are_enough")
-_few_are_enough = test_together._few_are_enough
+_few_are_enough = test_batch_decode._few_are_enough
 TRIES = 200 if RUNS_THE_REST else 10
 # Fields of a header: first byte, and how it is packed.
 COUNT, DELTA, ATTRIBUTES, BASE_OFFSET, BASE_TIME, SIZE = (57, "i"), (23, "i"), (21, "h"), (0, "q"), (27, "q"), (8, "i")
@@ -126,9 +126,9 @@ def test_records_of_every_kind(monkeypatch: pytest.MonkeyPatch, read: Read) -> N
         random = Random(seed)
         share = random.choice((0, 0, 0.01, 0.05))
         kinds = random.choices(plain_batches(), k=2000) + random.choices(odd_batches(), k=int(2000 * share))
-        monkeypatch.setattr(test_together, "_batches", partial(list, kinds))
+        monkeypatch.setattr(test_batch_decode, "_batches", partial(list, kinds))
         for name, number in (("MAX_BYTES", 32 << 20), ("MAX_RECORDS", 1 << 20)):
-            monkeypatch.setattr(opened, name, random.choice((number, number, number, 30_000)))
+            monkeypatch.setattr(decompressed, name, random.choice((number, number, number, 30_000)))
         talks = [frames_of(talk(random), begins=False, cut=False) for _ in range(random.randrange(1, 6))]
         sizes = [random.randrange(1, 150) for _ in range(random.randrange(3))]
         tables = random.choice((TABLES, ("kafka_records",), ("kafka_records", "kafka_produce_batches", "expert_infos")))
@@ -183,7 +183,7 @@ def test_one_bomb_is_opened_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
         given.append(len(found.data))
         return found
 
-    monkeypatch.setattr(opened, "decompress", counted)
+    monkeypatch.setattr(decompressed, "decompress", counted)
     bomb = batch([Sent(1, None, bytes(3 << 20))], "gzip")
     said = [one for number in range(8) for one in _fetched(number, bomb)]
     together, alone = both_ways([frames_of(said, False, False)], [], TABLES, Limits(), DecodeOptions())
@@ -194,7 +194,7 @@ def test_one_bomb_is_opened_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = batch([Sent(1, None, b"v" * 100)])
     blob = Blob(raw * 10 + bytes(64))
-    monkeypatch.setattr(opened, "MAX_BYTES", 3 * (len(raw) - 61))
+    monkeypatch.setattr(decompressed, "MAX_BYTES", 3 * (len(raw) - 61))
     opener = OpenedOnce(blob, Limits())
     found = [opener._opened(61 + len(raw) * n, len(raw) * (n + 1), 0, 1) for n in range(10)]
     assert [one is not None for one in found] == [True] * 3 + [False] * 7

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.request_log import header, heartbeat
 from wirewitness.dissectors.core.errors import DecodeError
-from wirewitness.dissectors.core.logged import LogError
+from wirewitness.dissectors.core.log_reader import LogError
 from wirewitness.dissectors.kafka.request_log.entry import ends, entry
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from wirewitness.dissectors.core.lockstep.frames import SLACK, Flags, Ints
 from wirewitness.dissectors.mongo.bson_fields import DOCUMENT
-from wirewitness.dissectors.mongo.lockstep import alike as alike_module
 from wirewitness.dissectors.mongo.lockstep import layouts as layouts_module
-from wirewitness.dissectors.mongo.lockstep.alike import alike
+from wirewitness.dissectors.mongo.lockstep import same_values as alike_module
 from wirewitness.dissectors.mongo.lockstep.buffer import Buffer
 from wirewitness.dissectors.mongo.lockstep.layouts import Values, layouts
 from wirewitness.dissectors.mongo.lockstep.literals import none
+from wirewitness.dissectors.mongo.lockstep.same_values import alike
 
 NEVER = 1 << 40
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wirewitness.dissectors.mqtt import conversation as mqtt_conversation
-from wirewitness.dissectors.mqtt.lockstep import together as together_module
+from wirewitness.dissectors.mqtt.lockstep import batch_decode as together_module
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tests.dissectors.mqtt.lockstep.talks import Said
-from tests.dissectors.mqtt.lockstep.test_together import frames, rows_of
+from tests.dissectors.mqtt.lockstep.test_batch_decode import frames, rows_of
 from tests.support.left_frames import resting
 from tests.support.mqtt_encode import PUBCOMP, PUBREC, PUBREL, ack, connack, connect, publish
 from tests.support.shares import RUNS_THE_REST

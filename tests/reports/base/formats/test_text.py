@@ -11,7 +11,7 @@ import pytest
 from tests.reports.incident import LIVE, STALE, START_NS, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.engine.stories.stories import with_stories
+from wirewitness.analyser.engine.incidents.incidents import with_stories
 from wirewitness.reports.base.formats.text import render
 from wirewitness.reports.report.contents import report
 

@@ -16,7 +16,7 @@ from wirewitness.reports.base.questions.client_rows import (
     who_of,
 )
 from wirewitness.reports.base.questions.exchange_rows import constant
-from wirewitness.reports.base.questions.exchange_says import exchanges_say
+from wirewitness.reports.base.questions.exchange_text import exchanges_say
 from wirewitness.reports.base.questions.wanted_exchanges import Wanted, exchange_query
 
 START = 1_790_000_000_000_000_000

@@ -12,7 +12,7 @@ import wirewitness
 from tests.conftest import SAMPLES
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.base.times import ns_of
-from wirewitness.reports.base.why.ask import Asking
+from wirewitness.reports.base.why.asking import Asking
 from wirewitness.reports.base.why.model import Chain, Link, Step
 from wirewitness.reports.report.why.subjects import answer
 from wirewitness.reports.report.why.tables import WHY_TABLES

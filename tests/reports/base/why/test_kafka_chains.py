@@ -7,7 +7,7 @@ import pytest
 from tests.reports.base.why.chains import chains, check, culprit, fault_ns, kinds, link, opened, sample_facts, truth
 from tests.support.shares import share
 from wirewitness.reports.base.questions.causes import findings
-from wirewitness.reports.base.why.ask import Asking
+from wirewitness.reports.base.why.asking import Asking
 from wirewitness.reports.base.why.model import NoSubject
 from wirewitness.reports.protocols.kafka.why.partition import standing
 from wirewitness.reports.report.why.subjects import answer

@@ -17,7 +17,7 @@ from wirewitness.analyser.analysis.evidence.index import open_index
 from wirewitness.analyser.analysis.evidence.segments import Segment
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
-from wirewitness.reports.base.why.ask import Asking
+from wirewitness.reports.base.why.asking import Asking
 from wirewitness.reports.base.why.latency import (
     AGAIN,
     BEHIND,

@@ -11,7 +11,7 @@ from wirewitness.analyser.analysis.evidence.index import open_index
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
 from wirewitness.reports.base.questions.causes import findings
-from wirewitness.reports.base.why.ask import Asking
+from wirewitness.reports.base.why.asking import Asking
 from wirewitness.reports.base.why.model import NoSubject
 from wirewitness.reports.base.why.packets import around
 from wirewitness.reports.protocols.mqtt.why.mqtt import deliveries_of

@@ -23,10 +23,10 @@ from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.rows import Rows, arrow_from_rows
 from tests.support.shares import examples, share, smallest
-from wirewitness.analyser.archive.derive.lags import MINUTE_NS, run_lags
+from wirewitness.analyser.archive.aggregate.lags import MINUTE_NS, run_lags
 from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.engine.rules.columns import held_rows
 from wirewitness.analyser.engine.rules.frame import Frame, Span
-from wirewitness.analyser.engine.rules.held import held_rows
 from wirewitness.analyser.kafka.facts.log_ends import END_TABLES
 from wirewitness.analyser.kafka.rules.commits import commits_of
 from wirewitness.analyser.tables.tables import TABLES as TABLES_BY_NAME

@@ -1,0 +1,179 @@
+"""The findings of captures. In: tables that are made when they are asked for. Out: the table of findings.
+
+Tables come in turns: first those that the first stage of the context reads, then what it makes, all others that stand
+for themselves, and what each other stage makes. With helpers that decoded, rules whose tables are there run while the
+next ones are made (`analyser/analysis/processes/scheduler.py`), and stages are made in shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from wirewitness.analyser.analysis.all_rules import DETECTORS, run_detectors
+from wirewitness.analyser.analysis.processes.scheduler import RuleDealing
+from wirewitness.analyser.analysis.processes.shared_tables import Shown
+from wirewitness.analyser.analysis.views import Views
+from wirewitness.analyser.base.faults import caught, sentence
+from wirewitness.analyser.engine.facts.shards import Dealer
+from wirewitness.analyser.engine.facts.stages import STAGE_OF, STAGES
+from wirewitness.analyser.engine.rules.failures import failure_of
+from wirewitness.analyser.engine.rules.families import families
+from wirewitness.analyser.engine.rules.findings import findings_table, stories_table
+from wirewitness.analyser.engine.rules.requested_codes import asked
+from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.tables.queries import literal, quoted
+
+if TYPE_CHECKING:
+    from wirewitness.analyser.decoding.run.helpers import Helpers
+    from wirewitness.analyser.engine.rules.running import Failure
+
+# With fewer rows than these in all tables, one process is done before another could begin.
+FEW_ROWS = 1 << 15
+# Of a table with more rows than these, rules that look at partitions of one key go to one process: it deals and loads
+# the rows once for all of them.
+_MANY_ROWS = 1 << 18
+
+
+class Finishing(Protocol):
+    """Tables on their way.
+
+    views: of those that are made. dealer: of shares of stages, while there is one. failures, faults: as in `Analysis`.
+    """
+
+    names: tuple[str, ...]
+    views: Views
+    failures: list[Failure]
+    faults: list[str]
+    dealer: Dealer | None
+
+    @property
+    def decoded_rows(self) -> int:
+        """How many rows all tables have as they were decoded."""
+        ...
+
+    def ensure(self, name: str) -> None:
+        """Make the view of a table."""
+        ...
+
+
+def detected(tables: Finishing, helpers: Helpers | None) -> pa.Table:
+    """The table of findings, after all others were made. helpers: processes that run some of the rules; ended by the
+    caller."""
+    turns = _turns(tables.names)
+    if helpers is None or not helpers.children:
+        return _alone(tables, turns)
+    if tables.decoded_rows >= FEW_ROWS:
+        try:
+            return _dealt(tables, turns, helpers)
+        except Exception as error:
+            tables.faults.append(sentence(caught(error), "what deals rules out", "one process runs all of them"))
+        finally:
+            tables.dealer = None
+    helpers.end()
+    return _alone(tables, turns)
+
+
+def _turns(names: Sequence[str]) -> list[list[str]]:
+    """Names of tables in the order in which they are made: in each turn those that need what came before."""
+    plain = [name for name in names if name not in STAGE_OF and name != "findings"]
+    first, *others = ([name for name in stage.makes if name in names] for stage in STAGES)
+    read = {"flows", *STAGES[0].reads, *STAGES[0].uses}
+    beside = [name for name in plain if name not in read]
+    return [[name for name in plain if name in read], first, beside, *others]
+
+
+def _alone(tables: Finishing, turns: Sequence[Sequence[str]]) -> pa.Table:
+    every = [name for names in turns for name in names]
+    for name in every:
+        tables.ensure(name)
+    codes = [one.code for one in asked(DETECTORS.values(), _filled(tables, every), _spoken(tables))]
+    found = run_detectors(
+        tables.views.con, codes, tables.failures, tables.views.rows, tables.views.at_hand, tables.views.folder
+    )
+    return findings_table(found)
+
+
+def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) -> pa.Table:
+    for name in turns[0]:
+        tables.ensure(name)
+    protocols = _spoken(tables)
+    expected = asked(DETECTORS.values(), tables.names, protocols)
+    kin = {one.code: family for family in families(expected) for one in family}
+
+    def meanwhile() -> None:
+        for name in turns[2]:
+            tables.ensure(name)
+
+    views = tables.views
+    dealing = RuleDealing(helpers, views.folder, tables.names, expected, meanwhile)
+    tables.dealer = dealing.stages
+    ready: set[str] = set()
+    filled: set[str] = set()
+    waiting = expected
+    for names in turns:
+        for name in names:
+            tables.ensure(name)
+        filled |= _filled(tables, names)
+        shown = [_shown(tables, dealing, name) for name in names if name in filled]
+        ready |= {*names}
+        made = [one for one in waiting if ready.issuperset(one.reads.keys() & {*tables.names})]
+        later = {one.code for one in waiting} - {one.code for one in made}
+        now = [one for one in made if later.isdisjoint(_beside(one, kin[one.code], views.rows))]
+        waiting = [one for one in waiting if one not in now]
+        together = _together(asked(now, filled, protocols), views.rows)
+        dealing.offer(shown, sorted(together, key=lambda some: -sum(_read(one, views.rows) for one in some)))
+    given = {one.code: looked for one, looked in dealing.looked(views.con, views.rows, views.at_hand, tables.faults)}
+    in_order = [(code, given[code]) for code in DETECTORS if code in given]
+    tables.failures += [failure_of(code, data) for code, looked in in_order for data in looked.failures]
+    return stories_table(row for _, looked in in_order for row in looked.rows)
+
+
+def _shown(tables: Finishing, dealing: RuleDealing, name: str) -> Shown:
+    held = tables.views.held(name)
+    if isinstance(held, Path):
+        return Shown(name, tables.views.rows[name], held)
+    shown, rows = dealing.put(name, held)
+    tables.views.register(name, rows)
+    return shown
+
+
+def _has_many(detector: Detector, rows: Mapping[str, int]) -> bool:
+    """Does it look at partitions of a table with many rows?"""
+    return bool(detector.partition_by) and max(rows.get(table, 0) for table in detector.reads) > _MANY_ROWS
+
+
+def _beside(detector: Detector, family: Sequence[Detector], rows: Mapping[str, int]) -> set[str]:
+    """The codes of those rules that look at the same many rows as this one."""
+    return {one.code for one in family if _has_many(one, rows)} if _has_many(detector, rows) else set()
+
+
+def _together(detectors: Sequence[Detector], rows: Mapping[str, int]) -> list[list[Detector]]:
+    """Rules that one process runs in turns, in a list; most are alone in theirs."""
+    many = [one for one in detectors if _has_many(one, rows)]
+    return [*families(many), *([one] for one in detectors if one not in many)]
+
+
+def _read(detector: Detector, rows: Mapping[str, int]) -> int:
+    """How much a rule has to read at most."""
+    return sum(rows.get(table, 0) for table in detector.reads)
+
+
+def _filled(tables: Finishing, names: Sequence[str]) -> set[str]:
+    """Those of these tables that have rows."""
+    unknown = [name for name in names if name not in tables.views.rows]
+    filled = {name for name in names if tables.views.rows.get(name)}
+    parts = [f"SELECT {literal(name)} WHERE EXISTS (FROM {quoted(name)})" for name in unknown]
+    if parts:
+        filled |= {name for (name,) in tables.views.con.execute(" UNION ALL ".join(parts)).fetchall()}
+    return filled
+
+
+def _spoken(tables: Finishing) -> set[str | None]:
+    """The protocols of flows, None for what nobody could read."""
+    if "flows" not in tables.names:
+        return set()
+    return {name for (name,) in tables.views.con.execute("SELECT DISTINCT protocol FROM flows").fetchall()}

@@ -1,0 +1,283 @@
+"""The context of commits and fetches over months: only hours are read whose rows can come out otherwise.
+
+In: a change that has all base rows, and who works. Out: hours, and the commits and fetches of such hours made anew by
+`analyser/kafka/facts/enrich.py`, some hours of one of both tables in each task; of an hour with many rows the commits
+of some partitions, or some of the fetches.
+
+What a row takes from far away is little, and each hour tells it in few rows (`kafka_summaries.py`): which generations
+were heard of and when, last heartbeats, assignments, log ends, lost bytes, who committed and fetched under which name.
+A row comes out otherwise only
+- in an hour with other parts, or beside one with other fetches, since they count for some seconds;
+- behind a log end or lost bytes that are new;
+- while another member owns the partition than the last run thought (a later heartbeat can take back a doubt);
+- where its client was taken for one of another group.
+So owners, clients and lost bytes of the whole dataset are kept and compared with those of the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import duckdb
+
+from wirewitness.analyser.archive.aggregate.derived import (
+    Digest,
+    Hour,
+    among,
+    change_connection,
+    hour_of,
+    hour_of_ns,
+    parts_by_hour,
+    replace_changed_hours,
+    rows_of,
+    together,
+    view_of,
+)
+from wirewitness.analyser.archive.aggregate.hour_summaries import (
+    Anew,
+    differing,
+    kept,
+    make_summaries,
+    remember,
+    summarised,
+)
+from wirewitness.analyser.archive.aggregate.kafka_summaries import (
+    COMMITS,
+    COMMITS_OF_HOURS,
+    ENDS_AS_FETCHES,
+    FETCHERS,
+    FETCHES,
+    SUMMARIES,
+    TABLES,
+    knowledge,
+)
+from wirewitness.analyser.archive.aggregate.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
+from wirewitness.analyser.archive.aggregate.partitioning import Deal, Dealt, deal_rows, rows_of_share
+from wirewitness.analyser.archive.aggregate.share_files import (
+    Left,
+    Stretch,
+    leave,
+    put_into_hours,
+    shares_for,
+    stretches,
+)
+from wirewitness.analyser.archive.aggregate.tasks import each_of
+from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.part import Part
+from wirewitness.analyser.archive.dataset.snapshot import Sight
+from wirewitness.analyser.archive.spark.workers import HERE, Workers
+from wirewitness.analyser.engine.facts.stage import OF_PARTITIONS, OFFSETS, PARTITION, TITLES
+from wirewitness.analyser.kafka.facts.commit_views import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
+from wirewitness.analyser.kafka.facts.enrich import enrich
+from wirewitness.analyser.kafka.facts.ownership import OWNERSHIP_SQL
+from wirewitness.analyser.tables.queries import literal, quoted
+
+# As it is seen in Spark.
+STAGE = f"context: {TITLES[OFFSETS.makes]}"
+_EVER = 2**63 - 1
+_HOUR = hour_of("ts")
+# What the whole dataset tells of: kept, and compared with what the last run kept.
+_KNOWN = {
+    "context_known_gaps": GAPS_SQL,
+    "context_known_clients": CLIENTS_SQL,
+    "context_known_owners": OWNERSHIP_SQL,
+}
+_CLIENT = "cluster, address, client_id"
+_OTHER_CLIENTS = f"""
+    SELECT DISTINCT hour FROM {FETCHERS.name} SEMI JOIN (
+        (FROM context_known_clients EXCEPT FROM context_known_clients_before) UNION ALL
+        (FROM context_known_clients_before EXCEPT FROM context_known_clients)) USING ({_CLIENT})"""
+_OWNED = "cluster, group_id, topic, partition, member_id, began"
+# An interval that ends at another time matters between both ends; one that is new or gone, from its begin.
+_OTHER_OWNERS = f"""
+    SELECT DISTINCT {hour_of_ns("since")} AS first, {hour_of_ns("until")} AS last FROM (
+        SELECT CASE WHEN was.here AND now.here THEN least(was.until, now.until) ELSE began END AS since,
+               CASE WHEN was.here AND now.here THEN greatest(was.until, now.until) ELSE {_EVER} END AS until
+        FROM (SELECT {_OWNED}, coalesce(ended, {_EVER}) AS until, true AS here
+              FROM (FROM context_known_owners_before EXCEPT FROM context_known_owners)) AS was
+        FULL JOIN (SELECT {_OWNED}, coalesce(ended, {_EVER}) AS until, true AS here
+                   FROM (FROM context_known_owners EXCEPT FROM context_known_owners_before)) AS now USING ({_OWNED}))"""
+
+
+def hours_to_make(change: Change, workers: Workers = HERE) -> list[set[Hour]]:
+    """Hours whose commits or fetches can come out otherwise than they lie there, as many at a time as is good."""
+    anew = summarised(change, workers, STAGE, SUMMARIES)
+    (hours,) = each_of(change, workers, f"{STAGE}, what all hours tell", _hours_to_make, [anew])
+    return hours
+
+
+class _Work(NamedTuple):
+    """Hours of one of both tables. dealt: their rows and those near, where they are several shares. some: which rows,
+    where they are several stretches.
+
+    share: one of these. name: of the hours, before that of the share where it leaves its rows.
+    """
+
+    table: str
+    hours: set[Hour]
+    name: str
+    share: int = 0
+    dealt: Sequence[Dealt] = ()
+    some: Stretch | None = None
+
+    @property
+    def is_share(self) -> bool:
+        """Others make the other rows of its hours."""
+        return bool(self.dealt) or self.some is not None
+
+    @property
+    def of_share(self) -> str:
+        """The name under which it leaves its rows."""
+        return f"{self.name}-{self.share}"
+
+
+def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> dict[str, set[Hour]]:
+    """Make commits and fetches of these hours anew; table -> hours that were written.
+
+    Hours are one task for each table. The commits of an hour with more rows than one share are dealt by partitions; of
+    such fetches a task makes some: what they get depends on their client only.
+    """
+    parts = parts_by_hour(change.parts(), (*OFFSETS.makes, *OF_PARTITIONS))
+    deals = [deal for number, hours in enumerate(made) for deal in _deals(parts, hours, str(number))]
+    dealt: dict[str, list[Dealt]] = {}
+    for one in deal_rows(change, workers, STAGE, deals) if deals else ():
+        dealt.setdefault(one.deal.name, []).append(one)
+    works: list[_Work] = []
+    for number, hours in enumerate(made):
+        own = dealt.get(str(number), [])
+        shares = own[0].deal.shares if own else 1
+        works += [_Work(COMMITS, hours, str(number), share, own) for share in range(shares)]
+        for share, some in enumerate(_fetches(parts, hours)):
+            works.append(_Work(FETCHES, hours, str(number), share, some=some))
+    written: dict[str, set[Hour]] = {table: set() for table in OFFSETS.makes}
+    told: dict[str, dict[str, dict[Hour, Digest]]] = {}
+    full: dict[str, set[Hour]] = {}
+    for work, made_of_it in zip(works, each_of(change, workers, STAGE, _make_hours, works), strict=True):
+        if isinstance(made_of_it, set):
+            written[work.table] |= made_of_it
+        else:
+            told.setdefault(work.table, {})[work.of_share] = made_of_it
+            full.setdefault(work.table, set()).update(work.hours)
+    lefts = [Left(table, shares_told, False, full[table]) for table, shares_told in told.items()]
+    for left, put in zip(lefts, put_into_hours(change, workers, STAGE, lefts) if lefts else (), strict=True):
+        written[left.table] |= put
+    return written
+
+
+def _deals(parts: Mapping[Hour, Sequence[Part]], hours: set[Hour], name: str) -> list[Deal]:
+    """How rows of these hours, and those of other tables near them, are dealt; nothing where they are few."""
+    own = [part for hour in hours for part in parts.get(hour, ()) if part.table in OFFSETS.makes]
+    shares = shares_for(sum(part.rows for part in own))
+    if shares <= 1:
+        return []
+    deals = []
+    for table in (COMMITS, FETCHES, "kafka_produce_batches"):
+        near = hours if table == COMMITS else _beside(hours)
+        found = [part for hour in near for part in parts.get(hour, ()) if part.table == table]
+        deals.append(Deal(name, table, found, PARTITION, shares, hidden=table == COMMITS))
+    return deals
+
+
+def _fetches(parts: Mapping[Hour, Sequence[Part]], hours: set[Hour]) -> list[Stretch | None]:
+    """The fetches of these hours in stretches; None for all of them where they are few."""
+    own = [part for hour in hours for part in parts.get(hour, ()) if part.table == FETCHES]
+    rows = sum(part.rows for part in own)
+    shares = shares_for(rows)
+    return [*stretches(own, -(-rows // shares))] if shares > 1 else [None]
+
+
+def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:
+    parts = parts_by_hour(sight.parts(), (COMMITS, FETCHES))
+    with change_connection(sight) as con:
+        make_summaries(con, sight, anew)
+        con.execute(f"CREATE TEMP VIEW in_flows AS {rows_of(sight, 'flows')}")
+        knowledge(con, "in_")
+        con.execute(f"CREATE TEMP VIEW context_base AS FROM in_{COMMITS}")
+        for name, query in _KNOWN.items():
+            con.execute(f"CREATE TEMP TABLE {name} AS {query.replace('context_gaps', 'context_known_gaps')}")
+        known = [remember(con, sight, name) for name in _KNOWN]
+        if not all(known):
+            hours = set(parts)
+        else:
+            hours = anew[COMMITS_OF_HOURS] | _beside(anew[FETCHERS] | anew[ENDS_OF_HOURS] | _hours(con, _OTHER_CLIENTS))
+            hours |= _behind(con, anew, set(parts)) | _while_owned(con, set(parts))
+    return [made for made, _ in together({hour: parts[hour] for hour in hours if hour in parts})]
+
+
+def _make_hours(sight: Sight, work: _Work) -> set[Hour] | dict[Hour, Digest]:
+    """A fetch gets the group of its client, a commit what the stage joins to it. One of many shares leaves its rows."""
+    table, made = work.table, work.hours
+    parts = parts_by_hour(sight.parts(), (*TABLES, "flows"))
+    own = [part for hour in made for part in parts.get(hour, ()) if part.table == table]
+    with change_connection(sight) as con:
+        if table == FETCHES:
+            clients = f"read_parquet({literal(kept(sight, 'context_known_clients'))})"
+            con.execute(f"CREATE TEMP VIEW context_clients AS FROM {clients}")
+            some = work.some or Stretch(own)
+            con.execute(f"CREATE TEMP VIEW in_{FETCHES} AS {some.rows(sight, FETCHES)}")
+            rows = f"FROM ({FETCHES_SQL})"
+        else:
+            _make_views(con, sight, parts, work)
+            enrich(con)
+            rows = f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
+        if work.is_share:
+            return leave(con, sight, table, rows, work.of_share)
+        return replace_changed_hours(con, sight, table, rows, made, is_cheap=True)
+
+
+def _make_views(
+    con: duckdb.DuckDBPyConnection, sight: Sight, parts: Mapping[Hour, Sequence[Part]], work: _Work
+) -> None:
+    """The views that `enrich` reads, with whole rows of a share of these hours. Whole rows have a `filename`.
+
+    Groups have partitions in several shares: what summaries tell of the hours themselves stands for the others' rows.
+    """
+    for summary in SUMMARIES:
+        source = f"FROM read_parquet({literal(kept(sight, summary.name))})"
+        con.execute(f"CREATE TEMP VIEW {summary.name} AS {source}")
+    near = _beside(work.hours)
+    of_share = {one.deal.table: rows_of_share(sight, one, work.share) for one in work.dealt}
+    commits, around = ([part for hour in some for part in parts.get(hour, ())] for some in (work.hours, near))
+    whole = of_share.get(COMMITS) or rows_of(sight, COMMITS, commits, hidden=True)
+    knowledge(con, whole=whole, without=() if of_share else work.hours)
+    fetches = of_share.get(FETCHES) or rows_of(sight, FETCHES, around)
+    con.execute(
+        f"CREATE TEMP VIEW {FETCHES} AS FROM ({fetches}) UNION ALL BY NAME "
+        f"SELECT * EXCLUDE hour FROM ({ENDS_AS_FETCHES}) WHERE NOT {among('hour', near)}"
+    )
+    for table in ("kafka_list_offsets", "kafka_produce_batches", "kafka_transactions"):
+        rows = of_share.get(table) or rows_of(sight, table, around)
+        con.execute(f"CREATE TEMP VIEW {quoted(table)} AS {rows}")
+    view_of(con, sight, "flows")
+
+
+def _beside(hours: set[Hour]) -> set[Hour]:
+    return hours | {hour + by for hour in hours if hour is not None for by in (-1, 1)}
+
+
+def _behind(con: duckdb.DuckDBPyConnection, anew: Anew, there: set[Hour]) -> set[Hour]:
+    """Hours from the first log end or lost bytes on that the last run did not know."""
+    gaps = " UNION ALL ".join(
+        f"(SELECT {hour_of_ns('at_ns')} AS at_hour FROM (FROM {one} EXCEPT FROM {other}))"
+        for one, other in (
+            ("context_known_gaps", "context_known_gaps_before"),
+            ("context_known_gaps_before", "context_known_gaps"),
+        )
+    )
+    ends = " UNION ALL ".join(
+        f"SELECT at_hour FROM ({differing(summary, anew[summary])})"
+        for summary in (ENDS_OF_HOURS, TOPICS_OF_HOURS, DELETED_OF_HOURS)
+    )
+    first = con.execute(f"SELECT min(at_hour) FROM ({ends} UNION ALL {gaps})").fetchall()[0][0]
+    return set() if first is None else {hour for hour in there if hour is not None and hour >= first}
+
+
+def _while_owned(con: duckdb.DuckDBPyConnection, there: set[Hour]) -> set[Hour]:
+    """Hours in which the owner of a partition may be another than the last run knew."""
+    ranges = con.execute(f"SELECT first, max(last) FROM ({_OTHER_OWNERS}) GROUP BY first").fetchall()
+    return {hour for hour in there if hour is not None and any(first <= hour <= last for first, last in ranges)}
+
+
+def _hours(con: duckdb.DuckDBPyConnection, query: str) -> set[Hour]:
+    return {None if hour is None else int(hour) for (hour,) in con.execute(query).fetchall()}

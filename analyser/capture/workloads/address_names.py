@@ -1,0 +1,124 @@
+"""Who has which address at what time. In: entries of files that name addresses. Out: the one owner that is meant, or
+why nobody is named.
+
+Addresses are used again: an entry may hold for a time only. Where several hold at once nobody is chosen; the node,
+where all of them are on one, is certain all the same.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from wirewitness.analyser.capture.workloads.workload import Owner
+
+FIRST_NS, LAST_NS = -(1 << 63), (1 << 63) - 1
+
+
+class Found(IntEnum):
+    """What is known of an address at a time."""
+
+    NAMED = 0
+    UNKNOWN = 1  # no file has the address
+    OTHER_TIME = 2  # files have it, but at other times only
+    SEVERAL = 3  # several owners at once
+
+
+class Entry(NamedTuple):
+    """An owner of an address, from a time on and before another one (Unix ns)."""
+
+    address: str
+    owner: Owner
+    from_ns: int = FIRST_NS
+    until_ns: int = LAST_NS
+
+
+class NamesFile(NamedTuple):
+    """A file that names addresses. passed_over: parts of it that name nobody though they should."""
+
+    path: str
+    entries: tuple[Entry, ...]
+    passed_over: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """An address over time: from `starts[i]` on, until the next one, it is `answers[i]`; the first start is FIRST_NS.
+
+    names: of the owners that held at once, for each answer that is SEVERAL.
+    """
+
+    starts: tuple[int, ...]
+    answers: tuple[tuple[Owner | None, Found], ...]
+
+    def at(self, ts_ns: int) -> tuple[Owner | None, Found]:
+        """Who has it at that time."""
+        return self.answers[bisect_right(self.starts, ts_ns) - 1]
+
+
+class AddressNames:
+    """All files together."""
+
+    def __init__(self, files: Iterable[NamesFile]) -> None:
+        self.files = tuple(files)
+        self._entries: dict[str, list[Entry]] = {}
+        for file in self.files:
+            for entry in file.entries:
+                self._entries.setdefault(entry.address, []).append(entry)
+        self._timelines: dict[str, Timeline] = {}
+
+    @property
+    def addresses(self) -> Mapping[str, list[Entry]]:
+        """The entries of each address."""
+        return self._entries
+
+    def timeline(self, address: str) -> Timeline | None:
+        """The address over time; None where no file has it."""
+        entries = self._entries.get(address)
+        if entries is None:
+            return None
+        if address not in self._timelines:
+            self._timelines[address] = _timeline(entries)
+        return self._timelines[address]
+
+    def at(self, address: str, ts_ns: int) -> tuple[Owner | None, Found]:
+        """Who has the address at that time."""
+        timeline = self.timeline(address)
+        return (None, Found.UNKNOWN) if timeline is None else timeline.at(ts_ns)
+
+
+def _timeline(entries: list[Entry]) -> Timeline:
+    """Entries begin and end; between two such times the same ones hold."""
+    changes = sorted(
+        [(entry.from_ns, 1, number) for number, entry in enumerate(entries) if entry.from_ns < entry.until_ns]
+        + [(entry.until_ns, 0, number) for number, entry in enumerate(entries) if entry.from_ns < entry.until_ns]
+    )
+    holding: dict[Owner, int] = {}
+    starts, answers = [FIRST_NS], [_answer(holding)]
+    for ts_ns, begins, number in changes:
+        one = entries[number].owner
+        holding[one] = holding.get(one, 0) + (1 if begins else -1)
+        if not holding[one]:
+            del holding[one]
+        if ts_ns == starts[-1]:
+            answers[-1] = _answer(holding)
+        elif ts_ns < LAST_NS and (answer := _answer(holding)) != answers[-1]:
+            starts.append(ts_ns)
+            answers.append(answer)
+    return Timeline(tuple(starts), tuple(answers))
+
+
+def _answer(holding: Mapping[Owner, int]) -> tuple[Owner | None, Found]:
+    if not holding:
+        return None, Found.OTHER_TIME
+    if len(holding) == 1:
+        return next(iter(holding)), Found.NAMED
+    # A pod that shares its node's address, and others on this node: the node is what all agree on.
+    hosts = {one.host for one in holding}
+    sources = {one.source for one in holding}
+    if len(hosts) == 1 and None not in hosts and sources == {"pods"}:
+        return Owner(host=next(iter(hosts)), source="pods"), Found.SEVERAL
+    return None, Found.SEVERAL

@@ -1,0 +1,188 @@
+"""Rows of the `captures` and `flows` tables, made from what the capture layer and the flow table counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from wirewitness.analyser.capture import CaptureStats, Endpoints, EndpointTable, Remark
+from wirewitness.analyser.capture.opening import OF_DIRECTORIES
+from wirewitness.analyser.capture.reader import LIMIT_REMARKS
+from wirewitness.analyser.decoding.run.tls_columns import tls_columns
+from wirewitness.analyser.tables.tables import arrow_schema
+from wirewitness.analyser.tcp.flow import Flow, flow_id, window_shift
+from wirewitness.analyser.tcp.notes import Note
+from wirewitness.analyser.tcp.streams import Half
+from wirewitness.analyser.tcp.tcp import MASK
+from wirewitness.dissectors.core.model import Row
+from wirewitness.dissectors.core.rows import expert_row
+from wirewitness.dissectors.registry import USUAL_PORTS
+
+_NS_PER_MS = 1e6
+
+_LIMIT_CODES = ("too_many_pairs", "too_many_headers", "overlong_packet", "log_long", "segment_given_up", *LIMIT_REMARKS)
+
+LINK_NAMES = {
+    0: "BSD loopback",
+    1: "Ethernet",
+    12: "raw IP",
+    14: "raw IP",
+    101: "raw IP",
+    108: "BSD loopback",
+    113: "Linux cooked",
+    228: "raw IPv4",
+    229: "raw IPv6",
+    258: "Apple PKTAP",
+    276: "Linux cooked v2",
+}
+
+
+def file_label(name: str) -> str:
+    """A path as text that every format can hold: bytes that are not UTF-8 are shown as \\xNN."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def captures_table(captures: Sequence[CaptureStats]) -> pa.Table:
+    """One row per capture file."""
+    rows = [_capture_row(stats) for stats in captures]
+    return pa.Table.from_pylist(rows, schema=arrow_schema("captures"))
+
+
+def _capture_row(stats: CaptureStats) -> dict[str, Any]:
+    drops = [
+        count for interface in stats.interfaces for count in (interface.if_drop, interface.os_drop) if count is not None
+    ]
+    return {
+        "file": file_label(stats.file),
+        "format": stats.format + (f" ({stats.compression})" if stats.compression else ""),
+        "link_types": ", ".join(LINK_NAMES.get(number, f"link type {number}") for number in stats.link_types),
+        "packets": stats.packets,
+        "lines": stats.lines,
+        "batches": stats.batches,
+        "captured_bytes": stats.captured_bytes,
+        "wire_bytes": stats.wire_bytes,
+        "ts_first": stats.ts_first_ns,
+        "ts_last": stats.ts_last_ns,
+        "tcp_segments": stats.tcp_segments,
+        "other_packets": stats.other_packets,
+        "undecoded_packets": sum(stats.undecoded_packets.values()),
+        "truncated_packets": stats.truncated_packets,
+        "snaplen": stats.snaplen or None,
+        "dropped_packets": sum(drops) if drops else None,
+        "remarks": "; ".join(remark.text for remark in stats.remarks) or None,
+    }
+
+
+def capture_remarks(captures: Sequence[CaptureStats]) -> pa.RecordBatch:
+    """What was remarked on the captures themselves, as rows of `expert_infos` without a time."""
+    rows = [
+        {
+            "file": file_label(stats.file),
+            "packet": remark.packet,
+            "severity": remark.severity,
+            "group": "limit" if remark.code in _LIMIT_CODES else "capture",
+            "code": remark.code,
+            "text": remark.text,
+        }
+        for stats in captures
+        for remark in stats.remarks
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema("expert_infos"))
+
+
+def remark_line(file: str, remark: Remark) -> str:
+    """A remark as a sentence that names what it is about: the capture, or the directory."""
+    return remark.text if remark.code in OF_DIRECTORIES else f"{file_label(file)}: {remark.text}"
+
+
+def note_row(direction: int | None, packet: int | None, note: Note) -> Row:
+    """A remark on a stream as a raw row of `expert_infos`."""
+    span = None if note.span is None else f"{note.span[0]}-{note.span[1]}"
+    remark = (note.severity, note.group, note.code, note.text)
+    return expert_row(direction=direction, packet=packet, ts=note.ts_ns, remark=remark, span=span)
+
+
+def client_is_low(flow: Flow, ends: Endpoints) -> bool:
+    """Is the pair's low endpoint the client? Where nothing tells: servers listen on the lower port more often."""
+    return ends.low_port > ends.high_port if flow.client_is_low is None else flow.client_is_low
+
+
+def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
+    """The columns of `flows` that a flow tells by itself."""
+    pair = endpoints[flow.pair]
+    low, high = (pair.low_address, pair.low_port), (pair.high_address, pair.high_port)
+    low_is_client = client_is_low(flow, pair)
+    client, server = (low, high) if low_is_client else (high, low)
+    to_server, to_client = flow.halves[low_is_client], flow.halves[not low_is_client]
+
+    def side(is_low: bool | None) -> str | None:
+        return None if is_low is None else "client" if is_low == low_is_client else "server"
+
+    return {
+        "flow_id": flow_id(flow, pair),
+        "protocol": flow.protocol,
+        "identified_by": flow.identified_by,
+        "carrier": flow.carrier,
+        "client_address": client[0],
+        "client_port": client[1],
+        "server_address": server[0],
+        "server_port": server[1],
+        "encapsulation": pair.encapsulation or None,
+        "ts_first": flow.ts_first_ns,
+        "ts_last": flow.ts_last_ns,
+        "observed_until": flow.ts_last_ns if flow.ended_early else None,
+        "packets": flow.packets,
+        "data_segments": flow.data_segments,
+        "client_first_seq": to_server.base & MASK if to_server.started else None,
+        "server_first_seq": to_client.base & MASK if to_client.started else None,
+        "bytes_to_server": to_server.stream_bytes,
+        "bytes_to_client": to_client.stream_bytes,
+        "handshake_seen": flow.handshake == "complete",
+        "handshake": flow.handshake,
+        "handshake_ms": _ms(flow.syn_ns, flow.syn_ack_ns),
+        "closed_by": side(flow.closed_by_low),
+        "ts_closed": None if flow.closed_by_low is None else flow.first_close_ns,
+        "reset_by": side(flow.reset_by_low),
+        "reset_ttl": None if flow.reset_by_low is None else flow.halves[flow.reset_by_low].reset_ttl,
+        "client_reset_ttl": to_server.reset_ttl,
+        "server_reset_ttl": to_client.reset_ttl,
+        "client_ttl": to_server.ttl,
+        "server_ttl": to_client.ttl,
+        "client_ttl_lowest": to_server.ttl_lowest,
+        "server_ttl_lowest": to_client.ttl_lowest,
+        "client_ttl_last": to_server.ttl_last,
+        "server_ttl_last": to_client.ttl_last,
+        "ts_last_from_client": to_server.last_ns,
+        "ts_last_from_server": to_client.last_ns,
+        "acked_by_server": to_server.confirmed_bytes,
+        "acked_by_client": to_client.confirmed_bytes,
+        "gap_bytes": to_server.gap_bytes + to_client.gap_bytes,
+        "retransmitted_segments": to_server.retransmitted + to_client.retransmitted,
+        "unheard_sends_to_server": _sends(to_server),
+        "unheard_sends_to_client": _sends(to_client),
+        "ts_unheard_to_server": None if to_server.unheard is None else to_server.unheard.first_ns,
+        "ts_unheard_to_client": None if to_client.unheard is None else to_client.unheard.first_ns,
+        "retransmitted_bytes": to_server.retransmitted_bytes + to_client.retransmitted_bytes,
+        "spurious_retransmissions": to_server.spurious + to_client.spurious,
+        "out_of_order_segments": to_server.out_of_order + to_client.out_of_order,
+        "duplicate_packets": flow.duplicates,
+        "truncated_packets": to_server.truncated + to_client.truncated,
+        "client_window_scale": window_shift(flow, low_is_client),
+        "server_window_scale": window_shift(flow, not low_is_client),
+        "client_zero_window_ms": to_server.zero_window_ns / _NS_PER_MS,
+        "server_zero_window_ms": to_client.zero_window_ns / _NS_PER_MS,
+        "client_opening": to_server.opening,
+        "server_opening": to_client.opening,
+        "port_protocol": flow.named or USUAL_PORTS.get(server[1]),
+        **tls_columns(flow, to_server, to_client),
+    }
+
+
+def _sends(half: Half) -> int | None:
+    return None if half.unheard is None else half.unheard.times + 1
+
+
+def _ms(first_ns: int | None, last_ns: int | None) -> float | None:
+    return None if first_ns is None or last_ns is None else max(last_ns - first_ns, 0) / _NS_PER_MS

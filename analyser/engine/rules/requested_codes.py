@@ -1,0 +1,42 @@
+"""Which detectors have any row to look at: asking for none costs each of the others a statement that must be planned.
+
+In: the names of tables that have rows, and the protocols of flows. Out: detectors; the others could find nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.tables.tables import TABLES
+
+# Rules about connections, whatever they carry. Some read tables of a protocol too, for what it says of a connection.
+_OF_ANY_PROTOCOL = ("CAP", "TCP", "TLS", "NET")
+
+
+def asked(detectors: Iterable[Detector], filled: Collection[str], protocols: Collection[str | None]) -> list[Detector]:
+    """Those worth asking. filled: tables with rows. protocols: what flows speak, None for what nobody could read.
+
+    One of its tables must have rows. A detector of a protocol is asked where that is a table of its protocol, or a flow
+    speaks it: connections and remarks of other protocols are nothing to it.
+    """
+    return [one for one in detectors if not one.reads.keys().isdisjoint(filled) and _is_there(one, filled, protocols)]
+
+
+def protocol_of(detector: Detector) -> str | None:
+    """The protocol that a rule is about; None for one about connections of any."""
+    found = {*_own_tables(detector).values()}
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_there(detector: Detector, filled: Collection[str], protocols: Collection[str | None]) -> bool:
+    """Is there anything of its protocol?"""
+    own = _own_tables(detector)
+    return not own or not own.keys().isdisjoint(filled) or not {*own.values()}.isdisjoint(protocols)
+
+
+def _own_tables(detector: Detector) -> dict[str, str]:
+    """The tables of a protocol that it reads, with that; none of a rule about connections of any."""
+    if detector.code.startswith(_OF_ANY_PROTOCOL):
+        return {}
+    return {name: of for name in detector.reads if (of := TABLES[name].protocol)}

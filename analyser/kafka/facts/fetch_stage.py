@@ -1,0 +1,186 @@
+"""The context of reading: `kafka_reading_runs`, a row for each time that a client of a group began to read a partition.
+
+In: a connection with views of the Kafka tables, fetches with their group (`enrich.py`). Out: the view of that table.
+Fetches and commits are narrow arrays, of some partitions at a time where there are many; what comes out is put together
+PIECE_ROWS at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from wirewitness.analyser.engine.facts.chunk_files import kept_pieces
+from wirewitness.analyser.engine.facts.shards import Dealer, MakeShare, dealt, pieces_in, shares_of
+from wirewitness.analyser.engine.facts.stage import NOTHING, OF_PARTITIONS, PARTITION, READING, Held
+from wirewitness.analyser.engine.facts.topics import views
+from wirewitness.analyser.kafka.facts.fetch_members import COMMITTERS, members_known
+from wirewitness.analyser.kafka.facts.fetch_ranges import TABLE, run_pieces, unseen_of
+from wirewitness.analyser.kafka.facts.fetch_start_rows import UNSEEN_SCHEMA
+from wirewitness.analyser.tables.queries import keep, keep_more, name_list, null_columns
+from wirewitness.analyser.tables.tables import TABLES
+
+# They are put together so many at a time.
+PIECE_ROWS = 1 << 15
+# So many at a time where the whole table is kept, compressed.
+VIEW_ROWS = 1 << 17
+# The arrays of so many fetches, and of as many commits, take some 100 MiB.
+STEP_ROWS = 1 << 18
+_ALL_UNSEEN, _ALL_COMMITTERS, _PIECE = "reading_all_unseen", "reading_all_committers", "reading_piece"
+_ROWS_READ = """
+    SELECT (SELECT count(group_id) FROM whole_kafka_fetch_partitions),
+           (SELECT count(*) FROM whole_kafka_offset_commits)"""
+# Did any connection begin after the first fetch, and without its handshake? Of those of logs any may be in doubt.
+_MAY_BE_UNSEEN = """
+    SELECT EXISTS (FROM read_flows WHERE NOT handshake_seen AND (identified_by = 'request log' OR ts_first > (
+        SELECT min(ts) FROM whole_kafka_fetch_partitions WHERE group_id IS NOT NULL)))"""
+
+
+def add_reading_runs(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:
+    """Replace the view of the table, which is empty before; other tables may be missing. Call it once.
+
+    held: where it has the table, its rows are given back, in memory or where they are many in the file that it names,
+    and the view is left to the caller. dealer: of work on them to several processes.
+    """
+    _set_aside(con)
+    if TABLE in held:
+        rows = kept_pieces(_pieces(con, PIECE_ROWS, dealer), held[TABLE])
+        return NOTHING if rows is None else {TABLE: rows}
+    _make_view(con, _pieces(con, VIEW_ROWS))
+    return NOTHING
+
+
+class OfAllShares(NamedTuple):
+    """What shares of the partitions tell each other. unseen: where connections began unseen; committers: members that
+    committed, as COMMITTERS has them."""
+
+    unseen: pa.Table
+    committers: pa.Table
+
+    @classmethod
+    def of(cls, told: Sequence[OfAllShares]) -> OfAllShares:
+        """What all of them told."""
+        return cls(*map(pa.concat_tables, zip(*told, strict=True)))
+
+
+def told_by_share(con: duckdb.DuckDBPyConnection) -> OfAllShares:
+    """What a share of the partitions tells all others, for `add_share`. Views have the rows of that share."""
+    _set_aside(con)
+    return OfAllShares(_all_unseen(con, _shares(con, None), None), con.sql(COMMITTERS).to_arrow_table())
+
+
+def add_share(con: duckdb.DuckDBPyConnection, told: OfAllShares) -> None:
+    """As `add_reading_runs`, where views have the rows of one share of the partitions alone."""
+    _set_aside(con)
+    con.register(_ALL_COMMITTERS, told.committers)
+    _make_view(con, _pieces(con, VIEW_ROWS, unseen=told.unseen, committers=f"FROM {_ALL_COMMITTERS}"))
+    con.unregister(_ALL_COMMITTERS)
+
+
+def _set_aside(con: duckdb.DuckDBPyConnection) -> None:
+    """Views of all tables that are read; empty ones of those that are missing."""
+    there = views(con)
+    for table in (*READING.reads, *READING.uses, "flows"):
+        source = f"FROM {table}" if table in there else f"SELECT {null_columns(table)} LIMIT 0"
+        con.execute(f"CREATE OR REPLACE TEMP VIEW whole_{table} AS {source}")
+        con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS FROM whole_{table}")
+
+
+def _make_view(con: duckdb.DuckDBPyConnection, pieces: Iterator[pa.Table]) -> None:
+    """The view of the table; it stays as it is where nobody reads."""
+    name = ""
+    for piece in pieces:
+        con.register(_PIECE, piece)
+        if name:
+            keep_more(con, name, f"FROM {_PIECE}")
+        else:
+            name = keep(con, TABLE, f"FROM {_PIECE}")
+        con.unregister(_PIECE)
+    if name:
+        con.execute(f"DROP VIEW IF EXISTS {TABLE}")
+        con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {name_list(TABLES[TABLE].column_names())} FROM {name}")
+
+
+def _pieces(
+    con: duckdb.DuckDBPyConnection,
+    most: int,
+    dealer: Dealer | None = None,
+    *,
+    unseen: pa.Table | None = None,
+    committers: str = COMMITTERS,
+) -> Iterator[pa.Table]:
+    """All rows, so many at a time. unseen, committers: of all partitions, where the views have some of them."""
+    shares = _shares(con, dealer)
+    if not shares:
+        return
+    with members_known(con, committers):
+        if shares == 1:
+            yield from run_pieces(con, unseen, most)
+            return
+        # Of connections, which carry all partitions, so it is the one thing that looks at others.
+        unseen = _all_unseen(con, shares, dealer) if unseen is None else unseen
+        con.register(_ALL_UNSEEN, unseen)
+        yield from _of_shares(con, dealer, "runs_of_shares", {_ALL_UNSEEN: unseen}, shares)
+        con.unregister(_ALL_UNSEEN)
+
+
+def _shares(con: duckdb.DuckDBPyConnection, dealer: Dealer | None) -> int:
+    """How many shares to make of the partitions; none where nobody reads."""
+    fetches, commits = con.execute(_ROWS_READ).fetchall()[0]
+    return shares_of(max(fetches, commits), STEP_ROWS, dealer) if fetches else 0
+
+
+def _all_unseen(con: duckdb.DuckDBPyConnection, shares: int, dealer: Dealer | None) -> pa.Table:
+    """Where connections began unseen, by all partitions that the views have."""
+    found = [UNSEEN_SCHEMA.empty_table()]
+    if shares and con.execute(_MAY_BE_UNSEEN).fetchall()[0][0]:
+        found += _of_shares(con, dealer, "unseen_of_shares", {}, shares)
+    return pa.concat_tables(found).group_by(UNSEEN_SCHEMA.names).aggregate([])
+
+
+def _of_shares(
+    con: duckdb.DuckDBPyConnection, dealer: Dealer | None, work: str, held: Held, shares: int
+) -> Iterator[pa.Table]:
+    """What all shares give, in pieces."""
+    make = _unseen_of if work == "unseen_of_shares" else _runs_of
+    tables = (*READING.reads, *READING.uses, "flows", *held)
+    for share, made in dealt(dealer, f"kafka.facts.fetch_stage.{work}", tables, held, shares):
+        yield from make(con, share, shares) if made is None else pieces_in(made)
+
+
+@contextmanager
+def unseen_of_shares(con: duckdb.DuckDBPyConnection, _: Held) -> Iterator[MakeShare]:
+    """What tells for another process where connections began unseen; see `shares.py`."""
+    _set_aside(con)
+    yield partial(_unseen_of, con)
+
+
+@contextmanager
+def runs_of_shares(con: duckdb.DuckDBPyConnection, _: Held) -> Iterator[MakeShare]:
+    """What makes runs for another process, on a connection that has the view of all that is unseen; see `shares.py`."""
+    _set_aside(con)
+    with members_known(con, COMMITTERS):
+        yield partial(_runs_of, con)
+
+
+def _unseen_of(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> Iterator[pa.Table]:
+    _see_share(con, share, shares)
+    yield unseen_of(con)
+
+
+def _runs_of(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> Iterator[pa.Table]:
+    _see_share(con, share, shares)
+    yield from run_pieces(con, con.sql(f"FROM {_ALL_UNSEEN}").to_arrow_table(), PIECE_ROWS)
+
+
+def _see_share(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> None:
+    """Let the views have the rows of one share of the partitions: by other bits of their hash than an archive deals
+    them by, whose shares are cut once more."""
+    for table in OF_PARTITIONS:
+        rows = f"FROM whole_{table} WHERE ({PARTITION} >> 32) % {shares} = {share}"
+        con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS {rows}")

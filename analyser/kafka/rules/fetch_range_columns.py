@@ -1,0 +1,136 @@
+"""Runs of reading column by column, for rules that look at many of them.
+
+In: one partition's frame of `kafka_reading_runs`. Out: `RunColumns`; the `Run` of a row, of 1.5 KiB, is made when
+somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from wirewitness.analyser.engine.rules.columns import UNKNOWN, Integers, Texts
+from wirewitness.analyser.engine.rules.findings import Evidence, first_and_last
+from wirewitness.analyser.engine.rules.frame import Frame, numbered, pairs, together
+from wirewitness.analyser.kafka.rules.fetch_ranges import Place, Run, runs_of
+
+Booleans = npt.NDArray[np.bool_]
+_AT_ONCE = 4096
+
+
+class RunColumns:
+    """The rows of a frame, in its order."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self._frame)
+
+    def numbers(self, name: str) -> Integers:
+        """A column of numbers by the name of `Run`; UNKNOWN for null."""
+        return self._frame[name].numbers()
+
+    def texts(self, name: str) -> Texts:
+        """A column of texts."""
+        return self._frame[name].texts()
+
+    @cached_property
+    def readers(self) -> tuple[Texts, Texts]:
+        """Their addresses and client ids."""
+        return self.texts("client_address"), self.texts("client_id")
+
+    @cached_property
+    def topics(self) -> Texts:
+        """Their topics."""
+        return self.texts("topic")
+
+    @cached_property
+    def clients(self) -> Integers:
+        """A number for each reader (`Run.client`)."""
+        address, client = self.readers
+        return pairs(address.codes, client.codes)
+
+    @cached_property
+    def partitions(self) -> Integers:
+        """A number for each partition (`Run.place`)."""
+        return pairs(self.topics.codes, self.numbers("partition"))
+
+    def place(self, row: int) -> Place:
+        """`Run.place` of one row."""
+        return self.topics.at(row), int(self.numbers("partition")[row])
+
+    def is_unknown(self, *names: str) -> Booleans:
+        """Which rows have a value in none of these columns."""
+        found: Booleans = ~np.logical_or.reduce([self._frame[name].is_known() for name in names])
+        return found
+
+    def is_named(self) -> Booleans:
+        """Which rows have a topic with a name (`Run.is_named`)."""
+        topics, ids = together(self.topics, self.texts("topic_id"))
+        found: Booleans = (topics >= 0) & (topics != ids)
+        return found
+
+    def has_stored_itself(self) -> Booleans:
+        """Which readers had committed the stored offset themselves."""
+        own = np.ones(len(self), dtype=bool)
+        for texts, name in zip(self.readers, ("stored_client_address", "stored_client_id"), strict=True):
+            here, there = together(texts, self.texts(name))
+            own &= here == there
+        return own
+
+    def in_order(self, rows: Integers) -> Integers:
+        """These rows in the order of `runs_of`."""
+        keys = (self.numbers("partition")[rows], _ranks(self.topics, rows), self.numbers("ts")[rows])
+        order = np.lexsort(keys)
+        exchanges = self.texts("exchange_id")
+        at_once = np.diff(keys[-1][order]) == 0
+        if (at_once & (np.diff(exchanges.codes[rows][order]) != 0)).any():
+            order = np.lexsort((*keys[:-1], _ranks(exchanges, rows), keys[-1]))
+        return rows[order]
+
+    def taken(self, rows: Integers) -> Frame:
+        """These rows of the frame."""
+        return self._frame.take(rows)
+
+    def runs(self, rows: Integers) -> list[Run]:
+        """These rows as plain values, in the order of `runs_of`."""
+        return runs_of(self.taken(rows))
+
+    def each(self, rows: Integers | None = None) -> Iterator[Run]:
+        """These rows as plain values in the order of `in_order`, None for all; some at a time, so that rules that want
+        few of them never hold all."""
+        order = self.in_order(np.arange(len(self)) if rows is None else rows)
+        for start in range(0, len(order), _AT_ONCE):
+            yield from self.runs(order[start : start + _AT_ONCE])
+
+    def places(self, rows: Integers) -> list[Place]:
+        """The partitions of these rows, each once."""
+        first = np.unique(self.partitions[rows], return_index=True)[1]
+        return [self.place(row) for row in rows[first].tolist()]
+
+    def evidence(self, rows: Integers) -> list[Evidence]:
+        """The first fetches of these rows, without repeats; the middle of many is left out."""
+        exchanges = self.texts("exchange_id").codes[rows]
+        requests = np.where(exchanges < 0, -1 - self.numbers("request_packet")[rows], exchanges)
+        some = rows[first_and_last(requests)]
+        taken = self._frame.take(some)
+        return [*map(Evidence, *(taken[name].values() for name in ("file", "request_packet", "exchange_id")))]
+
+
+def _ranks(texts: Texts, rows: Integers) -> Integers:
+    """The rank of each row's text; null is as nothing."""
+    codes = numbered(texts.codes[rows])
+    first = np.unique(codes, return_index=True)[1]
+    names = [texts.at(row) or "" for row in rows[first].tolist()]
+    ranks = {name: rank for rank, name in enumerate(sorted({*names}))}
+    return np.array([ranks[name] for name in names], np.int64)[codes]
+
+
+def known_or_zero(numbers: Integers) -> Integers:
+    """The numbers, 0 for unknown."""
+    return np.where(numbers == UNKNOWN, 0, numbers)

@@ -1,0 +1,143 @@
+"""Findings about reading that jumped: one for each cause, which two rules tell each from its side.
+
+In: runs of reading, and what a rule counts of a jump. Out: findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import moment_text, time_text
+from wirewitness.analyser.base.words import count
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.frame_rows import first_value
+from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
+from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUNS, proof_of_runs, reader_numbers
+from wirewitness.analyser.kafka.rules.names import MAX_LISTED, partition_names, partition_text, who_numbers, who_text
+from wirewitness.analyser.kafka.rules.offset_resets import BY_SOMEBODY, OWN_CHOICE, Cause, Jump, jumps_of
+
+
+class Told(NamedTuple):
+    """What a rule says of jumps of one cause. numbers: what it adds to those of all jumps."""
+
+    severity: Severity
+    sentence: str
+    next_step: str
+    numbers: dict[str, Any]
+
+
+def jump_findings(
+    detector: Detector, frames: Frames, records: Callable[[Jump], int], least: int, told: Callable[[list[Jump]], Told]
+) -> Iterator[Finding]:
+    """One finding for each cause of jumps with records, from so many records on."""
+    frame = frames[RUNS]
+    cluster = first_value(frame, "cluster_id") if len(frame) else None
+    for jumps in _by_cause(jump for jump in jumps_of(RunColumns(frame).each()) if records(jump)):
+        if sum(map(records, jumps)) >= least:
+            yield _finding(detector, cluster, jumps, told(jumps))
+
+
+def _finding(detector: Detector, cluster: str | None, jumps: list[Jump], told: Told) -> Finding:
+    runs = [jump.run for jump in jumps]
+    doubt = any(jump.in_doubt for jump in jumps)
+    before, first_ns = _evidence_before(jumps)
+    key = {"cluster": cluster, "group": runs[0].group_id}
+    change = runs[0].change_exchange_id if jumps[0].key[1] else jumps[0].policy
+    return detector.finding(
+        severity=told.severity,
+        confidence="medium" if doubt else "high",
+        provisional=doubt,
+        subject={**key, "cause": jumps[0].cause, "change": change},
+        sentence=told.sentence,
+        next_step=told.next_step,
+        proof=proof_of_runs(runs, before, first_ns),
+        numbers={**key, **numbers_of(jumps), **told.numbers},
+    )
+
+
+def amount_text(jumps: list[Jump], records: int) -> str:
+    """`3,000 records of 2 partitions`."""
+    return f"{count(records, 'record')} of {count(len({jump.run.place for jump in jumps}), 'partition')}"
+
+
+_CAUSES: dict[Cause, str] = {
+    "reset": "{who} set the group's offsets at {when}",
+    "offsets deleted": "{who} deleted the group's stored offsets (OffsetDelete) at {when}",
+    "group deleted": "{who} deleted the group (DeleteGroups) at {when}, and its stored offsets with it",
+    "records deleted": "{who} deleted the records that it had not read yet (DeleteRecords) at {when}",
+    "records expired": "retention removed the records at the group's offset before it read them (OFFSET_OUT_OF_RANGE)",
+    "log cut": "the log no longer reaches the group's offset (OFFSET_OUT_OF_RANGE): it was cut or made anew",
+    "offset gone": "the offset that the group had stored was gone when it was asked for (OffsetFetch answers -1): "
+    "expired while the group was empty, deleted unseen, or overwritten with -1",
+    "partitions added": "{who} added partitions to the topic at {when}, and they were written to before they were read",
+    "never stored": "the group had read the partition but never stored an offset of it (OffsetFetch answers -1)",
+    "asked beyond": "the reader asked for offset {refused} by itself, where neither the stored offset nor its last "
+    "answer ({led_to}) led; the broker refused it (OFFSET_OUT_OF_RANGE)",
+    "older offset": "the broker answered OffsetFetch with an offset older than the last one it had accepted",
+    "time": "the client asked for the offset of a time (ListOffsets) and began there",
+    "seek": "the client was told its group's offset and began elsewhere by itself (seek, or offsets kept elsewhere)",
+}
+
+
+def cause_text(jumps: list[Jump]) -> str:
+    """Why, and who did it; jumps of one key."""
+    first = jumps[0]
+    run = first.run
+    who = who_text(run.change_client_address, run.change_client_id)
+    text = _CAUSES[first.cause].format(
+        who=who,
+        when=moment_text(run.ts_change or run.ts),
+        refused=run.out_of_range_offset,
+        led_to=run.next_offset_before,
+    )
+    if first.policy and first.cause not in OWN_CHOICE:
+        text += f"; the reader then began at the {first.policy} offset (auto.offset.reset={first.policy})"
+    return text
+
+
+def partitions_text(jumps: list[Jump]) -> str:
+    """`t-0 from 500 to 900, t-1 ... and 7 more`: stored offsets and where reading began, the worst first."""
+    worst = sorted(jumps, key=lambda jump: -(jump.skipped + jump.again))
+    named = [
+        f"{partition_text(*jump.run.place)} stored {jump.stored}, read from {jump.begins}" for jump in worst[:MAX_NAMED]
+    ]
+    return "; ".join(named) + (f"; and {len(jumps) - MAX_NAMED} more" if len(jumps) > MAX_NAMED else "")
+
+
+def numbers_of(jumps: list[Jump]) -> dict[str, Any]:
+    """What findings about jumps of one key share: cause, who, by partition, clients."""
+    first, runs = jumps[0], [jump.run for jump in jumps]
+    changed = first.cause in BY_SOMEBODY
+    by = [who_numbers(first.run.change_client_address, first.run.change_client_id)] if changed else []
+    return {
+        "cause": first.cause,
+        "auto_offset_reset": first.policy,
+        "changed_by": by[0] if by else None,
+        "ts_change": time_text(first.run.ts_change) if changed else None,
+        "ts_first": time_text(min(run.ts for run in runs)),
+        "ts_last": time_text(max(run.ts for run in runs)),
+        "partitions": partition_names(run.place for run in runs),
+        "by_partition": [jump.numbers for jump in jumps[:MAX_LISTED]],
+        "clients": [*by, *(one for one in reader_numbers(runs) if one not in by)],
+    }
+
+
+def _evidence_before(jumps: list[Jump]) -> tuple[list[Evidence], int | None]:
+    """What led to the jumps, and when: the change, else the last commits."""
+    first = jumps[0].run
+    if jumps[0].cause in BY_SOMEBODY and first.change_exchange_id is not None:
+        return [Evidence(None, None, first.change_exchange_id)], first.ts_change
+    stored = [jump.run for jump in jumps if jump.run.stored_exchange_id is not None]
+    times = [run.ts_stored for run in stored if run.ts_stored is not None]
+    return [Evidence(None, None, run.stored_exchange_id) for run in stored], min(times, default=None)
+
+
+def _by_cause(jumps: Iterable[Jump]) -> list[list[Jump]]:
+    """Jumps of one cause together, causes in order of their first."""
+    found: dict[tuple[Any, ...], list[Jump]] = {}
+    for jump in jumps:
+        found.setdefault(jump.key, []).append(jump)
+    return [*found.values()]

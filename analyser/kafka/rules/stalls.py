@@ -1,0 +1,150 @@
+"""Times in which a broker answered nobody: found among its requests, and told.
+
+In: the requests of one server, and its connections. Out: `Silence`, and findings of the rule that looks for them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.base.words import count, names_text, sentence_start
+from wirewitness.analyser.engine.rules.delivery import at_the_first_try, counted_at_once
+from wirewitness.analyser.engine.rules.evidence import Proof
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row
+from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
+
+_MOST_NAMED = 20
+_SLOW_NS = 2 * NS_PER_S
+_TOGETHER_NS = NS_PER_S
+# Something must come in between, this far from both ends: else it may be the capture that stood still.
+_EDGE_NS = NS_PER_S // 2
+FOR_MEMBERS = ("JoinGroup", "SyncGroup")
+# Answered when the replicas in sync have it, with acks=all; the broker's own logs of offsets and transactions are so.
+FOR_REPLICAS = (
+    "Produce", "OffsetCommit", "TxnOffsetCommit", "EndTxn", "AddPartitionsToTxn", "AddOffsetsToTxn", "InitProducerId",
+)  # fmt: skip
+
+
+class Silence(NamedTuple):
+    """From the last answer before to the first one after; what waited all the time or came meanwhile."""
+
+    since_ns: int
+    until_ns: int
+    waiting: Sequence[Row]
+
+
+def stood_still(
+    rows: Sequence[Row], connections: Mapping[str, Row], silent_s: float, clients_least: int
+) -> Iterator[Silence]:
+    """The times in which so many clients waited for so long. rows: in the order of time; connections: by flow id."""
+    answers = sorted(row["ts_response"] for row in rows if row["ts_response"] is not None)
+    slow = [row for row in rows if row["operation"] not in FOR_MEMBERS]
+    for since, until in pairwise(answers):
+        if until - since < silent_s * NS_PER_S:
+            continue
+        if not any(since + _EDGE_NS < row["ts"] < until - _EDGE_NS for row in rows):
+            continue
+        waiting = [row for row in slow if _waited(row, since, until)]
+        plain = {client_of(row) for row in waiting if not row["awaitable"]}
+        if not any(_for_itself(row, connections.get(row["flow_id"]), until) for row in waiting):
+            continue
+        if len({client_of(row) for row in waiting}) >= clients_least and len(plain) >= clients_least - 1:
+            yield Silence(since, until, waiting)
+
+
+def _for_itself(row: Row, connection: Row | None, until: int) -> bool:
+    """It waited for the broker alone, not for replicas or for data that may come."""
+    if row["operation"] in FOR_REPLICAS:
+        return False
+    may_wait_ms = None if connection is None or not row["awaitable"] else connection["max_wait_ms"]
+    return may_wait_ms is None or until - row["ts"] > may_wait_ms * NS_PER_MS + _SLOW_NS
+
+
+def client_of(row: Row) -> tuple[object, object]:
+    """What tells clients apart: address and client id."""
+    return row["client_address"], row["client_id"]
+
+
+def _waited(row: Row, since: int, until: int) -> bool:
+    """The request was there for most of the silence, and was answered right after it, or never."""
+    if row["ts"] >= until or until - max(row["ts"], since) < _SLOW_NS:
+        return False
+    answered = row["ts_response"]
+    if answered is None:
+        return bool(row["ts"] >= since - NS_PER_S)
+    return bool(until <= answered <= until + _TOGETHER_NS)
+
+
+def standstill_finding(detector: Detector, silence: Silence, connections: Mapping[str, Row]) -> Finding:
+    """One such time. connections: by flow id; they tell whether TCP delivered what waited."""
+    rows = silence.waiting
+    first = rows[0]
+    clients = Counter(client_of(row) for row in rows)
+    named = {client_of(row): row for row in reversed(rows)}
+    operations = Counter(row["operation"] or "?" for row in rows)
+    kinds = names_text([f"{number} {name}" for name, number in operations.most_common()], 4)
+    lost = sum(row["ts_response"] is None for row in rows)
+    never = f"; {lost} of them never" if lost else ""
+    who = names_text([client_text(named[key]) for key, _ in clients.most_common()], 3)
+    lasted = silence.until_ns - silence.since_ns
+    states = [at_the_first_try(row, connections.get(row["flow_id"])) for row in rows]
+    # Where everything that is known was sent again, the way may have stood still instead.
+    by_way = False in states and True not in states
+    return detector.finding(
+        confidence="medium" if by_way else "high",
+        subject={"cluster": first["cluster_id"], "server": server_text(first), "since": time_text(silence.since_ns)},
+        sentence=(
+            f"{sentence_start(server_text(first))} answered nobody for {seconds_text(lasted)}, from "
+            f"{clock_text(silence.since_ns)} to {clock_text(silence.until_ns)}, while {count(len(rows), 'request')} of "
+            f"{count(len(clients), 'client')} waited ({kinds}), and then all at once{never}: "
+            f"{_side(states)} It hit {who}."
+        ),
+        next_step=(
+            "Look whether the broker's host or its link was off the network at that time, and what stopped it if not: "
+            "garbage collection and safepoint logs, steal time of its virtual machine."
+            if by_way
+            else "Look what stopped the broker at that time: garbage collection and safepoint logs, steal time and "
+            "snapshots of its virtual machine, a disk that blocks. What clients and groups report of that time follows."
+        ),
+        proof=Proof(
+            silence.since_ns,
+            silence.until_ns,
+            (Evidence(row["request_file"], row["request_packet"], row["request_message_id"]) for row in rows),
+        ),
+        numbers={
+            "cluster": first["cluster_id"],
+            "server": server_text(first),
+            "where": server_text(first),
+            "kind": "froze",
+            "since": time_text(silence.since_ns),
+            "until": time_text(silence.until_ns),
+            "silent_ms": round(lasted / NS_PER_MS, 3),
+            "stood_still_ms": round(lasted / NS_PER_MS, 3),
+            "requests": len(rows),
+            "unanswered": lost,
+            **counted_at_once(states),
+            "operations": dict(operations),
+            "clients": [],
+            "victims": [
+                client_numbers(named[key], requests=number) for key, number in clients.most_common(_MOST_NAMED)
+            ],
+        },
+    )
+
+
+def _side(states: Sequence[bool | None]) -> str:
+    """What stood still, by whether TCP delivered each request at the first try."""
+    delivered = states.count(True)
+    if delivered:
+        known = "all of them" if delivered == len(states) else f"{delivered} of them"
+        return f"its process stood still, for the server's TCP had {known} at the first try."
+    if False in states:
+        return "its process stood still, or the way to it did, for segments of these connections were sent again."
+    return "its process stood still."

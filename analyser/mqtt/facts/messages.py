@@ -1,0 +1,92 @@
+"""What goes into the search for deliveries and what comes out (`mqtt_deliveries.py`): a message, a delivery, counts.
+
+Messages are told by the numbers of their rows in `mqtt_publishes`, flows by numbers of `mqtt_events.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from wirewitness.analyser.mqtt.facts.offline_periods import Absence
+
+Integers = npt.NDArray[np.int64]
+
+
+class Delivery(NamedTuple):
+    """A publish and one subscriber that got it or should have.
+
+    message: the publish. subscriber: its flow; null for a group of a shared subscription that nobody of got it.
+    share_name, topic_filter: the subscription, null where the capture does not hold it.
+    status: delivered; missing (waited for until WINDOW_NS or the capture's end); left (the subscriber left before);
+    lost, expired (see `Absence`); unknown (too many messages wait). got, got_ns: what the server sent. waited_ns: from
+    the publish to its delivery, or as long as it was waited for. near_port, far_port: server ports of the publish and
+    of the delivery where they differ. members: flows of the group of a shared subscription that nobody of got it.
+    """
+
+    message: int
+    subscriber: int | None
+    share_name: str | None
+    topic_filter: str | None
+    status: str
+    got: int | None
+    got_ns: int | None
+    waited_ns: int
+    near_port: int | None
+    far_port: int | None
+    members: tuple[int, ...] | None = None
+
+
+class Message(NamedTuple):
+    """A PUBLISH of either direction. expiry_ns: message expiry interval.
+
+    content: two that have the same carry the same; of a client's, None where the server sent no such one to anybody.
+    """
+
+    row: int
+    flow: int
+    port: int
+    ts_ns: int
+    topic: str
+    content: int | None
+    retain: bool
+    dup: bool
+    qos: int = 0
+    expiry_ns: int | None = None
+
+
+class Counts(NamedTuple):
+    """Of one publish: subscribers that had to get it, and those that the server sent it to."""
+
+    message: int
+    expected: int
+    delivered: int
+
+
+class Copy(NamedTuple):
+    """A publish that the server sent once more to a subscriber, two of whose filters match it."""
+
+    message: int
+    subscriber: int
+
+
+@dataclass(slots=True)
+class Told:
+    """What came out so far, until somebody takes it. unheard: publishes that nobody had to get and nobody got."""
+
+    rows: list[Delivery] = field(default_factory=list)
+    counts: list[Counts] = field(default_factory=list)
+    unheard: list[Integers] = field(default_factory=list)
+    absences: list[Absence] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self.counts) + len(self.copies) + sum(map(len, self.unheard))
+
+    def clear(self) -> None:
+        """It was taken."""
+        for held in (self.rows, self.counts, self.unheard, self.absences, self.copies):
+            held.clear()

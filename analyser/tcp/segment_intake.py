@@ -1,0 +1,155 @@
+"""What packets do to their flow: taken one by one, or together where they only continue its streams.
+
+In: a flow and packets of its own. Out: the flow after them.
+"""
+
+from __future__ import annotations
+
+from wirewitness.analyser.tcp.acks import Said
+from wirewitness.analyser.tcp.batches import BatchColumns, PacketRow, Runs
+from wirewitness.analyser.tcp.flow import Flow, close, handshake, starts_anew
+from wirewitness.analyser.tcp.notes import Note
+from wirewitness.analyser.tcp.segment_runs import Places, Stretch
+from wirewitness.analyser.tcp.streams import Half
+from wirewitness.analyser.tcp.tcp import ACK, FIN, MASK, RST, SYN
+from wirewitness.dissectors.core.limits import Limits
+
+# So long a flow is remembered after it closed.
+LINGER_NS = 60_000_000_000
+
+
+def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
+    """One packet of a flow."""
+    packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy, scale, size, *rest = row
+    dsack_seq, dsack_bytes, ttl = rest
+    flow.packets += 1
+    if ts_ns > flow.ts_last_ns:
+        flow.ts_last_ns = ts_ns
+    elif ts_ns < flow.ts_first_ns:
+        flow.ts_first_ns = ts_ns
+    flow.last_packet = packet
+    if copy:
+        if not flow.duplicates:
+            _note_copy(flow, [row])
+        flow.duplicates += 1
+        return
+    sender, receiver = flow.halves[from_low], flow.halves[not from_low]
+    if sender.first_seq is None:
+        sender.first_seq = seq
+    if flags & RST:
+        sender.reset_ttl = ttl if sender.reset_ttl is None else sender.reset_ttl
+    else:
+        sender.heard(ts_ns)
+        sender.ttl = ttl if sender.ttl is None else sender.ttl
+        sender.hops(ttl, ttl)
+    if flags & SYN:
+        handshake(flow, from_low, seq, flags, ts_ns, scale, size)
+        seq += 1
+    elif not flags & RST:
+        sender.window(window, packet, ts_ns)
+    if flags & ACK:
+        receiver.acknowledged(ack)
+        receiver.arrived_twice(dsack_seq, dsack_bytes)
+    if wire_bytes:
+        flow.data_segments += 1
+        if flow.streams_over:
+            payload, wire_bytes = _before_end(sender, seq, payload, wire_bytes)
+        sender.segment(seq, payload, wire_bytes, packet, ts_ns)
+    if flags & (FIN | RST):
+        close(flow, from_low, flags, seq + wire_bytes, packet, ts_ns, now_ns)
+    for half in flow.halves:
+        if half.pending:
+            half.after_packet(packet, ts_ns, limits)
+
+
+def _before_end(half: Half, seq: int, payload: memoryview, wire_bytes: int) -> tuple[memoryview, int]:
+    """What of a late segment lies in front of its stream's end: nothing follows that."""
+    size = min((half.next_seq - seq) & MASK, wire_bytes)
+    return payload[:size], size
+
+
+def _note_copy(flow: Flow, rows: list[PacketRow]) -> None:
+    """The first copy of a flow is remarked, the others are counted."""
+    row = next(row for row in rows if row.copy)
+    flow.halves[row.from_low].remark(copy_note(row.packet, row.ts_ns))
+
+
+def copy_note(packet: int, ts_ns: int) -> Note:
+    return Note("copy", "this packet was captured before; copies are counted and left out", packet, ts_ns, None)
+
+
+def is_past(flow: Flow, row: PacketRow) -> bool:
+    """Is the flow's time up, or does this packet belong to another connection on the same endpoints?"""
+    if flow.closed_ts_ns is not None and row.now_ns - flow.closed_ts_ns > LINGER_NS:
+        return True
+    if row.copy:
+        return False
+    if row.flags & SYN:
+        return starts_anew(flow, row.from_low, row.seq)
+    return bool(row.wire_bytes) and flow.streams_over and is_new(flow.halves[row.from_low].next_seq, row.seq)
+
+
+def is_new(end: int, seq: int) -> bool:
+    """Does data at `seq` lie behind the end of a stream that is over? Then it is of another connection."""
+    behind = (end - seq) & MASK
+    return behind == 0 or behind >= 1 << 31
+
+
+def continues(flow: Flow, runs: Runs, now_ns: int) -> bool:
+    """True when every run continues its stream and nothing else can come of these packets.
+
+    now_ns: the capture's clock behind them.
+    """
+    if flow.closed_ts_ns is not None and (any(runs) or now_ns - flow.closed_ts_ns > LINGER_NS):
+        return False
+    if not flow.settled:
+        return False
+    for half, own in zip(flow.halves, runs, strict=True):
+        if own and not (len(own) == 1 and half.started and half.next_seq & MASK == own[0].seq):
+            return False
+    return True
+
+
+def take_together(
+    flow: Flow,
+    stretch: Stretch,
+    rows: Places,
+    runs: Runs,
+    columns: BatchColumns,
+    said: tuple[Said | None, Said | None],
+) -> None:
+    """Packets for which `continues` holds. said: what the high and the low endpoint said in them."""
+    for half, own in zip(flow.halves, runs, strict=True):
+        for run in own:
+            half.append_run(columns.run(run))
+    count_together(flow, stretch, rows, runs, columns, said)
+
+
+def count_together(
+    flow: Flow,
+    stretch: Stretch,
+    rows: Places,
+    runs: Runs,
+    columns: BatchColumns,
+    said: tuple[Said | None, Said | None],
+) -> None:
+    """What packets that are taken together change besides what the streams deliver."""
+    if stretch.copies and not flow.duplicates:
+        _note_copy(flow, columns.rows(rows))
+    for from_low, half in enumerate(flow.halves):
+        flow.data_segments += sum([run.last - run.first for run in runs[from_low]])
+        own = said[from_low]
+        if own is not None:
+            flow.halves[1 - from_low].acknowledged(own[0])
+            half.heard(own[1])
+            half.hops(own[2], own[3])
+        if half.first_seq is None or half.ttl is None:
+            first = columns.first_of(rows, from_low)
+            if first is not None:
+                half.first_seq = first[0] if half.first_seq is None else half.first_seq
+                half.ttl = first[1] if half.ttl is None else half.ttl
+    flow.packets += stretch.last - stretch.first
+    flow.duplicates += stretch.copies
+    flow.ts_first_ns = min(flow.ts_first_ns, stretch.ts_first_ns)
+    flow.ts_last_ns = max(flow.ts_last_ns, stretch.ts_last_ns)
+    flow.last_packet = int(columns.packet[rows[-1]])

@@ -1,0 +1,100 @@
+"""Answers that were read before what they answer, see `dissectors/core/unmatched_responses.py`.
+
+Identifiers of MQTT are used again at once and by both sides, so several answers may wait under one key, and a request
+takes those that were sent after it. In: answers without a request. Out: those of a request that is read later.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from wirewitness.dissectors.core.budget import FRAME_BYTES
+from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.model import Frame
+from wirewitness.dissectors.core.unmatched_responses import own_bytes
+from wirewitness.dissectors.mqtt.walk import Walked
+
+# Who asked (0: the client), type of the answer, packet identifier (0 where there is none).
+Key = tuple[int, int, int]
+_NEVER_NS = -(1 << 63)
+
+
+class EarlyAnswer(NamedTuple):
+    """An answer as it was read; found: None for the shortest acknowledgement."""
+
+    key: Key
+    frame: Frame
+    found: Walked | None
+    error: str | None
+
+
+class Early:
+    """The answers that wait. Falsy while there are none.
+
+    latest_ns: nothing that was sent after this is answered by any of them.
+    """
+
+    __slots__ = ("_bytes", "_held", "_limits", "latest_ns")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._held: list[EarlyAnswer] = []
+        self._bytes = 0
+        self.latest_ns = _NEVER_NS
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory of what waits, roughly."""
+        return self._bytes + 2 * FRAME_BYTES * len(self._held)
+
+    def hold(self, key: Key, frame: Frame, found: Walked | None, error: str | None) -> list[EarlyAnswer]:
+        """Keep an answer. Gives the oldest ones when there are too many: they answer nothing that was captured."""
+        self._held.append(EarlyAnswer(key, own_bytes(frame), found, error))
+        self.latest_ns = max(self.latest_ns, frame.ts_ns)
+        self._bytes += frame.size
+        gone: list[EarlyAnswer] = []
+        while len(self._held) > self._limits.max_early or self._bytes > self._limits.max_early_bytes:
+            gone.append(self._held.pop(0))
+            self._bytes -= gone[-1].frame.size
+        if gone:
+            self._look_again()
+        return gone
+
+    def take(self, asker: int, types: frozenset[int], identifier: int, ts_ns: int, most: int = 3) -> list[EarlyAnswer]:
+        """At most so many answers of these types to what was sent at this time."""
+        mine = [
+            one
+            for one in self._held
+            if one.key[0] == asker and one.key[1] in types and one.key[2] == identifier and one.frame.ts_ns >= ts_ns
+        ][:most]
+        if mine:
+            self._held = [one for one in self._held if one not in mine]
+            self._bytes -= sum(one.frame.size for one in mine)
+            self._look_again()
+        return mine
+
+    def _look_again(self) -> None:
+        self.latest_ns = max((one.frame.ts_ns for one in self._held), default=_NEVER_NS)
+
+    def rest(self) -> list[EarlyAnswer]:
+        """All that is left."""
+        held, self._held, self._bytes = self._held, [], 0
+        self.latest_ns = _NEVER_NS
+        return held
+
+    def waiting(self) -> list[tuple[int, int, int]]:
+        """Of each that waits: who asked, packet identifier, time."""
+        return [(key[0], key[2], frame.ts_ns) for key, frame, _, _ in self._held]
+
+    @property
+    def room(self) -> int:
+        """So many more may wait without any that is let go."""
+        return self._limits.max_early - len(self._held)
+
+    @property
+    def room_bytes(self) -> int:
+        """The same in bytes."""
+        return self._limits.max_early_bytes - self._bytes
