@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.dataset import Change
 from wirewitness.analyser.archive.dataset.home import WORK
 from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
 from wirewitness.analyser.archive.dataset.state_files import check_files

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.core.lockstep.frames import Frames
+from wirewitness.dissectors.core.lockstep.frames import Frames, Ints
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER
-from wirewitness.dissectors.kafka.lockstep.blob import Blob, Ints
+from wirewitness.dissectors.kafka.lockstep.blob import Blob
 from wirewitness.dissectors.kafka.lockstep.pairs import Headers, Known, certain_pairs
 from wirewitness.dissectors.kafka.sasl import SASL_KEYS
 

@@ -16,11 +16,10 @@ from wirewitness.dissectors.core.blocks import Block
 from wirewitness.dissectors.core.deferred import rests_of
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.lockstep.column_ops import joined, rows_of
-from wirewitness.dissectors.core.lockstep.frames import Frames, in_columns
+from wirewitness.dissectors.core.lockstep.frames import Flags, Frames, Ints, in_columns
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.kafka.lockstep.batch import batch
-from wirewitness.dissectors.kafka.lockstep.blob import Flags, Ints
 from wirewitness.dissectors.kafka.lockstep.decompressed import OpenedOnce
 from wirewitness.dissectors.kafka.lockstep.errors import first_errors
 from wirewitness.dissectors.kafka.lockstep.fetches import Fetches

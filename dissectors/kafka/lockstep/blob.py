@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wirewitness.dissectors.core.lockstep.frames import SLACK
-
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from wirewitness.dissectors.core.lockstep.frames import SLACK, Ints
 
 
 class Blob:

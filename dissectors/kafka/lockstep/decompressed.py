@@ -12,7 +12,8 @@ import numpy as np
 
 from wirewitness.dissectors.core.decompression import Allowance
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.kafka.lockstep.blob import Blob, Flags
+from wirewitness.dissectors.core.lockstep.frames import Flags
+from wirewitness.dissectors.kafka.lockstep.blob import Blob
 from wirewitness.dissectors.kafka.lockstep.records import HEADER_BYTES, Batches
 from wirewitness.dissectors.kafka.records.batches import CODEC_BITS, codec_name
 from wirewitness.dissectors.kafka.records.compression import decompress

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wirewitness.dissectors.kafka.lockstep.blob import Ints
+from wirewitness.dissectors.core.lockstep.frames import Ints
 from wirewitness.dissectors.kafka.lockstep.read import Columns, Lists
 from wirewitness.dissectors.kafka.schema import definitions as schema
 

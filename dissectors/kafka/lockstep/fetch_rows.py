@@ -12,7 +12,7 @@ import numpy as np
 
 from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
 from wirewitness.dissectors.core.lockstep.column_ops import chosen
-from wirewitness.dissectors.kafka.lockstep.blob import Ints
+from wirewitness.dissectors.core.lockstep.frames import Ints
 from wirewitness.dissectors.kafka.lockstep.group_rows import NOTHING, column, heads, native
 from wirewitness.dissectors.kafka.lockstep.groups import Group
 from wirewitness.dissectors.kafka.lockstep.partitions import Partitions, partitions_of

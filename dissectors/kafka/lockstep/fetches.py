@@ -10,7 +10,7 @@ import numpy as np
 
 from wirewitness.dissectors.core.blocks import Block, Numbers
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.kafka.lockstep.blob import Ints
+from wirewitness.dissectors.core.lockstep.frames import Ints
 from wirewitness.dissectors.kafka.lockstep.fetch_rows import WISHES_AT, Made, fetch_rows, named
 from wirewitness.dissectors.kafka.lockstep.groups import Group
 from wirewitness.dissectors.kafka.lockstep.partitions import Partitions, partitions_of

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
 from wirewitness.dissectors.core.lockstep.column_ops import chosen, optional
-from wirewitness.dissectors.kafka.lockstep.blob import Ints
+from wirewitness.dissectors.core.lockstep.frames import Ints
 from wirewitness.dissectors.kafka.lockstep.groups import Group
 from wirewitness.dissectors.kafka.lockstep.read import Column as Field
 from wirewitness.dissectors.kafka.lockstep.read import Columns, Lists, Texts, lists, numbers

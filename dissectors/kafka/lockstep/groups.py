@@ -10,9 +10,9 @@ import numpy as np
 from wirewitness.dissectors.core.batch_backoff import Rests
 from wirewitness.dissectors.core.blocks import Coded
 from wirewitness.dissectors.core.lockstep.column_ops import coded
+from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
 from wirewitness.dissectors.kafka.headers import API_VERSIONS, CONTROLLED_SHUTDOWN
 from wirewitness.dissectors.kafka.lockstep.batch import REQUEST_HEADER_BYTES, RESPONSE_HEADER_BYTES, Batch, Side
-from wirewitness.dissectors.kafka.lockstep.blob import Flags, Ints
 from wirewitness.dissectors.kafka.lockstep.plan import Plan, body_plan
 from wirewitness.dissectors.kafka.lockstep.read import Columns, Reader, TooMany
 from wirewitness.dissectors.kafka.lockstep.records import Batches, Opener, Place, batches_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wirewitness.dissectors.core.blocks import Numbers, Same
-from wirewitness.dissectors.kafka.lockstep.blob import Flags, Ints
+from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
 from wirewitness.dissectors.kafka.lockstep.groups import Group
 from wirewitness.dissectors.kafka.lockstep.read import Columns, lists
 from wirewitness.dissectors.kafka.lockstep.texts import Strings

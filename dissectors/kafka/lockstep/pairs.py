@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wirewitness.dissectors.core.limits import Limits
+from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
 from wirewitness.dissectors.core.model import Frame
 from wirewitness.dissectors.core.outstanding import Outstanding
 from wirewitness.dissectors.core.unmatched_responses import EARLY_NS
-from wirewitness.dissectors.kafka.lockstep.blob import Flags, Ints
 
 _ID_BITS, _ID_MASK = 32, (1 << 32) - 1
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wirewitness.dissectors.kafka.lockstep.blob import Ints
+from wirewitness.dissectors.core.lockstep.frames import Ints
 from wirewitness.dissectors.kafka.lockstep.groups import Group
 from wirewitness.dissectors.kafka.lockstep.read import Columns, Lists, lists
 from wirewitness.dissectors.kafka.lockstep.texts import TopicKey

@@ -11,7 +11,7 @@ import numpy as np
 
 from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
 from wirewitness.dissectors.core.lockstep.column_ops import chosen, optional
-from wirewitness.dissectors.kafka.lockstep.blob import Flags, Ints
+from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
 from wirewitness.dissectors.kafka.lockstep.group_rows import column, heads
 from wirewitness.dissectors.kafka.lockstep.groups import Group
 from wirewitness.dissectors.kafka.lockstep.partitions import Partitions, partitions_of

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wirewitness.dissectors.kafka.lockstep.blob import Blob, Flags, Ints
+from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
+from wirewitness.dissectors.kafka.lockstep.blob import Blob
 from wirewitness.dissectors.kafka.lockstep.plan import TAIL, Elements, Fixed, Plan, Sized
 
 # Elements of uneven arrays are looked for one after the other, the k-th ones of all rows at a time, while so many rows

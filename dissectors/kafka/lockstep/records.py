@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wirewitness.dissectors.kafka.lockstep.blob import Blob, Flags, Ints
+from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
+from wirewitness.dissectors.kafka.lockstep.blob import Blob
 from wirewitness.dissectors.kafka.lockstep.read import Columns, Texts, lists
 
 HEADER_BYTES = 61

@@ -6,10 +6,10 @@ import numpy as np
 
 from wirewitness.dissectors.core.blocks import Block, Coded, Numbers, Same
 from wirewitness.dissectors.core.lockstep.column_ops import coded
+from wirewitness.dissectors.core.lockstep.frames import Ints
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.kafka.error_codes import ERROR_NAMES
 from wirewitness.dissectors.kafka.lockstep.batch import Side
-from wirewitness.dissectors.kafka.lockstep.blob import Ints
 from wirewitness.dissectors.kafka.lockstep.group_rows import NOTHING, column
 from wirewitness.dissectors.kafka.lockstep.groups import Group
 from wirewitness.dissectors.kafka.lockstep.long_polls import awaitable

@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
 from wirewitness.dissectors.core.model import Frame
 from wirewitness.dissectors.kafka.lockstep.batch import Batch
-from wirewitness.dissectors.kafka.lockstep.blob import Flags, Ints
 from wirewitness.dissectors.kafka.lockstep.fetches import Fetches
 from wirewitness.dissectors.kafka.lockstep.groups import Group
 from wirewitness.dissectors.kafka.output import Output

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from wirewitness.dissectors.core.blocks import Coded
 from wirewitness.dissectors.core.lockstep.column_ops import coded
-from wirewitness.dissectors.kafka.lockstep.blob import Blob, Ints
+from wirewitness.dissectors.core.lockstep.frames import Ints
+from wirewitness.dissectors.kafka.lockstep.blob import Blob
 from wirewitness.dissectors.kafka.lockstep.read import Column, Columns, Texts
 from wirewitness.dissectors.kafka.schema.primitives import (
     METADATA_TOPIC,

@@ -12,7 +12,7 @@ from itertools import accumulate
 import numpy as np
 
 from wirewitness.dissectors.core.blocks import Block, Coded, Numbers, Same
-from wirewitness.dissectors.kafka.lockstep.blob import Flags, Ints
+from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
 from wirewitness.dissectors.kafka.lockstep.groups import Group
 from wirewitness.dissectors.kafka.schema.api_keys import api_name
 
