@@ -23,17 +23,21 @@ from wirewitness.analyser.archive.commit.finish_run import FinishRun, finish_tab
 from wirewitness.analyser.archive.commit.workloads_kept import OWNERS_FILE, keep_owners
 from wirewitness.analyser.archive.dataset.compact import compact
 from wirewitness.analyser.archive.dataset.dataset import Change, InputFile, write_parts
-from wirewitness.analyser.archive.dataset.state_files import going_on_from
+from wirewitness.analyser.archive.dataset.home import WORK
+from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
+from wirewitness.analyser.archive.dataset.state_files import check_files, going_on_from
+from wirewitness.analyser.archive.dataset.store_home import BEGUN
 from wirewitness.analyser.archive.decode.decode_run import Decoded, DecodeRun, decode_files, files_read
+from wirewitness.analyser.archive.decode.decode_stage import STATE_FILE, Left, share_name, told_file
 from wirewitness.analyser.archive.ingest.options import SHARES, ArchiveOptions, options_as_before, settings_of
 from wirewitness.analyser.archive.ingest.plan import Plan, plan_files
 from wirewitness.analyser.archive.spark.workers import OnSpark
-from wirewitness.analyser.archive.state_store import check_state, keep_state, keep_state_as_it_is
-from wirewitness.analyser.base.storage.exchange_files import is_there
+from wirewitness.analyser.base.storage.exchange_files import copy_folder, files_below, is_there, move_files, those_there
 from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, folder_at
 from wirewitness.analyser.capture import CaptureError, CaptureStats
 from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.run.capture_rows import capture_remarks, captures_table
+from wirewitness.analyser.engine.facts.naming_tables import NAMED_BY
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
 
@@ -41,6 +45,32 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from wirewitness.analyser.engine.rules.running import Failure
+
+# What a run leaves for the next one, beside the parts and what the finish stage keeps of the flows.
+
+
+def check_state(change: Change) -> None:
+    """DatasetError for a state that this version does not go on from: earlier ones kept objects that run as they are
+    read; and for links and the like in the dataset."""
+    state = change.previous_state
+    check_files(change.root, state, [part.path for part in change.every_part()])
+    if state is not None and any(name.endswith("/state.zst") for name in files_below(state)):
+        raise DatasetError(f"{change.root} was made by an earlier version, whose state is not gone on from: {ANEW}.")
+
+
+def keep_state(change: Change, folders: Mapping[int, Left]) -> None:
+    """Move to the new state what the next run goes on from."""
+    names = (STATE_FILE, *map(told_file, NAMED_BY))
+    places = {left.place / name: change.state / share_name(share) / name for share, left in folders.items()
+              for name in names}  # fmt: skip
+    move_files({path: places[path] for path in those_there(places)})
+
+
+def keep_state_as_it_is(change: Change) -> None:
+    """Nothing is taken in: the next run goes on from where the last one ended."""
+    if change.previous_state is not None:
+        copy_folder(change.previous_state, change.state, (BEGUN, WORK))
+
 
 __all__ = ["SHARES", "ArchiveOptions", "Summary", "archive", "compact_dataset"]
 
@@ -192,7 +222,7 @@ class _Run:
         found = detect(change, self._workers)
         findings = found.findings
         if is_there(change.state / OWNERS_FILE):
-            from wirewitness.analyser.archive.aggregate.workloads import STAGE, named
+            from wirewitness.analyser.archive.aggregate.context import STAGE, named
 
             (findings,) = each_of(change, self._workers, STAGE, named, [findings])
         name = f"{change.run}-findings"

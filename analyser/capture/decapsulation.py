@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wirewitness.analyser.capture import shims, tunnels
+from wirewitness.analyser.capture import tunnels
 from wirewitness.analyser.capture.blocks import SLACK
 from wirewitness.analyser.capture.fragments import Fragment, Fragments, Whole
 from wirewitness.analyser.capture.layer import ETHERNET, IN_IP, IN_UDP, IPV4, IPV6, Encapsulations, Layer, Verdict
@@ -30,10 +30,10 @@ MAX_IP_HEADERS = 8
 
 Step = Callable[[bytearray, Layer, Ints, Encapsulations], None]
 HEADERS: dict[int, Step] = {
-    **dict.fromkeys(shims.VLAN_TAGS, shims.enter_vlan),
-    **dict.fromkeys(shims.MPLS_LABELS, shims.enter_mpls),
-    PPPOE: shims.enter_pppoe,
-    ETHERNET: shims.enter_ethernet,
+    **dict.fromkeys(tunnels.VLAN_TAGS, tunnels.enter_vlan),
+    **dict.fromkeys(tunnels.MPLS_LABELS, tunnels.enter_mpls),
+    PPPOE: tunnels.enter_pppoe,
+    ETHERNET: tunnels.enter_ethernet,
     IN_IP + tunnels.IPV4_IN_IP: tunnels.enter_ip,
     IN_IP + tunnels.IPV6_IN_IP: tunnels.enter_ip,
     IN_IP + tunnels.GRE: tunnels.enter_gre,

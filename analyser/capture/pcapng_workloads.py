@@ -4,7 +4,7 @@ receives each packet.
 Three programs write them:
 
   epb_processid_threadid (option 8, draft-ietf-opsawg-pcapng; Wireshark 4.7 shows it): the process that sent the packet
-  ptcpdump: comments on packets (`analyser/capture/workloads/comments.py`), with the direction in epb_flags
+  ptcpdump: comments on packets (`analyser/capture/pcapng_workloads.py`), with the direction in epb_flags
   Apple's tcpdump: process blocks (0x80000001), named by options 0x8001 and 0x8003 of packets by their places in the
     section (libpcap's pcap-ng.h and pcap-darwin.c); the second is the process that the first one acts for
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,9 +30,68 @@ from wirewitness.analyser.capture.pcapng_packet_options import (
     PROCESS,
     Options,
 )
-from wirewitness.analyser.capture.workloads.comments import MAX_READ_BYTES, Said, said, together
 from wirewitness.analyser.capture.workloads.seen import OwnersSeen
 from wirewitness.analyser.capture.workloads.workload import Owner, owner
+
+# What ptcpdump writes into the comments of packets.
+
+# Keys by the first key of a comment. Older versions write Command and TID.
+_KINDS: dict[str, tuple[str, ...]] = {
+    "PID": ("PID", "Cmd", "Command"),
+    "UserId": ("UserId", "GroupId", "UserName"),
+    "ContainerName": ("ContainerName", "ContainerId"),
+    "PodName": ("PodName", "PodNamespace"),
+    "ThreadId": ("ThreadId", "ThreadName"),
+    "TID": ("TID", "ThreadName"),
+    "ParentPID": ("ParentPID",),
+}
+MAX_READ_BYTES = 1024  # of a comment: what is read stands first
+_CUT = "..."
+_SHORT_ID = 12  # as `docker ps` shows an id
+
+
+class Said(NamedTuple):
+    """What comments of one packet say of its process; None what they do not."""
+
+    pid: int | None = None
+    command: str | None = None
+    user: str | None = None
+    container: str | None = None
+    pod: str | None = None
+    namespace: str | None = None
+
+
+def said(comment: bytes) -> Said | None:
+    """What one comment says: nothing known where it is of a thread or parent, None where ptcpdump did not write it."""
+    first = comment.partition(b":")[0].decode("utf-8", "replace")
+    keys = _KINDS.get(first)
+    if keys is None:
+        return None
+    found: dict[str, str] = {}
+    for line in comment[:MAX_READ_BYTES].decode("utf-8", "replace").split("\n"):
+        key, colon, value = line.partition(":")
+        if not colon or key not in keys or key in found:
+            break
+        found[key] = value.strip()
+    command = (found.get("Cmd") or found.get("Command") or "").removesuffix(_CUT).rpartition("/")[2]
+    return Said(
+        pid=_number(found.get("PID")),
+        command=command or None,
+        user=found.get("UserName") or (found.get("UserId") if _number(found.get("UserId")) is not None else None),
+        container=found.get("ContainerName") or (found.get("ContainerId") or "")[:_SHORT_ID] or None,
+        pod=found.get("PodName") or None,
+        namespace=found.get("PodNamespace") or None,
+    )
+
+
+def together(parts: list[Said]) -> Said:
+    """What several comments of one packet say; the first one counts."""
+    return Said(*(next((value for value in values if value is not None), None) for values in zip(*parts, strict=True)))
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= 10 else None
+
 
 DARWIN_BLOCK = 0x80000001
 _DARWIN_NAME = 2

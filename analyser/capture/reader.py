@@ -5,14 +5,12 @@ from typing import BinaryIO, NamedTuple, cast
 
 from wirewitness.analyser.capture.blocks import BlockBuffer
 from wirewitness.analyser.capture.clock import Clock
-from wirewitness.analyser.capture.compression import COMPRESSIONS, Counted, Unpacked, decompressed
 from wirewitness.analyser.capture.endpoints import EndpointTable
 from wirewitness.analyser.capture.errors import CaptureError
 from wirewitness.analyser.capture.foreign import HEAD_BYTES, describe_bytes
 from wirewitness.analyser.capture.fragments import Fragments
 from wirewitness.analyser.capture.limits import CaptureLimits
 from wirewitness.analyser.capture.link import LINK_LAYERS
-from wirewitness.analyser.capture.link_names import link_name
 from wirewitness.analyser.capture.log_segment import FORMAT as LOG_SEGMENT
 from wirewitness.analyser.capture.log_segment import is_log_segment
 from wirewitness.analyser.capture.model import CaptureStats, PacketBatch, Records, Remark, add_remark
@@ -21,7 +19,49 @@ from wirewitness.analyser.capture.pcapng import SECTION_BYTES, PcapngWalker
 from wirewitness.analyser.capture.request_log import FORMAT as REQUEST_LOG
 from wirewitness.analyser.capture.request_log import is_request_log
 from wirewitness.analyser.capture.segments import decode_records
-from wirewitness.analyser.capture.sources import Source, explain
+from wirewitness.analyser.capture.sources import COMPRESSIONS, Counted, Source, Unpacked, decompressed, explain
+
+# Names of link types that are not decoded.
+
+LINK_NAMES = {
+    3: "AX.25",
+    6: "Token Ring",
+    7: "ARCNET",
+    10: "FDDI",
+    11: "ATM LLC",
+    100: "ATM RFC 1483",
+    105: "IEEE 802.11",
+    107: "Frame Relay",
+    109: "OpenBSD IPsec",
+    117: "OpenBSD pflog",
+    119: "IEEE 802.11 with Prism header",
+    127: "IEEE 802.11 with radiotap header",
+    138: "IP over FireWire",
+    163: "IEEE 802.11 with AVS header",
+    187: "Bluetooth HCI",
+    189: "Linux USB",
+    192: "Per-Packet Information",
+    195: "IEEE 802.15.4",
+    197: "Extensible Record Format",
+    201: "Bluetooth HCI with direction",
+    220: "Linux USB with padding",
+    224: "Fibre Channel",
+    227: "CAN bus",
+    230: "IEEE 802.15.4 without check sequence",
+    239: "Linux NFLOG",
+    247: "InfiniBand",
+    249: "USBPcap",
+    251: "Bluetooth Low Energy",
+    253: "Linux netlink",
+    258: "Apple PKTAP",
+    **{147 + number: f"private use {number}" for number in range(16)},
+}
+
+
+def link_name(number: int) -> str:
+    """`105 IEEE 802.11`, or only the number where no name is known."""
+    return f"{number} {LINK_NAMES[number]}" if number in LINK_NAMES else str(number)
+
 
 DEFAULT_LIMITS = CaptureLimits()
 # Reasons for undecoded packets that can hide TCP bytes of a whole capture; the others are counted without a remark

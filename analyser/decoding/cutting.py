@@ -10,10 +10,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from wirewitness.analyser.decoding.framed import cut_frame, framed
+from wirewitness.analyser.decoding.framed import IN_A_ROW, Doubt, cut_frame, framed
 from wirewitness.analyser.decoding.missing_bytes import Skipped, SkippedBytes, gap_row
 from wirewitness.analyser.decoding.outer_map import OuterMap
-from wirewitness.analyser.decoding.oversized_frames import IN_A_ROW, Doubt
 from wirewitness.analyser.tcp.chunks import Gap, Run, Segments, nothing
 from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.core.budget import SEGMENT_BYTES

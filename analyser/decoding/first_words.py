@@ -7,15 +7,105 @@ Only streams that were seen from their first byte on are looked at; nothing is d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from wirewitness.analyser.decoding.tls_alerts import Alert, AlertFinder
-from wirewitness.analyser.decoding.unknown_protocols import TLS, opening
 from wirewitness.analyser.tcp.chunks import Gap, Run
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.notes import Note
 from wirewitness.analyser.tcp.streams import Half
 from wirewitness.analyser.tcp.tls_records import RecordReader
+from wirewitness.dissectors.carriers.tls.alerts import LEVELS, alert_name
+
+# TLS alerts that are sent in the clear: why a handshake failed.
+
+_CHANGE_CIPHER_SPEC, _TLS_ALERTS_ALERT, _APPLICATION_DATA = 20, 21, 23
+_HEADER_BYTES, _ALERT_BYTES = 5, 2
+# A certificate chain is far smaller.
+_MOST_BYTES = 1 << 18
+
+
+class Alert(NamedTuple):
+    """An alert. code: its description. position: of its record in the stream."""
+
+    fatal: bool
+    code: int
+    position: int
+
+    @property
+    def name(self) -> str:
+        """The name in the RFCs."""
+        return alert_name(self.code)
+
+    @property
+    def level(self) -> str:
+        """fatal or warning."""
+        return LEVELS[2 if self.fatal else 1]
+
+
+class AlertFinder:
+    """Reads the records of one side. over: nothing more can be found."""
+
+    __slots__ = ("_held", "_position", "over")
+
+    def __init__(self) -> None:
+        self._held = b""
+        self._position = 0
+        self.over = False
+
+    def feed(self, pieces: Iterable[bytes | memoryview]) -> Alert | None:
+        """The next bytes of the stream; the alert, once it is there."""
+        if self.over:
+            return None
+        held = self._held + b"".join(pieces)
+        at = 0
+        while not self.over and at + _HEADER_BYTES <= len(held):
+            kind, size = held[at], int.from_bytes(held[at + 3 : at + 5])
+            if not _CHANGE_CIPHER_SPEC < kind < _APPLICATION_DATA or held[at + 1] != 3:
+                self.over = True
+            elif at + _HEADER_BYTES + size > len(held):
+                break
+            elif kind == _TLS_ALERTS_ALERT and (
+                alert := _alert(held[at + _HEADER_BYTES :][:size], self._position + at)
+            ):
+                self.over = True
+                return alert
+            at += _HEADER_BYTES + size
+        self._position += at
+        self._held = held[at:]
+        self.over = self.over or self._position + len(self._held) > _MOST_BYTES
+        if self.over:
+            self._held = b""
+        return None
+
+
+def _alert(content: bytes, position: int) -> Alert | None:
+    """An alert in the clear is two bytes; one that is encrypted is longer."""
+    if len(content) != _ALERT_BYTES or content[0] not in LEVELS:
+        return None
+    return Alert(content[0] == 2, content[1], position)
+
+
+# What the first bytes of a side are where they are none of the protocols that are decoded:
+
+TLS, HTTP = "tls", "http"
+_HTTP = re.compile(
+    rb"(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|CONNECT|TRACE) [\x21-\x7e]|HTTP/[0-9]\.[0-9] [1-5][0-9]{2}"
+    rb"|PRI \* HTTP/2"
+)
+_HELLO = re.compile(rb"\x16\x03[\x00-\x04]..[\x01\x02]", re.DOTALL)
+_ALERT = re.compile(rb"\x15\x03[\x00-\x04]\x00\x02[\x01\x02]", re.DOTALL)
+
+
+def opening(head: bytes) -> str | None:
+    """`tls` or `http`, as the first bytes of a stream tell; None for anything else."""
+    if _HTTP.match(head):
+        return HTTP
+    if _HELLO.match(head) or _ALERT.match(head):
+        return TLS
+    return None
+
 
 # The longest beginning that tells is a request line's: its method and the first letter of its target.
 _ENOUGH_BYTES = 16

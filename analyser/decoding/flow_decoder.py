@@ -29,7 +29,7 @@ from wirewitness.analyser.decoding.identify import Identity, Sizes, enough_of, f
 from wirewitness.analyser.decoding.observed_order import Listener
 from wirewitness.analyser.decoding.outer_map import Watcher
 from wirewitness.analyser.decoding.stream_portions import in_parts
-from wirewitness.analyser.decoding.tls import encryption
+from wirewitness.analyser.decoding.tls_handshake import encryption
 from wirewitness.analyser.tcp.chunks import Gap, Run
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.notes import Note

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wirewitness.analyser.tables.kafka_connections import CONNECTIONS
-from wirewitness.analyser.tables.kafka_groups import KAFKA_GROUP_TABLES
+from wirewitness.analyser.tables.kafka_groups import (
+    KAFKA_GROUP_TABLES,
+    READING_RUNS,
+    SHARE_TABLES,
+    STORED_OFFSETS_TABLE,
+)
 from wirewitness.analyser.tables.kafka_producers import KAFKA_PRODUCER_TABLES
-from wirewitness.analyser.tables.kafka_reading import READING_RUNS
-from wirewitness.analyser.tables.kafka_share import SHARE_TABLES
-from wirewitness.analyser.tables.kafka_stored import STORED_OFFSETS_TABLE
 from wirewitness.analyser.tables.model import Column, Table, columns_of
 from wirewitness.analyser.tables.owners import CLIENT_BESIDE
 from wirewitness.analyser.tables.shared import (

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
 
-from wirewitness.analyser.tcp.chunks import Gap, Run, Segments, joined
+from wirewitness.analyser.tcp.chunks import Gap, Pending, Run, Segments, contiguous, delivered, joined
+from wirewitness.analyser.tcp.duplicates import SentAgain
 from wirewitness.analyser.tcp.notes import Note
-from wirewitness.analyser.tcp.pending import Pending, contiguous, delivered
-from wirewitness.analyser.tcp.retransmissions import SentAgain
 from wirewitness.analyser.tcp.tcp import MASK
 from wirewitness.analyser.tcp.tls_records import TlsRecord
 from wirewitness.dissectors.core.limits import Limits

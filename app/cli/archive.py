@@ -268,9 +268,8 @@ def _session_settings(how: dict[str, Any]) -> SessionSettings:
 @contextmanager
 def _faults_as_lines() -> Iterator[None]:
     """What the caller can mend as one line: packages, Java, a master, inputs, the dataset, the disk."""
-    from wirewitness.analyser.archive.spark.faults import JobFailed, NotInstalled, spark_faults
     from wirewitness.analyser.archive.spark.java import NoJava
-    from wirewitness.analyser.archive.spark.session import SessionError
+    from wirewitness.analyser.archive.spark.session import JobFailed, NotInstalled, SessionError, spark_faults
     from wirewitness.analyser.capture import CaptureError
 
     try:

@@ -68,7 +68,7 @@ def differ(
 
 def _write(found: Common, where: str, form: str, limit: int, output: str | None) -> None:
     if form == "table":
-        from wirewitness.reports.report.common import common_blocks
+        from wirewitness.reports.report.compared import common_blocks
 
         write_blocks(common_blocks(found, where, limit), output)
         return

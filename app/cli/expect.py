@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def _list_and_end(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or ctx.resilient_parsing:
         return
-    from wirewitness.app.expect.ready import ready_contracts
+    from wirewitness.app.expect.rules import ready_contracts
     from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
     from wirewitness.reports.base.formats.text import render
 
@@ -36,7 +36,7 @@ def _list_and_end(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 def _print_and_end(ctx: click.Context, _: click.Parameter, name: str | None) -> None:
     if name is None or ctx.resilient_parsing:
         return
-    from wirewitness.app.expect.ready import ready_contracts
+    from wirewitness.app.expect.rules import ready_contracts
     from wirewitness.app.shared.names import checked_name
 
     known = ready_contracts()
@@ -105,8 +105,7 @@ def expect(
 
 
 def _expectations(rules: str) -> list[Expectation]:
-    from wirewitness.app.expect.ready import ready_contract
-    from wirewitness.app.expect.rules import read_rules
+    from wirewitness.app.expect.rules import read_rules, ready_contract
 
     is_file = os.path.exists(rules) or rules.endswith(".toml") or os.sep in rules
     return read_rules(rules) if is_file else ready_contract(rules)

@@ -202,7 +202,7 @@ def _prepared(index: Index, choice: Choice, *, with_secrets: bool, decrypted: bo
         say(f"connections that stay encrypted, for want of a key: {left}")
     if not with_secrets:
         return b""
-    from wirewitness.analyser.analysis.evidence.secrets import secret_lines
+    from wirewitness.analyser.analysis.evidence.hiding import secret_lines
 
     flows = add_beginnings(choice)
     lines, known = secret_lines(index, flows)

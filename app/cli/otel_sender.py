@@ -79,7 +79,7 @@ class SenderProgram:
 def main() -> None:
     """Take rows until standard input ends, and send what is left; without rights, since rows are a stranger's."""
     from wirewitness.app.cli.otel_live import Sender
-    from wirewitness.reports.base.otel.confined import confined
+    from wirewitness.reports.base.otel.export import confined
     from wirewitness.reports.base.otel.spans import resource
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)

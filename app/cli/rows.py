@@ -92,7 +92,7 @@ def formatted(
     batches: Iterator[pa.RecordBatch], columns: list[str], form: str, width: int | None, table: str = ""
 ) -> Iterator[bytes]:
     """Rows in one of the text formats. width: of the terminal for `table`; table: whose columns may hold JSON."""
-    from wirewitness.reports.base.formats.aligned import aligned_pieces
+    from wirewitness.reports.base.formats.plain import aligned_pieces
     from wirewitness.reports.base.formats.rows import csv_pieces, jsonl_pieces
 
     if form in {"csv", RAW_CSV}:

@@ -18,7 +18,8 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.base.severity import SEVERITIES
@@ -269,3 +270,37 @@ _KINDS: Mapping[str, Callable[[_Entry], Expectation]] = {
     "sql": _query,
     "order": _order,
 }
+
+
+# Contracts that come along.
+
+_SUFFIX = ".toml"
+
+
+class Ready(NamedTuple):
+    """A contract: its name, the line that its file begins with, and its TOML."""
+
+    name: str
+    line: str
+    text: str
+
+
+def ready_contracts() -> dict[str, Ready]:
+    """All of them by name."""
+    found = {}
+    for file in sorted(files("wirewitness.app.expect").joinpath("ready").iterdir(), key=lambda file: file.name):
+        if file.name.endswith(_SUFFIX):
+            text, name = file.read_text(encoding="utf-8"), file.name.removesuffix(_SUFFIX)
+            found[name] = Ready(name, text.partition("\n")[0].removeprefix("#").strip(), text)
+    return found
+
+
+def ready_contract(name: str) -> list[Expectation]:
+    """The expectations of one. RulesError for a name that none has."""
+    known = ready_contracts()
+    if name not in known:
+        raise RulesError(
+            f"{name}: neither a file nor a contract that comes along{near_names(name, known)}",
+            f"known: {', '.join(known)}",
+        )
+    return expectations_of(name, name, known[name].text)

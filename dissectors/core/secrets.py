@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
+from wirewitness.dissectors.core.inspect import Hidden, Inspected, Node
+
 MASK = "***"
 # Longer ones are cut there by the patterns; what follows stays.
 _VALUE = 2048
@@ -181,3 +183,60 @@ def looks_opaque(text: str) -> bool:
     kinds = [kind for kind in kinds if kind]
     changes = sum(a != b for a, b in pairwise(kinds))
     return {*kinds} == {"d", "u", "l"} and changes * 3 >= len(kinds)
+
+
+# Secrets in the texts of a message's tree.
+
+_USER, _PAIR = "user_name", "user_property"
+
+
+def without_secrets(data: bytes, found: Inspected) -> Inspected:
+    """The same tree, changed where a text holds a secret."""
+    spans = [span for node in found.nodes for span in _masked(node, data)]
+    if not spans:
+        return found
+    hidden = _joined([*found.hidden, *(Hidden(start, end, "secret") for start, end in spans)])
+    return Inspected(found.nodes, hidden, found.error, found.error_at)
+
+
+def _masked(top: Node, data: bytes) -> Iterator[tuple[int, int]]:
+    """Masks the values of the tree below a node; the bytes of what is secret."""
+    waiting = [top]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        if not isinstance(node.value, str) or node.children:
+            continue
+        secrets, shown = _in_text(node.name, node.value)
+        if not secrets:
+            continue
+        node.value = shown
+        for secret in secrets:
+            raw = secret.encode("utf-8", "surrogateescape")
+            at = data.find(raw, node.start, node.end)
+            yield (at, at + len(raw)) if raw and at >= 0 else (node.start, node.end)
+
+
+def _in_text(name: str, text: str) -> tuple[list[str], str]:
+    """The secret parts of a value, and what is shown of it."""
+    if name == _USER and looks_opaque(text):
+        return [text], MASK
+    if name == _PAIR and ": " in text:
+        key, value = text.split(": ", 1)
+        if value and is_secret_name(key):
+            return [value], f"{key}: {MASK}"
+    if not may_hold_secrets(text.encode("utf-8", "surrogateescape")):
+        return [], text
+    return [text[start:end] for start, end in secret_spans(text)], masked(text)
+
+
+def _joined(spans: list[Hidden]) -> list[Hidden]:
+    """Rising and apart; what is secret in any of those that overlap is secret."""
+    done: list[Hidden] = []
+    for one in sorted(spans):
+        if done and one.start < done[-1].end:
+            last = done.pop()
+            kind = last.kind if last.kind == one.kind else "secret"
+            one = Hidden(last.start, max(last.end, one.end), kind)
+        done.append(one)
+    return done

@@ -34,8 +34,7 @@ from wirewitness.dissectors.mongo.output import (
     request_line,
 )
 from wirewitness.dissectors.mongo.pending import Pending
-from wirewitness.dissectors.mongo.read_message import Received, receive
-from wirewitness.dissectors.mongo.remarks import MessageRemarks
+from wirewitness.dissectors.mongo.read_message import MessageRemarks, Received, receive
 from wirewitness.dissectors.mongo.replies import outcome
 from wirewitness.dissectors.mongo.rows import Facts
 

@@ -47,8 +47,7 @@ from wirewitness.dissectors.mqtt.packet_types import (
     operation_name,
 )
 from wirewitness.dissectors.mqtt.properties import quick_properties
-from wirewitness.dissectors.mqtt.publish import publish_parts
-from wirewitness.dissectors.mqtt.publishing import NO_PROPERTIES, Publishing
+from wirewitness.dissectors.mqtt.publishing import NO_PROPERTIES, Publishing, publish_parts
 from wirewitness.dissectors.mqtt.reason_codes import reason_name
 from wirewitness.dissectors.mqtt.remarks import Remarks
 from wirewitness.dissectors.mqtt.requests import Requests

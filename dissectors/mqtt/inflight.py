@@ -29,8 +29,7 @@ from wirewitness.dissectors.mqtt.publish_rows import add_landed
 from wirewitness.dissectors.mqtt.reason_codes import FAILURE, reason_name
 from wirewitness.dissectors.mqtt.remarks import Remarks
 from wirewitness.dissectors.mqtt.subscriptions import Asked, answered_by, asked_by
-from wirewitness.dissectors.mqtt.unmatched_acks import Early, EarlyAnswer
-from wirewitness.dissectors.mqtt.unreleased import Completed, Unreleased
+from wirewitness.dissectors.mqtt.unmatched_acks import Completed, Early, EarlyAnswer, Unreleased
 from wirewitness.dissectors.mqtt.walk import Walked
 
 # A message in flight, beside its topic, properties and payload where that is shown.

@@ -12,8 +12,22 @@ from wirewitness.dissectors.core.rows import exchange_row
 from wirewitness.dissectors.mqtt.connection import Connection, user_properties
 from wirewitness.dissectors.mqtt.handshake import Flight
 from wirewitness.dissectors.mqtt.output import Output
-from wirewitness.dissectors.mqtt.payload import shown
 from wirewitness.dissectors.mqtt.reason_codes import reason_name
+
+# Payloads as text for tables.
+
+
+def shown(raw: bytes, most: int) -> tuple[str, str]:
+    """(text, encoding): utf8, or hex where it is none; utf8_cut and hex_cut for the first `most` bytes of more."""
+    cut = "_cut" if len(raw) > most else ""
+    raw = raw[:most]
+    try:
+        return raw.decode("utf-8"), f"utf8{cut}"
+    except UnicodeDecodeError as error:
+        if cut and error.reason == "unexpected end of data":  # cut inside a character
+            return raw[: error.start].decode("utf-8"), f"utf8{cut}"
+    return raw.hex(), f"hex{cut}"
+
 
 _NS_PER_MS = 1e6
 # message_expiry_s to payload_encoding of `mqtt_publishes`.

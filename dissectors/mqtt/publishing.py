@@ -7,7 +7,7 @@ wants an acknowledgement is in flight from then on, see `flights.py`.
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
@@ -20,6 +20,53 @@ from wirewitness.dissectors.mqtt.output import Output, add_message
 from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL, add_at_once, tail_of
 from wirewitness.dissectors.mqtt.remarks import Remarks
 from wirewitness.dissectors.mqtt.topics import Topic, Topics
+
+# The quick reader of PUBLISH, the packet that fills captures: positions only, nothing is judged.
+
+
+class Parts(NamedTuple):
+    """Positions in the data. properties_start: behind the property length; payload_start where there are none."""
+
+    topic_start: int
+    topic_end: int
+    packet_identifier: int | None
+    properties_start: int
+    payload_start: int
+
+
+# The same as a plain tuple: making a named one costs as much as all the rest.
+PlainParts = tuple[int, int, int | None, int, int]
+
+
+def publish_parts(data: bytes, start: int, end: int, five: bool) -> PlainParts | None:
+    """The parts of the PUBLISH that is exactly data[start:end]; `five`: it has properties. In the order of Parts."""
+    position = start + 2
+    if data[start + 1] & 0x80:
+        while position < end and data[position - 1] & 0x80:  # an impossible header may end with the stream
+            position += 1
+    topic = position + 2
+    if topic > end:
+        return None
+    topic_end = topic + (data[position] << 8 | data[position + 1])
+    payload = topic_end
+    identifier = None
+    if data[start] & 6:
+        payload += 2
+        if payload > end:
+            return None
+        identifier = data[topic_end] << 8 | data[topic_end + 1]
+    elif payload > end:
+        return None
+    properties = payload
+    if five:
+        if payload >= end or data[payload] & 0x80:  # long property sections are rare
+            return None
+        properties = payload + 1
+        payload = properties + data[payload]
+        if payload > end:
+            return None
+    return topic, topic_end, identifier, properties, payload
+
 
 _TOPIC_PROBLEMS = {
     "wildcard_in_topic": "holds a wildcard",

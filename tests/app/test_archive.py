@@ -17,7 +17,7 @@ from tests.conftest import SAMPLES
 from wirewitness.analyser.archive.dataset.dataset import InputFile
 from wirewitness.analyser.archive.ingest.arriving import GROWING, is_open_for_writing
 from wirewitness.analyser.archive.run import Summary
-from wirewitness.analyser.archive.spark.faults import cause_of
+from wirewitness.analyser.archive.spark.session import cause_of
 from wirewitness.app.cli.archive_result import complaints, result_lines
 
 if TYPE_CHECKING:

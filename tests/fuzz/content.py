@@ -23,9 +23,9 @@ from tests.support.kafka_encode import record_part
 from wirewitness.dissectors.core import decompression, secrets
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.kafka import sasl_tokens
-from wirewitness.dissectors.kafka.blobs import connect, consumer, member_blobs, streams
+from wirewitness.dissectors.kafka.blobs import consumer, member_blobs
 from wirewitness.dissectors.kafka.records import compression, internal_topics
-from wirewitness.dissectors.kafka.records.internal_json import told_record
+from wirewitness.dissectors.kafka.records.internal_topics import told_record
 from wirewitness.dissectors.kafka.schema import definitions as schema
 
 LIMITS = [1, 100, 4096, 1 << 20]
@@ -77,14 +77,14 @@ def _readers() -> list[Callable[[bytes], object]]:
     names = ("range", "sticky", "cooperative-sticky", "stream", "compatible", None)
     kinds = ("consumer", "connect", "sr", None)
     return [
-        connect.worker_state,
-        connect.worker_assignment,
+        member_blobs.worker_state,
+        member_blobs.worker_assignment,
         consumer.subscription,
         consumer.assignment,
         lambda blob: consumer.sticky_user_data(blob, cooperative=True),
         lambda blob: consumer.sticky_user_data(blob, cooperative=False),
-        streams.streams_subscription,
-        streams.streams_assignment,
+        member_blobs.streams_subscription,
+        member_blobs.streams_assignment,
         *(lambda blob, k=kind, n=name: member_blobs.told_subscription(k, n, blob) for kind in kinds for name in names),
         *(lambda blob, k=kind, n=name: member_blobs.told_assignment(k, n, blob) for kind in kinds for name in names),
         *(

@@ -7,7 +7,7 @@ import pytest
 import wirewitness
 from tests.conftest import SAMPLES
 from wirewitness.reports.report.tshark import find_tshark
-from wirewitness.reports.report.tshark.theirs import messages
+from wirewitness.reports.report.tshark.check import messages
 from wirewitness.reports.report.tshark.trees import Packet
 
 NAMES = sorted(path.name for path in SAMPLES.glob("mongo_*.pcapng"))

@@ -18,7 +18,7 @@ from wirewitness.dissectors.core.batch_backoff import Rests, Worth, try_together
 from wirewitness.dissectors.kafka import conversation as kafka_conversation
 from wirewitness.dissectors.kafka.lockstep import groups
 from wirewitness.dissectors.mongo import conversation as mongo_conversation
-from wirewitness.dissectors.mongo.lockstep import counting, reading
+from wirewitness.dissectors.mongo.lockstep import batch_decode, counting
 from wirewitness.dissectors.mqtt import conversation as mqtt_conversation
 from wirewitness.dissectors.mqtt.lockstep import batch_decode as mqtt_together
 
@@ -30,7 +30,7 @@ _LEAST = [
     *((module, "MANY_FRAMES") for module in _CONVERSATIONS),
     (groups, "LEAST"),
     (mqtt_together, "LEAST"),
-    (reading, "LEAST"),
+    (batch_decode, "LEAST"),
     (counting, "FEW"),
 ]
 # What was tried in vain is tried again at once.

@@ -16,9 +16,9 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.decoding.run.child import Child
+from wirewitness.analyser.decoding.run.decode import SharedReading
 from wirewitness.analyser.decoding.run.decoded import Decoded
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
-from wirewitness.analyser.decoding.run.processes import SharedReading
 from wirewitness.analyser.decoding.run.shard_process import serve
 from wirewitness.analyser.decoding.run.shared_memory import new_area
 from wirewitness.dissectors.core.limits import Limits

@@ -23,7 +23,7 @@ from wirewitness.analyser.tcp import complete_connections as whole_module
 from wirewitness.dissectors.core import batch_backoff
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.kafka.lockstep import groups
-from wirewitness.dissectors.mongo.lockstep import reading
+from wirewitness.dissectors.mongo.lockstep import batch_decode
 
 NEVER, ONE_BLOCK = 1 << 62, 1 << 22
 
@@ -34,7 +34,7 @@ def least(connections: int, exchanges: int = 4) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(whole_module, "LEAST", connections)
         patch.setattr(groups, "LEAST", exchanges)
-        patch.setattr(reading, "LEAST", exchanges)
+        patch.setattr(batch_decode, "LEAST", exchanges)
         for name in ("_FIRST_REST", "_LONGEST_REST"):  # what was taken in vain is tried again
             patch.setattr(batch_backoff, name, 0)
         yield
@@ -45,8 +45,8 @@ def counted() -> Iterator[list[int]]:
     """How many connections were offered, and how many of them taken."""
     found, read = [0, 0], WholeReading.read
 
-    def counting(reading: WholeReading, offered: whole_module.Whole) -> whole_module.WholeRead:
-        told = read(reading, offered)
+    def counting(batch_decode: WholeReading, offered: whole_module.Whole) -> whole_module.WholeRead:
+        told = read(batch_decode, offered)
         found[0] += len(offered.flows)
         found[1] += len(told.taken)
         return told

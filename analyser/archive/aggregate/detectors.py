@@ -8,22 +8,214 @@ workers only findings travel.
 from __future__ import annotations
 
 import heapq
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
+import duckdb
 import pyarrow as pa
 
 from wirewitness.analyser.analysis.all_rules import DETECTORS
-from wirewitness.analyser.archive.aggregate.rule_families import SHARE_ROWS, look_in_shares
-from wirewitness.analyser.archive.aggregate.rule_tasks import Limits, look, placed
+from wirewitness.analyser.analysis.stored_tables import Kept, kept
+from wirewitness.analyser.analysis.views import kept_batches
+from wirewitness.analyser.archive.aggregate.derived import connection_over, view_of
+from wirewitness.analyser.archive.aggregate.partitioning import Deal, Dealt, deal_rows, rows_of_share
+from wirewitness.analyser.archive.aggregate.share_files import remove_files
 from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
+from wirewitness.analyser.archive.dataset.snapshot import Sight
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
-from wirewitness.analyser.engine.rules.failures import failure_of
+from wirewitness.analyser.base.storage.exchange_files import scratch_in
+from wirewitness.analyser.engine.rules.evidence_packets import MESSAGES, located
+from wirewitness.analyser.engine.rules.failures import failure_data, failure_of
+from wirewitness.analyser.engine.rules.families import families
 from wirewitness.analyser.engine.rules.findings import Finding, findings_table
-from wirewitness.analyser.engine.rules.running import MOST_PARTITION_ROWS, Failure
+from wirewitness.analyser.engine.rules.partition_sql import ALL_BUCKETS, TOPIC, key_sql, loaded_columns, selection_sql
+from wirewitness.analyser.engine.rules.prefilter import NOBODY, suspected
+from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.running import MOST_PARTITION_ROWS, Failure, found_in, run
+from wirewitness.analyser.tables.queries import quoted
+from wirewitness.analyser.tables.tables import TABLES, arrow_schema
+from wirewitness.analyser.tables.views import show_rows
+
+# Rules over rows as a task sees them: what they find, and which have more to look at than one task should.
+
+# Of DuckDB; beside it is what rules load.
+TASK_MEMORY = "400MB"
+
+
+class Told(NamedTuple):
+    """What a task tells. failures: codes, each with what `failure_data` makes. many: rules that it left to others."""
+
+    findings: Sequence[Finding]
+    failures: Sequence[tuple[str, bytes]] = ()
+    many: Sequence[str] = ()
+
+
+class Limits(NamedTuple):
+    """few_rows: a rule with more to look at is left to several tasks. most_rows: partitions with more are not looked
+    at."""
+
+    few_rows: int
+    most_rows: int
+
+
+@contextmanager
+def task_connection(sight: Sight) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
+    """A connection, and a folder whose files it reads."""
+    with scratch_in(sight.work) as scratch, connection_over(sight, scratch, TASK_MEMORY) as con:
+        yield con, scratch
+
+
+def look(limits: Limits, sight: Sight, codes: Sequence[str]) -> Told:
+    """Run those of the rules that have few rows to look at, over all rows there are."""
+    detectors = [DETECTORS[code] for code in codes]
+    rows = {table: sum(part.rows for part in sight.parts(table)) for table in TABLES}
+    found: list[Finding] = []
+    failures: list[Failure] = []
+    many: list[str] = []
+    with task_connection(sight) as (con, _):
+        for name in {*named_by(detectors), MESSAGES}:
+            view_of(con, sight, name)
+        for detector in detectors:
+            try:
+                wanted = _rule_tasks_wanted(con, detector, rows, limits.few_rows)
+            except duckdb.Error as error:
+                failures.append(Failure(detector.code, (), error))
+                continue
+            if wanted > limits.few_rows:
+                many.append(detector.code)
+            elif wanted:
+                found += found_in(con, detector, ALL_BUCKETS, failures, limits.most_rows)
+    return Told(found, told_of(failures), many)
+
+
+def placed(sight: Sight, findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Findings with the places of messages that rules could name by their id only."""
+    with task_connection(sight) as (con, _):
+        view_of(con, sight, MESSAGES)
+        return located(con, findings)
+
+
+def told_of(failures: Iterable[Failure]) -> list[tuple[str, bytes]]:
+    """Failures as `Told` has them."""
+    return [(failure.code, failure_data(failure)) for failure in failures]
+
+
+def named_by(detectors: Iterable[Detector]) -> set[str]:
+    """Tables that statements of these rules name."""
+    words = {word for detector in detectors for word in re.findall(r"\w+", selection_sql(detector))}
+    return words & TABLES.keys()
+
+
+def _rule_tasks_wanted(
+    con: duckdb.DuckDBPyConnection, detector: Detector, rows: Mapping[str, int], few_rows: int
+) -> int:
+    """How many rows it has to look at, at most; of one whose rows cannot be parted, no more than few.
+
+    Where that takes long it is asked whom it suspects: of most rules that is nobody.
+    """
+    every = sum(rows[table] for table in detector.reads)
+    if every <= few_rows:
+        return every
+    if not detector.partition_by:
+        return few_rows
+    try:
+        with suspected(con, detector, ALL_BUCKETS) as suspects:
+            if suspects == NOBODY:
+                return 0
+            some = f"SELECT 1 FROM ({selection_sql(detector, suspects=suspects)}) LIMIT {few_rows + 1}"
+            wanted: int = con.sql(f"SELECT count(*) FROM ({some})").fetchall()[0][0]
+            return wanted
+    except duckdb.OutOfMemoryException:
+        return every
+
+
+# Rules with many rows to look at: those of one key share rows that are dealt by it once, each share looked at by one
+# task.
+
+# One task looks at about so many rows, its share of all tables that its rules read.
+SHARE_ROWS = 1_000_000
+
+
+class _Share(NamedTuple):
+    """What one task looks at: the rows with this number of all that was dealt for these rules."""
+
+    codes: Sequence[str]
+    dealt: Sequence[Dealt]
+    number: int
+    most_rows: int
+
+
+def look_in_shares(
+    change: Change, workers: Workers, stage: str, codes: Iterable[str], most_rows: int, share_rows: int
+) -> list[Told]:
+    """What these rules tell. stage: as it is seen in Spark. most_rows: partitions with more are not looked at."""
+    found: list[Told] = []
+    for number, family in enumerate(families(DETECTORS[code] for code in codes)):
+        deals = _deals(change, family, f"rules-{number}", share_rows)
+        dealt = deal_rows(change, workers, stage, deals)
+        own = [detector.code for detector in family]
+        shares = [_Share(own, dealt, share, most_rows) for share in range(deals[0].shares)]
+        found += each_of(change, workers, stage, _look, shares)
+        remove_files(change)
+    return found
+
+
+def _deals(change: Change, family: Sequence[Detector], name: str, share_rows: int) -> list[Deal]:
+    """How the tables of a family are dealt: columns and rows that any of its rules wants."""
+    keys = {table: ", ".join(key_sql(detector, table)) for detector in family for table in detector.reads}
+    rows = sum(part.rows for table in keys for part in change.parts(table))
+    shares = max(1, -(-rows // share_rows))
+    deals = []
+    for table, key in keys.items():
+        readers = [detector for detector in family if table in detector.reads]
+        only = [column for column in loaded_columns(readers, table) if column != TOPIC]
+        parts = change.parts(table)
+        deals.append(Deal(name, table, parts, key, shares, only=only, where=_wanted(readers, table)))
+    return deals
+
+
+def _wanted(readers: Sequence[Detector], table: str) -> str:
+    """Rows that any of these wants. One that asks other tables for them asks again where they are looked at."""
+    wanted = [detector.rows.get(table, "true") for detector in readers]
+    return " OR ".join("true" if re.search(r"\bSELECT\b", one, re.IGNORECASE) else f"({one})" for one in wanted)
+
+
+def _look(sight: Sight, share: _Share) -> Told:
+    """Run all rules of a family over one share."""
+    detectors = [DETECTORS[code] for code in share.codes]
+    failures: list[Failure] = []
+    with task_connection(sight) as (con, scratch):
+        own = {one.deal.table: _kept(con, sight, one, share.number, scratch) for one in share.dealt}
+        for name in named_by(detectors) - own.keys():
+            view_of(con, sight, name)
+        for name, rows in own.items():
+            show_rows(con, name, rows.place)
+        found = run(
+            con,
+            detectors,
+            failures,
+            share.most_rows,
+            {name: rows.rows for name, rows in own.items()},
+            {name: rows.place for name, rows in own.items()},
+            scratch,
+        )
+    return Told(found, told_of(failures))
+
+
+def _kept(con: duckdb.DuckDBPyConnection, sight: Sight, dealt: Dealt, number: int, scratch: Path) -> Kept:
+    """The rows of a share, in the order of their table."""
+    deal = dealt.deal
+    order = ", ".join(f"{quoted(name)} NULLS FIRST" for name in TABLES[deal.table].order)
+    batches = kept_batches(con, f"{rows_of_share(sight, dealt, number)} ORDER BY {order}")
+    schema = pa.schema([arrow_schema(deal.table).field(name) for name in deal.only])
+    return kept(batches, schema, scratch / f"{deal.table}.parquet")
+
 
 # As it is seen in Spark.
 STAGE = "findings"

@@ -5,6 +5,7 @@ In: the folder. Out: the steps in which a change becomes whole there. `store_hom
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from wirewitness.analyser.archive.dataset.delta import DeltaFolder, delta_folders, in_folders
-from wirewitness.analyser.archive.dataset.durable_files import move_synced, sync, write_synced
 from wirewitness.analyser.archive.dataset.garbage import STATE, begun_runs, last_run_named, outlived, put_away, remove
 from wirewitness.analyser.archive.dataset.lock import LOCK, locked
 from wirewitness.analyser.archive.dataset.manifest import Manifest, read_manifest
@@ -21,6 +21,36 @@ from wirewitness.analyser.archive.dataset.place import MANIFEST, STAGING, Datase
 from wirewitness.analyser.base.storage.exchange_files import is_there
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.tables.tables import ALL_TABLES
+
+# Files that survive a loss of power, and names that change at once.
+
+
+def write_synced(path: Path, text: str, beside: Path) -> None:
+    """Give a file a text, at once: it is written to `beside`, on the same file system, and takes its place."""
+    with beside.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    sync(path.parent)
+
+
+def move_synced(source: Path, target: Path) -> None:
+    """Move a file or folder, what it holds synced; whoever moves many syncs the folders that they go to."""
+    for path in (inner for inner in source.rglob("*") if inner.is_file()) if source.is_dir() else (source,):
+        sync(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.rename(target)
+
+
+def sync(path: Path) -> None:
+    """What was written to a file, or the names in a folder, survive a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
 
 # What tasks leave to each other.
 WORK = "_work"

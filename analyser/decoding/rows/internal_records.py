@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from wirewitness.analyser.base import compute as pc
 from wirewitness.dissectors.core.errors import DecodeError
-from wirewitness.dissectors.kafka.records.internal_json import told_record
-from wirewitness.dissectors.kafka.records.internal_topics import TOPICS, control_record, internal_record
+from wirewitness.dissectors.kafka.records.internal_topics import TOPICS, control_record, internal_record, told_record
 
 _WHOLE = ("utf8", "hex")
 _TOPICS = pa.array(list(TOPICS), pa.string())

@@ -9,22 +9,133 @@ are Parquet files, of which rules take rows by their numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain, compress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from wirewitness.analyser.engine.rules.columns import Integers
+from wirewitness.analyser.engine.rules.columns import Held, Integers, TakenRows
+from wirewitness.analyser.engine.rules.frame import Frame, Span
 from wirewitness.analyser.engine.rules.loaded import LoadedRows, loaded_batches, numbered_files, without_others
-from wirewitness.analyser.engine.rules.partition_sql import BUCKET, buckets_sql
+from wirewitness.analyser.engine.rules.partition_sql import BUCKET, BUCKETS, buckets_sql
+from wirewitness.analyser.engine.rules.partition_stream import Key, empty
 from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.tables.coded import BATCH_ROWS
 from wirewitness.analyser.tables.parquet import TEMPORARY, temporary_reader
+
+# What a rule asks for, and the portions in which it gets that: some buckets at a time where all rows are too many.
+
+
+class Portion(NamedTuple):
+    """Some buckets: those with this remainder, where there are so many portions."""
+
+    buckets: Sequence[int]
+    number: int = 0
+    portions: int = 1
+
+    @property
+    def is_whole(self) -> bool:
+        """Has it all of those?"""
+        return len(self.buckets) * self.portions == BUCKETS
+
+
+class WantedRows(NamedTuple):
+    """Numbers of rows, rising, and the bucket of each; none where the rule has no key."""
+
+    numbers: Integers
+    buckets: Integers | None
+
+    def of(self, portion: Portion) -> Integers:
+        """Those in a portion of the buckets that these rows are in."""
+        if self.buckets is None or portion.portions == 1:
+            return self.numbers
+        found: Integers = self.numbers[self.buckets % portion.portions == portion.number]
+        return found
+
+
+class Asked(NamedTuple):
+    """What a rule asks for.
+
+    buckets, suspects: as in `selection_sql`. wanted: how many rows of each table, at most. whole: tables of which it is
+    known that all rows are wanted. few: those of which the wanted rows are at hand, None where they were too large.
+    loaded: which rows of loaded tables are wanted, as that becomes known.
+    """
+
+    detector: Detector
+    buckets: Sequence[int]
+    suspects: str | None
+    wanted: Mapping[str, int]
+    whole: Collection[str]
+    few: Mapping[str, LoadedRows | None]
+    loaded: dict[str, WantedRows]
+
+
+class LoadedPortion(NamedTuple):
+    """Rows of one portion, with the columns that all rules want which look at it."""
+
+    number: int
+    portions: int
+    rows: LoadedRows
+
+    def has(self, portion: Portion, columns: Collection[str]) -> bool:
+        """Are these columns of that portion here?"""
+        same = (self.number, self.portions) == (portion.number, portion.portions)
+        return same and self.rows.columns.keys() >= {*columns}
+
+
+# The rows that one rule wants of a table, as partitions.
+
+Partitions = Iterator[tuple[Key, dict[str, Frame]]]
+
+
+class Part(NamedTuple):
+    """Rows of a table that one rule wants, sorted by key. spans: of each partition its first row and the one behind."""
+
+    held: Held
+    rows: int
+    spans: Mapping[Key, tuple[int, int]]
+
+
+def part_of(detector: Detector, rows: LoadedRows, numbers: Integers, names: Mapping[str, str]) -> Part | None:
+    """The rows with these numbers; None where there are none. names: of the frame's columns -> those of the rows."""
+    if not len(numbers):
+        return None
+    keys = [names[key] for key in detector.partition_by]
+    starts = [0]
+    if keys:
+        ranks = [rows.ranks(name)[numbers] for name in keys]
+        order = np.lexsort(ranks[::-1])
+        numbers = numbers[order]
+        changed = np.logical_or.reduce([np.diff(one[order]) != 0 for one in ranks])
+        starts += (np.flatnonzero(changed) + 1).tolist()
+    first = pa.array(numbers[starts])
+    values = [rows.columns[name].take(first).to_pylist() for name in keys]
+    ends = [*starts[1:], len(numbers)]
+    found = zip(*values, strict=True) if keys else [()]
+    spans = dict(zip(found, zip(starts, ends, strict=True), strict=True))
+    are_all = len(numbers) == len(rows) and bool((np.diff(numbers) == 1).all())
+    return Part(TakenRows(rows.held, None if are_all else numbers, names), len(numbers), spans)
+
+
+def partitions_of(detector: Detector, parts: Mapping[str, Part]) -> Partitions:
+    """Key and frames of every partition that has rows in any part, in the order of keys. parts: by their tables."""
+    nothing = {table: empty(detector, table) for table in detector.reads}
+    for key in sorted({key for part in parts.values() for key in part.spans}, key=_null_first):
+        frames = dict(nothing)
+        for table, part in parts.items():
+            if key in part.spans:
+                frames[table] = Frame(nothing[table].schema, [Span(part.held, *part.spans[key])])
+        yield key, frames
+
+
+def _null_first(key: Key) -> tuple[tuple[bool, Any], ...]:
+    return tuple((value is not None, value) for value in key)
+
 
 # So many rows are dealt at a time: each file gets its own of them as a row group.
 _ROWS = 1 << 17

@@ -36,9 +36,18 @@ from wirewitness.analyser.engine.rules.partition_sql import (
     wanted_numbers_sql,
     wanted_rows_sql,
 )
-from wirewitness.analyser.engine.rules.partitioned_rows import Dealt, dealt
-from wirewitness.analyser.engine.rules.partitions import Part, Partitions, part_of, partitions_of
-from wirewitness.analyser.engine.rules.row_batches import Asked, LoadedPortion, Portion, WantedRows
+from wirewitness.analyser.engine.rules.partitioned_rows import (
+    Asked,
+    Dealt,
+    LoadedPortion,
+    Part,
+    Partitions,
+    Portion,
+    WantedRows,
+    dealt,
+    part_of,
+    partitions_of,
+)
 from wirewitness.analyser.engine.rules.rule import Detector
 from wirewitness.analyser.tables.coded import TooManyBytes
 from wirewitness.analyser.tables.tables import TABLES

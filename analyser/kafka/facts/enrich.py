@@ -16,17 +16,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
+from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.engine.facts.added_columns import in_order, numbered, with_columns
-from wirewitness.analyser.engine.facts.columns import columns_of
+from wirewitness.analyser.engine.facts.as_of import Integers, Timeline, taken
+from wirewitness.analyser.engine.facts.columns import UNKNOWN, columns_of, integers, number_column, time_column
+from wirewitness.analyser.engine.facts.keyed_rows import known_rows
+from wirewitness.analyser.engine.facts.keys import Key
+from wirewitness.analyser.engine.facts.row_groups import changes, highest_so_far
 from wirewitness.analyser.engine.facts.shards import Dealer, MakeShare, dealt, pieces_in, shares_of
 from wirewitness.analyser.engine.facts.stage import NOTHING, PARTITION, Held
 from wirewitness.analyser.engine.facts.steps import steps_made
 from wirewitness.analyser.engine.facts.topics import has_rows, views
-from wirewitness.analyser.kafka.facts.commit_context import CONTEXT, commits_context
+from wirewitness.analyser.kafka.facts.commit_owners import Owners
+from wirewitness.analyser.kafka.facts.commit_rows import Commits, in_lives
 from wirewitness.analyser.kafka.facts.commit_views import (
     COMMITS,
+    END_VIEWS,
     FETCHES,
     FETCHES_SQL,
     GROUPS,
@@ -36,8 +44,111 @@ from wirewitness.analyser.kafka.facts.commit_views import (
     ONCE,
     READS,
 )
+from wirewitness.analyser.kafka.facts.log_ends import KEPT_S, LOG_ENDS, SECOND_NS
 from wirewitness.analyser.tables.coded import TooManyBytes
 from wirewitness.analyser.tables.queries import keep, null_columns
+
+# What a commit gets from other rows, each as of its time.
+
+# How far logs went, as of any time: what `log_ends.py` says a log end is, in arrays.
+
+
+class KnownLogEnds:
+    """The log ends of logs, each in its life.
+
+    logs: their numbers, small and dense. at_ns: when an end was told, Unix ns. ends: which one.
+    """
+
+    def __init__(self, logs: Integers, at_ns: Integers, ends: Integers) -> None:
+        order = np.lexsort((at_ns, logs))
+        logs, at_ns, ends = logs[order], at_ns[order], ends[order]
+        seconds = at_ns // SECOND_NS
+        # An answer that repeats an end of its second, or tells a lower one, changes nothing: most are left out here.
+        told = changes(logs) | changes(seconds) | changes(ends)
+        logs, at_ns, ends, seconds = logs[told], at_ns[told], ends[told], seconds[told]
+        begins = changes(logs) | changes(seconds)
+        first = np.flatnonzero(begins)
+        highest = highest_so_far(ends, begins)
+        tells = begins | changes(highest)
+        last = np.append(first[1:], len(logs))[: len(first)] - 1
+        kept = _kept_before(logs[first], seconds[first], highest[last])
+        self._ends = np.maximum(highest, np.repeat(kept, last - first + 1))[tells]
+        self._line = Timeline(logs[tells], at_ns[tells])
+
+    def latest(self, logs: Integers, at_ns: Integers) -> Integers:
+        """The ends of these logs that were known at these times; UNKNOWN without one."""
+        return taken(self._ends, self._line.latest(logs, at_ns), UNKNOWN)
+
+
+def _kept_before(logs: Integers, seconds: Integers, highest: Integers) -> Integers:
+    """The highest end of the seconds before each that still counts in it; UNKNOWN without one.
+
+    They are seconds in which something was told, in the order of logs and seconds, so that few rows lie between.
+    """
+    kept = np.full(len(logs), UNKNOWN)
+    for back in range(1, min(KEPT_S, len(logs))):
+        counts = (logs[back:] == logs[:-back]) & (seconds[back:] - seconds[:-back] < KEPT_S)
+        np.maximum(kept[back:], np.where(counts, highest[:-back], UNKNOWN), out=kept[back:])
+    return kept
+
+
+CONTEXT = ("owner_member_id", "ownership_confidence", "log_end_offset", "client_gap_ts")
+_CONFIDENCES = ("high", "low")
+_GAPS = "SELECT address, at_ns FROM context_gaps WHERE address IS NOT NULL AND at_ns IS NOT NULL"
+
+
+def commits_context(con: duckdb.DuckDBPyConnection) -> pa.Table:
+    """The columns CONTEXT for rows of `context_base`, with their `row`: a row for each that may get anything.
+
+    Raises TooManyBytes.
+    """
+    commits = Commits(con)
+    ends = _log_ends(con, commits)
+    gaps_ns = _gaps(con, commits)
+    owners = Owners(con, commits, gaps_ns)
+    confidence = pa.array(np.where(owners.told, 0, 1).astype(np.int32), mask=owners.members < 0)
+    return pa.table(
+        {
+            "row": pa.array(commits.rows),
+            "owner_member_id": _texts(owners.members, owners.texts),
+            "ownership_confidence": pa.DictionaryArray.from_arrays(confidence, pa.array(_CONFIDENCES)),
+            "log_end_offset": number_column(ends),
+            "client_gap_ts": time_column(gaps_ns),
+        }
+    )
+
+
+def _log_ends(con: duckdb.DuckDBPyConnection, commits: Commits) -> Integers:
+    """The log end that was known at each commit; UNKNOWN where none was."""
+    told = f"""
+        SELECT cluster, topic, partition, life, at_ns, log_end FROM ({in_lives(con, f"FROM ({LOG_ENDS})")})
+        WHERE partition IS NOT NULL AND at_ns IS NOT NULL AND log_end IS NOT NULL"""
+    ends = known_rows(con, f"WITH {END_VIEWS} {told}", {"log": commits.log}, ("at_ns", "log_end"))
+    known = KnownLogEnds(integers(ends["log"]), integers(ends["at_ns"]), integers(ends["log_end"]))
+    return known.latest(commits.logs, commits.at_ns)
+
+
+def _gaps(con: duckdb.DuckDBPyConnection, commits: Commits) -> Integers:
+    """When the last bytes of the client before each commit were missed; UNKNOWN where none were."""
+    if commits.address is None:
+        return np.full(len(commits.rows), UNKNOWN)
+    gaps = columns_of(con, _GAPS)
+    address = Key(gaps, ("address",))
+    at_ns = integers(gaps["at_ns"])
+    found = Timeline(address.numbers, at_ns).latest(address.of({"address": commits.address}), commits.at_ns)
+    return taken(at_ns, found, UNKNOWN)
+
+
+def _texts(numbers: Integers, texts: pa.Array) -> pa.DictionaryArray:
+    """These texts as codes, without those of which there is none; null for numbers below 0."""
+    used = np.zeros(len(texts) + 1, np.bool_)
+    used[numbers] = True
+    used[-1] = False
+    codes = np.cumsum(used, dtype=np.int32)[numbers] - 1
+    return pa.DictionaryArray.from_arrays(
+        pa.array(codes, mask=numbers < 0), pc.take(texts, pa.array(np.flatnonzero(used)))
+    )
+
 
 # Arrays for so many rows of commits and fetches take some 150 MiB.
 STEP_ROWS = 1 << 20

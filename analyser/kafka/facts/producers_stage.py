@@ -16,12 +16,247 @@ import duckdb
 from wirewitness.analyser.engine.facts.stage import NOTHING, PRODUCERS, Held
 from wirewitness.analyser.engine.facts.steps import steps_made
 from wirewitness.analyser.engine.facts.topics import views
-from wirewitness.analyser.kafka.facts.refused_batches import REFUSED_ROWS, REFUSED_STEPS
-from wirewitness.analyser.kafka.facts.repeated_batches import REPEATED_PRODUCERS, REPEATED_ROWS, REPEATED_STEPS
-from wirewitness.analyser.kafka.facts.stable_offsets import STABLE_ROWS, STABLE_STEPS
+from wirewitness.analyser.kafka.facts.log_ends import LONGEST_LOG
 from wirewitness.analyser.kafka.facts.transaction_spans import SPAN_ROWS, SPAN_STEPS
 from wirewitness.analyser.tables.queries import null_columns, quoted
 from wirewitness.analyser.tables.tables import TABLES
+
+_KEY = """
+    coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+    coalesce(client_address, '') AS address, coalesce(client_id, '') AS client, producer_id"""
+
+
+# What became of batches that a broker refused.
+
+# A client gives a batch up after delivery.timeout.ms, two minutes by default; answers come a little later.
+SENT_AGAIN_NS = 150_000_000_000
+# Metadata is asked for again within seconds after an error; what it says may come late.
+TOLD_NS = 60_000_000_000
+_TOO_LARGE = 10
+
+_SAME_CLIENT = """
+    refused.cluster = {0}.cluster AND refused.topic = {0}.topic AND refused.partition = {0}.partition
+    AND refused.address = {0}.address AND refused.client = {0}.client"""
+_REFUSED_BATCHES_KEY = """
+    coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+    coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"""
+
+REFUSED_STEPS = {
+    "refused_base": """
+        SELECT row_number() OVER () AS row, * FROM kafka_produce_batches WHERE error_code <> 0""",
+    "refused_keys": f"""
+        SELECT row, error_code, {_KEY}, epoch_ns(ts) AS at_ns, producer_id, producer_epoch, base_sequence,
+               records_count, batch_bytes, base_timestamp
+        FROM refused_base""",
+    "refused_accepted": f"""
+        SELECT accepted.* FROM (
+            SELECT {_KEY}, epoch_ns(ts) AS at_ns, producer_id, producer_epoch, base_sequence, records_count,
+                   batch_bytes, base_timestamp
+            FROM kafka_produce_batches WHERE error_code = 0 AND EXISTS (FROM refused_base)) AS accepted
+        SEMI JOIN refused_keys AS refused ON {_SAME_CLIENT.format("accepted")}""",
+    "refused_stored": f"""
+        SELECT refused.row, min(accepted.at_ns) AS stored_ns
+        FROM refused_keys AS refused JOIN refused_accepted AS accepted
+            ON {_SAME_CLIENT.format("accepted")} AND refused.base_timestamp = accepted.base_timestamp
+            AND (refused.records_count = accepted.records_count AND refused.batch_bytes = accepted.batch_bytes
+                 OR refused.error_code = {_TOO_LARGE} AND refused.records_count > accepted.records_count)
+        WHERE accepted.at_ns > refused.at_ns AND accepted.at_ns <= refused.at_ns + {SENT_AGAIN_NS}
+              AND (refused.producer_id < 0 OR refused.producer_id <> accepted.producer_id
+                   OR refused.producer_epoch <> accepted.producer_epoch
+                   OR refused.base_sequence = accepted.base_sequence OR refused.error_code = {_TOO_LARGE})
+        GROUP BY refused.row""",
+    "refused_next": """
+        SELECT refused.row, accepted.next_sequence
+        FROM refused_keys AS refused
+        ASOF JOIN (SELECT DISTINCT *, (base_sequence + records_count) % 2147483648 AS next_sequence
+                   FROM refused_accepted WHERE producer_id >= 0 AND base_sequence >= 0) AS accepted
+            ON refused.cluster = accepted.cluster AND refused.topic = accepted.topic
+            AND refused.partition = accepted.partition AND refused.producer_id = accepted.producer_id
+            AND refused.producer_epoch = accepted.producer_epoch AND refused.at_ns > accepted.at_ns""",
+    "refused_logs": """
+        SELECT cluster, topic, partition, min(at_ns) AS first_ns, max(at_ns) AS last_ns
+        FROM refused_keys GROUP BY ALL""",
+    # Of what answers said of the partition around that time, the one that misses most.
+    "refused_told": f"""
+        SELECT logs.cluster, logs.topic, logs.partition,
+               arg_min(struct_pack(leader_id := told.leader_id, replicas := told.replicas, isr := told.isr),
+                       (len(told.isr) - len(told.replicas), abs(told.at_ns - logs.first_ns))) AS told
+        FROM refused_logs AS logs
+        JOIN (SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+                     epoch_ns(ts) AS at_ns, leader_id, replicas, isr
+              FROM kafka_partitions WHERE partition IS NOT NULL AND isr IS NOT NULL) AS told
+            USING (cluster, topic, partition)
+        WHERE told.at_ns BETWEEN logs.first_ns - {TOLD_NS} AND logs.last_ns + {TOLD_NS}
+        GROUP BY logs.cluster, logs.topic, logs.partition""",
+    "refused_brokers": """
+        SELECT coalesce(cluster_id, '') AS cluster, node_id,
+               node_id || ' ' || arg_max(host || ':' || port, ts) AS name
+        FROM kafka_brokers WHERE node_id IS NOT NULL AND host IS NOT NULL AND port IS NOT NULL GROUP BY 1, 2""",
+    "refused_missing": """
+        SELECT missing.cluster, topic, partition,
+               string_agg(coalesce(brokers.name, missing.node_id::VARCHAR), ', ' ORDER BY missing.node_id) AS missing
+        FROM (SELECT cluster, topic, partition,
+                     unnest(list_filter(told.replicas, lambda one: NOT list_contains(told.isr, one))) AS node_id
+              FROM refused_told) AS missing
+        LEFT JOIN refused_brokers AS brokers ON missing.cluster = brokers.cluster AND missing.node_id = brokers.node_id
+        GROUP BY missing.cluster, topic, partition""",
+}
+
+REFUSED_ROWS = f"""
+    SELECT base.* EXCLUDE (topic), coalesce(base.topic, base.topic_id) AS topic, flows.server_address,
+           flows.server_port, make_timestamp_ns(stored.stored_ns)::TIMESTAMPTZ_NS AS ts_stored,
+           make_timestamp_ns(before.at_ns)::TIMESTAMPTZ_NS AS ts_accepted_before,
+           make_timestamp_ns(behind.at_ns)::TIMESTAMPTZ_NS AS ts_accepted_after,
+           follows.next_sequence AS sequence_before, told.told.leader_id AS leader_id, told.told.replicas AS replicas,
+           told.told.isr AS isr, missing.missing
+    FROM refused_base AS base
+    JOIN refused_keys AS refused ON base.row = refused.row
+    LEFT JOIN flows ON base.flow_id = flows.flow_id
+    LEFT JOIN refused_stored AS stored ON base.row = stored.row
+    LEFT JOIN refused_next AS follows ON base.row = follows.row
+    ASOF LEFT JOIN refused_accepted AS before ON {_SAME_CLIENT.format("before")} AND refused.at_ns > before.at_ns
+    ASOF LEFT JOIN refused_accepted AS behind ON {_SAME_CLIENT.format("behind")} AND refused.at_ns < behind.at_ns
+    LEFT JOIN refused_told AS told
+        ON refused.cluster = told.cluster AND refused.topic = told.topic AND refused.partition = told.partition
+    LEFT JOIN refused_missing AS missing
+        ON refused.cluster = missing.cluster AND refused.topic = missing.topic
+        AND refused.partition = missing.partition"""
+
+
+# Last stable offsets that stand below the high watermark, and the transaction that holds each of them.
+
+STANDS_NS = 1_000_000_000
+MOST_READERS = 20
+
+STABLE_STEPS = {
+    "stable_seen": """
+        SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+               last_stable_offset, high_watermark, epoch_ns(coalesce(ts_response, ts)) AS at_ns, isolation_level,
+               client_id, client_address, group_id, exchange_id, flow_id, file, request_packet
+        FROM kafka_fetch_partitions
+        WHERE last_stable_offset >= 0 AND last_stable_offset < high_watermark AND error_code = 0
+              AND coalesce(replica_id, -1) < 0""",
+    "stable_stands": f"""
+        SELECT cluster, topic, partition, last_stable_offset, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
+               max(high_watermark) AS high_watermark, count(*) AS fetches,
+               arg_min(struct_pack(exchange_id, flow_id, file, request_packet), (at_ns, exchange_id)) AS first,
+               arg_max(exchange_id, (at_ns, exchange_id)) AS last_exchange_id
+        FROM stable_seen GROUP BY ALL HAVING max(at_ns) - min(at_ns) >= {STANDS_NS}""",
+    "stable_readers": f"""
+        SELECT cluster, topic, partition, last_stable_offset, count(*) AS readers_count,
+               list_slice(list_sort(list_distinct(flatten(list(groups)))), 1, {MOST_READERS}) AS groups,
+               list_slice(list_sort(list(reader)), 1, {MOST_READERS}) AS readers
+        FROM (SELECT cluster, topic, partition, last_stable_offset,
+                     coalesce(client_id, '?') || ' at ' || coalesce(client_address, '?') AS reader,
+                     list(DISTINCT group_id) FILTER (group_id IS NOT NULL) AS groups
+              FROM stable_seen SEMI JOIN stable_stands USING (cluster, topic, partition, last_stable_offset)
+              WHERE isolation_level = 1 GROUP BY ALL)
+        GROUP BY ALL""",
+    "stable_moved": """
+        SELECT cluster, topic, partition, last_stable_offset, min(at_ns) AS at_ns
+        FROM (SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+                     last_stable_offset, epoch_ns(coalesce(ts_response, ts)) AS at_ns
+              FROM kafka_fetch_partitions
+              WHERE last_stable_offset >= 0 AND error_code = 0 AND coalesce(replica_id, -1) < 0)
+        SEMI JOIN stable_stands USING (cluster, topic, partition)
+        GROUP BY ALL""",
+    "stable_batches": """
+        SELECT stands.cluster, stands.topic, stands.partition, stands.last_stable_offset,
+               arg_max(struct_pack(producer_id, producer_epoch, written_ns, client_id, client_address), written_ns)
+                   AS batch
+        FROM stable_stands AS stands
+        JOIN (SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+                     base_offset, producer_id, producer_epoch, epoch_ns(ts) AS written_ns, client_id, client_address
+              FROM kafka_produce_batches WHERE transactional AND error_code = 0 AND base_offset >= 0) AS batches
+            ON stands.cluster = batches.cluster AND stands.topic = batches.topic
+            AND stands.partition = batches.partition AND stands.last_stable_offset = batches.base_offset
+        WHERE batches.written_ns <= stands.last_ns
+        GROUP BY ALL""",
+}
+
+STABLE_ROWS = """
+    SELECT stands.first.exchange_id AS exchange_id, make_timestamp_ns(stands.first_ns)::TIMESTAMPTZ_NS AS ts,
+           nullif(stands.cluster, '') AS cluster_id, nullif(stands.topic, '') AS topic, stands.partition,
+           stands.last_stable_offset, stands.high_watermark,
+           make_timestamp_ns(stands.last_ns)::TIMESTAMPTZ_NS AS ts_last,
+           make_timestamp_ns(moved.at_ns)::TIMESTAMPTZ_NS AS ts_moved, stands.last_exchange_id,
+           stands.fetches AS fetches_count,
+           nullif(array_to_string(readers.groups, ','), '') AS groups,
+           nullif(array_to_string(readers.readers, ', '), '') AS readers,
+           coalesce(readers.readers_count, 0) AS readers_count, batches.batch.producer_id AS producer_id,
+           batches.batch.producer_epoch AS producer_epoch, names.transactional_id,
+           batches.batch.client_id AS client_id, batches.batch.client_address AS client_address,
+           make_timestamp_ns(batches.batch.written_ns)::TIMESTAMPTZ_NS AS ts_written,
+           stands.first.flow_id AS flow_id, stands.first.file AS file, stands.first.request_packet AS request_packet,
+           clusters.observed_until
+    FROM stable_stands AS stands
+    LEFT JOIN stable_readers AS readers
+        USING (cluster, topic, partition, last_stable_offset)
+    LEFT JOIN stable_batches AS batches
+        USING (cluster, topic, partition, last_stable_offset)
+    LEFT JOIN span_names AS names
+        ON stands.cluster = names.cluster AND batches.batch.producer_id = names.producer_id
+    LEFT JOIN span_clusters AS clusters ON stands.cluster = clusters.cluster
+    ASOF LEFT JOIN stable_moved AS moved
+        ON stands.cluster = moved.cluster AND stands.topic = moved.topic AND stands.partition = moved.partition
+        AND stands.last_stable_offset < moved.last_stable_offset"""
+
+
+# Batches that stand twice in the log: sent again under a new epoch although the first attempt was stored.
+
+_SAME = """
+    {0}.cluster = {1}.cluster AND {0}.topic = {1}.topic AND {0}.partition = {1}.partition"""
+
+REPEATED_PRODUCERS = """
+    SELECT coalesce(cluster_id, '') AS cluster, producer_id
+    FROM kafka_produce_batches WHERE producer_id >= 0 AND NOT transactional
+    GROUP BY ALL HAVING min(producer_epoch) <> max(producer_epoch)"""
+REPEATED_STEPS = {
+    "repeated_producers": REPEATED_PRODUCERS,
+    "repeated_base": f"""
+        SELECT * FROM (
+            SELECT {_KEY}, producer_epoch, base_sequence, base_timestamp, records_count, batch_bytes, error_code,
+                   epoch_ns(ts) AS at_ns, base_offset, last_offset, exchange_id, flow_id, file, request_packet
+            FROM kafka_produce_batches WHERE NOT transactional AND EXISTS (FROM repeated_producers))
+        SEMI JOIN repeated_producers USING (cluster, producer_id)""",
+    "repeated_pairs": f"""
+        SELECT first.*, again.producer_epoch AS again_epoch, again.at_ns AS again_ns,
+               again.base_offset AS again_offset, again.exchange_id AS again_exchange_id, again.file AS again_file,
+               again.request_packet AS again_packet
+        FROM repeated_base AS first JOIN repeated_base AS again
+            ON {_SAME.format("first", "again")} AND first.producer_id = again.producer_id
+            AND first.base_timestamp = again.base_timestamp AND first.records_count = again.records_count
+            AND first.batch_bytes = again.batch_bytes
+        WHERE first.producer_epoch < again.producer_epoch AND first.at_ns < again.at_ns AND again.error_code = 0
+              AND coalesce(first.error_code, 0) IN (0, 7, 20)
+        QUALIFY row_number() OVER (
+            PARTITION BY first.cluster, first.exchange_id, first.topic, first.partition, first.base_sequence
+            ORDER BY again.at_ns) = 1""",
+    "repeated_offsets": f"""
+        SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+               epoch_ns(ts) AS at_ns, min(base_offset) AS base_offset, max(last_offset) AS last_offset
+        FROM kafka_produce_batches
+        WHERE error_code = 0 AND base_offset >= 0 AND greatest(base_offset, last_offset) <= {LONGEST_LOG}
+              AND EXISTS (FROM repeated_pairs)
+              AND (coalesce(topic, topic_id, ''), partition) IN (SELECT (topic, partition) FROM repeated_pairs)
+        GROUP BY ALL""",
+}
+
+REPEATED_ROWS = f"""
+    SELECT pairs.exchange_id, make_timestamp_ns(pairs.at_ns)::TIMESTAMPTZ_NS AS ts,
+           nullif(pairs.cluster, '') AS cluster_id, nullif(pairs.client, '') AS client_id,
+           nullif(pairs.address, '') AS client_address, nullif(pairs.topic, '') AS topic, pairs.partition,
+           pairs.records_count, pairs.producer_id, pairs.producer_epoch, pairs.base_sequence, pairs.error_code,
+           CASE WHEN pairs.base_offset >= 0 THEN pairs.base_offset
+                WHEN pairs.error_code IS NULL THEN before.last_offset + 1 END AS base_offset,
+           pairs.again_exchange_id, make_timestamp_ns(pairs.again_ns)::TIMESTAMPTZ_NS AS ts_again, pairs.again_epoch,
+           pairs.again_offset, pairs.flow_id, pairs.file, pairs.request_packet, pairs.again_file, pairs.again_packet
+    FROM repeated_pairs AS pairs
+    ASOF LEFT JOIN repeated_offsets AS before ON {_SAME.format("pairs", "before")} AND pairs.at_ns > before.at_ns
+    ASOF LEFT JOIN repeated_offsets AS behind ON {_SAME.format("pairs", "behind")} AND pairs.at_ns < behind.at_ns
+    WHERE pairs.error_code IS NOT NULL
+          OR behind.base_offset - before.last_offset - 1 >= pairs.records_count"""
+
 
 _BATCHES, _FETCHED = "FROM kafka_produce_batches WHERE", "FROM kafka_fetch_partitions WHERE"
 

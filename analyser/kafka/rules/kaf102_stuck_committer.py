@@ -52,7 +52,7 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import numbered, pairs, places_of
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Detector, Frames
-from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
+from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, Highest, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
     COMMITS,
@@ -64,7 +64,6 @@ from wirewitness.analyser.kafka.rules.commits import (
     partition_key,
     partition_text,
 )
-from wirewitness.analyser.kafka.rules.highest import Highest
 from wirewitness.analyser.kafka.rules.positions import READ_TABLES, Reads, reads_of
 
 KEYS = ("cluster_id", "topic", "partition")

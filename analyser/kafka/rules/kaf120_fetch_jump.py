@@ -52,8 +52,7 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame, numbered, places_of
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
 from wirewitness.analyser.engine.rules.rule import Detector, Frames
-from wirewitness.analyser.kafka.rules.commit_requests import CommitRequests, Sent
-from wirewitness.analyser.kafka.rules.commits import COMMITS
+from wirewitness.analyser.kafka.rules.commits import COMMITS, CommitRequests, Sent
 from wirewitness.analyser.kafka.rules.fetch_range_columns import Booleans, RunColumns, known_or_zero
 from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUNS
 from wirewitness.analyser.kafka.rules.names import group_text, partition_names, partition_text, who_numbers, who_text

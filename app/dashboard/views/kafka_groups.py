@@ -13,11 +13,11 @@ from wirewitness.app.dashboard.charts.axes import Domain
 from wirewitness.app.dashboard.charts.commits import (
     SMALL_PX,
     committer_colours,
+    lag_lines,
     ownership_lanes,
     partition_commits,
     small_commits,
 )
-from wirewitness.app.dashboard.charts.lag import lag_lines
 from wirewitness.app.dashboard.charts.theme import pressed_in_chart
 from wirewitness.app.dashboard.few_rows import grid
 from wirewitness.app.dashboard.opened import Selected
@@ -48,9 +48,8 @@ from wirewitness.reports.protocols.kafka.questions.commits import (
     partitions_by_suspicion,
 )
 from wirewitness.reports.protocols.kafka.questions.group_list import group_states
-from wirewitness.reports.protocols.kafka.questions.groups import Group, groups
+from wirewitness.reports.protocols.kafka.questions.groups import Group, group_told, groups
 from wirewitness.reports.protocols.kafka.questions.lag_history import lag_over_time
-from wirewitness.reports.protocols.kafka.questions.observed_in import group_told
 from wirewitness.reports.protocols.kafka.questions.view import view_sql
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 from wirewitness.reports.protocols.kafka.sections.view import state_line

@@ -17,8 +17,7 @@ from wirewitness.reports.base.questions.columns import Column
 from wirewitness.reports.base.questions.source import rows
 from wirewitness.reports.base.questions.wanted_exchanges import named_exactly
 from wirewitness.reports.protocols.kafka.questions.commits import of_group
-from wirewitness.reports.protocols.kafka.questions.groups import Group
-from wirewitness.reports.protocols.kafka.questions.share_groups import SHARE_COUNTS, deliveries_of
+from wirewitness.reports.protocols.kafka.questions.groups import SHARE_COUNTS, Group, deliveries_of
 from wirewitness.reports.protocols.kafka.questions.view import view_sql
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 

@@ -16,7 +16,7 @@ from wirewitness.app.dashboard.opened import Opened
 from wirewitness.app.dashboard.packets import NoPackets, exchange_views
 from wirewitness.app.dashboard.text import card
 from wirewitness.app.dashboard.views.exchange_filters import exchange_filters
-from wirewitness.reports.base.questions.exchange_values import CommonValue, exchange_values
+from wirewitness.reports.base.questions.exchange_text import CommonValue, exchange_values
 from wirewitness.reports.base.questions.wanted_exchanges import named_exactly
 
 _SHOWN = "shown"

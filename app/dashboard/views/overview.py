@@ -25,10 +25,10 @@ from wirewitness.app.dashboard.views.findings import finding_cards
 from wirewitness.reports.base.formats.html import render
 from wirewitness.reports.base.formats.words import size, span
 from wirewitness.reports.base.questions.apis import CLIENTS_BY_ERRORS
+from wirewitness.reports.base.questions.client_rows import PEERS
 from wirewitness.reports.base.questions.columns import Column
 from wirewitness.reports.base.questions.quality import Quality, quality
 from wirewitness.reports.base.questions.timelines import domain_ms, exchanges_over_time, selected_span_ns, width_of
-from wirewitness.reports.base.questions.traffic import PEERS
 from wirewitness.reports.report.capture import missing
 from wirewitness.reports.report.contents import nothing_known, report
 from wirewitness.reports.report.unclassified import unjudged_lines, unjudged_sentence

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 from wirewitness.dissectors.carriers.tls.alerts import CLOSE_NOTIFY, LEVELS, alert_name
-from wirewitness.dissectors.carriers.tls.early_data import EarlyData
 from wirewitness.dissectors.carriers.tls.hello import (
     ALERT,
     APPLICATION_DATA,
@@ -32,8 +31,7 @@ from wirewitness.dissectors.carriers.tls.messages import (
     KEY_UPDATE,
     Messages,
 )
-from wirewitness.dissectors.carriers.tls.opener import Opener
-from wirewitness.dissectors.carriers.tls.record_batches import whole_records
+from wirewitness.dissectors.carriers.tls.opener import EarlyData, Opener, whole_records
 from wirewitness.dissectors.carriers.tls.schedule import DATA, EARLY
 from wirewitness.dissectors.carriers.tls.schedule import HANDSHAKE as HANDSHAKE_KEYS
 from wirewitness.dissectors.carriers.tls.search import MOST_RECORD_BYTES, RecordSearch

@@ -8,14 +8,113 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from wirewitness.dissectors.core.errors import DecodeError
-from wirewitness.dissectors.kafka.blobs.connect import CONNECTOR, WorkerAssignment, worker_assignment, worker_state
 from wirewitness.dissectors.kafka.blobs.consumer import assignment, sticky_user_data, subscription
-from wirewitness.dissectors.kafka.blobs.reader import TopicPartitions
-from wirewitness.dissectors.kafka.blobs.streams import streams_assignment, streams_subscription
-from wirewitness.dissectors.kafka.schema.primitives import text
+from wirewitness.dissectors.kafka.blobs.reader import BlobReader, TopicPartitions
+from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.schema.compile import Decoder, record_decoder
+from wirewitness.dissectors.kafka.schema.primitives import Value, text
+
+# What instances of a Kafka Streams application tell each other: user data of the assignor "stream" in, values out.
+
+_SUBSCRIPTION_INFO = 1
+_WITH_LATEST_VERSION, _WITH_TOPOLOGY_NAMES = 3, 10
+
+
+class StreamsAssignment(NamedTuple):
+    """Tasks of an instance as "subtopology_partition", of standby tasks the changelog partitions too."""
+
+    version: int
+    active_tasks: tuple[str, ...]
+    standby_tasks: tuple[tuple[str, tuple[TopicPartitions, ...]], ...]
+
+
+def streams_subscription(user_data: bytes) -> Value:
+    """SubscriptionInfo by field names, as `internal/streams` describes it. Raises DecodeError."""
+    version = BlobReader(user_data).int32()
+    record = schema.records("streams")[_SUBSCRIPTION_INFO]
+    if not record.versions.has(version):
+        raise DecodeError(f"version {version} of a streams subscription is not known")
+    return _subscription_decoder(version)(user_data, 0, len(user_data))[0]
+
+
+def streams_assignment(user_data: bytes) -> StreamsAssignment:
+    """Version and tasks of AssignmentInfo. Raises DecodeError."""
+    reader = BlobReader(user_data)
+    version = reader.int32()
+    if version < 1:
+        raise DecodeError(f"version {version} of a streams assignment is not known")
+    if version >= _WITH_LATEST_VERSION:
+        reader.int32()
+    active = tuple(_task(reader, version) for _ in range(reader.count(8)))
+    standby = tuple((_task(reader, version), _partitions(reader)) for _ in range(reader.count(12)))
+    return StreamsAssignment(version, active, standby)
+
+
+def _task(reader: BlobReader, version: int) -> str:
+    subtopology, partition = reader.int32(), reader.int32()
+    topology = reader.characters(reader.int32()) if version >= _WITH_TOPOLOGY_NAMES else ""
+    return f"{topology}__{subtopology}_{partition}" if topology else f"{subtopology}_{partition}"
+
+
+def _partitions(reader: BlobReader) -> tuple[TopicPartitions, ...]:
+    return tuple(TopicPartitions(reader.utf(), (reader.int32(),)) for _ in range(reader.count(6)))
+
+
+@cache
+def _subscription_decoder(version: int) -> Decoder:
+    return record_decoder(schema.records("streams")[_SUBSCRIPTION_INFO], version, "response")
+
+
+# What Kafka Connect workers tell each other (protocol type "connect"): blobs in, worker states and assignments out.
+
+# In place of a task number: the connector itself runs on this worker.
+CONNECTOR = -1
+
+
+class WorkerAssignment(NamedTuple):
+    """What a worker runs: connectors, their tasks in place of partitions. error: 1 when configurations do not match."""
+
+    version: int
+    error: int
+    leader: str | None
+    leader_url: str | None
+    config_offset: int
+    assigned: tuple[TopicPartitions, ...]
+    revoked: tuple[TopicPartitions, ...]
+    delay_ms: int
+
+
+class WorkerState(NamedTuple):
+    """A worker as it joins; current: what it runs, None before version 1 and for a new worker."""
+
+    version: int
+    url: str | None
+    config_offset: int
+    current: WorkerAssignment | None
+
+
+def worker_state(blob: bytes) -> WorkerState:
+    """The metadata of a "connect" protocol in JoinGroup. Raises DecodeError."""
+    reader = BlobReader(blob)
+    version, url, config_offset = reader.version(), reader.nullable_string(), reader.int64()
+    current = reader.nullable_bytes() if version >= 1 and reader.more() else None
+    return WorkerState(version, url, config_offset, worker_assignment(current) if current else None)
+
+
+def worker_assignment(blob: bytes) -> WorkerAssignment:
+    """The assignment of a worker in SyncGroup. Raises DecodeError, also for an empty blob."""
+    reader = BlobReader(blob)
+    version, error = reader.version(), reader.int16()
+    leader, leader_url, config_offset = reader.nullable_string(), reader.nullable_string(), reader.int64()
+    assigned = reader.topic_partitions() if reader.more() else ()
+    revoked = reader.topic_partitions() if version >= 1 and reader.more() else ()
+    delay = reader.int32() if version >= 1 and reader.more() else 0
+    return WorkerAssignment(version, error, leader, leader_url, config_offset, assigned, revoked, delay)
+
 
 # What is longer is null in kafka_group_events. It is not lost: topics and partitions of consumers are rows and columns
 # whatever their number, and `show` has every byte of the message.

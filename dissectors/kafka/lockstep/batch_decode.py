@@ -7,6 +7,7 @@ would have made them, and the steps that the conversation takes by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,20 +21,66 @@ from wirewitness.dissectors.core.lockstep.frames import Flags, Frames, Ints, in_
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.kafka.lockstep.batch import batch
-from wirewitness.dissectors.kafka.lockstep.decompressed import OpenedOnce
-from wirewitness.dissectors.kafka.lockstep.errors import first_errors
 from wirewitness.dissectors.kafka.lockstep.fetches import Fetches
 from wirewitness.dissectors.kafka.lockstep.group_rows import commit_rows, heartbeat_rows
 from wirewitness.dissectors.kafka.lockstep.groups import RECORDS_AT, Group, Records, groups
 from wirewitness.dissectors.kafka.lockstep.long_polls import LEFT_OUT
 from wirewitness.dissectors.kafka.lockstep.pairs import Connection, Known
 from wirewitness.dissectors.kafka.lockstep.produces import batch_rows, produced, produced_records
+from wirewitness.dissectors.kafka.lockstep.read import Columns, Lists
+from wirewitness.dissectors.kafka.lockstep.records import OpenedOnce
 from wirewitness.dissectors.kafka.lockstep.rows import exchange_rows, message_rows
 from wirewitness.dissectors.kafka.lockstep.scalar_steps import Step, Steps, passed_over, steps_of
 from wirewitness.dissectors.kafka.output import Output
 from wirewitness.dissectors.kafka.rows.api_rows import FETCH, PRODUCE, apis_with_rows
 from wirewitness.dissectors.kafka.rows.record_rows import TABLE as RECORDS
+from wirewitness.dissectors.kafka.schema import definitions as schema
 from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS
+
+# The first error code of each of many responses: columns in, codes out, looked for as in `rows/errors_in.py`.
+
+
+class _Codes(NamedTuple):
+    """Where the codes of a struct stand: in its own fields, and inside arrays of it."""
+
+    own: tuple[str, ...]
+    inside: tuple[tuple[str, _Codes], ...]
+
+
+@lru_cache(maxsize=1024)
+def _codes(api_key: int, version: int) -> _Codes:
+    api = schema.api(api_key)
+    return _Codes((), ()) if api is None else _in_struct(api.response, version)
+
+
+def _in_struct(fields: tuple[schema.Field, ...], version: int) -> _Codes:
+    present = [field for field in fields if field.versions.has(version) and field.tag is None]
+    own = [f.name for f in present if f.name.endswith("error_code") and f.type == "int16" and not f.array]
+    inside = [(f.name, _in_struct(f.fields, version)) for f in present if f.fields]
+    return _Codes(tuple(own), tuple((name, codes) for name, codes in inside if codes.own or codes.inside))
+
+
+def first_errors(api_key: int, version: int, response: Columns, count: int) -> Ints:
+    """The first code that is not 0 of each of `count` responses, else 0."""
+    return _first(_codes(api_key, version), response, count)
+
+
+def _first(codes: _Codes, columns: Columns, count: int) -> Ints:
+    found = np.zeros(count, np.int64)
+    for name in codes.own:
+        column = columns[name]
+        assert isinstance(column, np.ndarray)
+        found = np.where(found == 0, column.astype(np.int64), found)
+    for name, inner in codes.inside:
+        lists = columns[name]
+        assert isinstance(lists, Lists)
+        owners = lists.owners
+        inside = _first(inner, lists.of, len(owners))
+        at = np.flatnonzero(inside)
+        rows, first = np.unique(owners[at], return_index=True)
+        found[rows] = np.where(found[rows] == 0, inside[at[first]], found[rows])
+    return found
+
 
 FETCHED, SENT = "kafka_fetch_partitions", "kafka_produce_batches"
 # Rows of a group, and the number of the exchange that each belongs to.

@@ -16,8 +16,43 @@ from typing import Any, NamedTuple, NoReturn
 
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.log_reader import LogError, Numbered
-from wirewitness.dissectors.kafka.request_log.numbers import numbered
 from wirewitness.dissectors.kafka.request_log.values import text_of
+
+# Which number of a logged request rises by one from line to line, so that one left out is a line that is missing.
+
+_FETCH = 1
+_ONE_COUNTER_FOR_ALL = frozenset({"apache-kafka-java"})
+_NONE = range(0)
+# SaslHandshake, and one to four SaslAuthenticate.
+_LOGIN = range(2, 6)
+
+
+def numbered(
+    api_key: int,
+    correlation_id: int,
+    connection: str,
+    software: str | None,
+    security: str | None,
+    bodies: tuple[Any, Any],
+) -> Numbered | None:
+    """The number of a request; None where nothing numbers it. bodies: the JSON of request and answer."""
+    if software in _ONE_COUNTER_FOR_ALL:
+        return _of_session(*bodies, connection) if api_key == _FETCH else None
+    unlogged = _LOGIN if (security or "").startswith("SASL_") else _NONE
+    return Numbered(connection, correlation_id, unlogged, sure=software is not None, all_of_it=True)
+
+
+def _of_session(request: Any, response: Any, connection: str) -> Numbered | None:
+    """The epoch of a fetch session: the answer to 0 begins one, each further request has the next one."""
+    asked = request if type(request) is dict else {}
+    told = response if type(response) is dict else {}
+    epoch = asked.get("sessionEpoch")
+    session = asked.get("sessionId") if epoch else told.get("sessionId")
+    if type(epoch) is not int or type(session) is not int or epoch < 0 or session <= 0:
+        return None
+    broker = connection.partition("-")[0]
+    return Numbered(f"{broker} {session}", epoch, _NONE, sure=True, all_of_it=False)
+
 
 _CONNECTION = re.compile(r"(\S{2,64}):(\d{1,5})-(\S{2,64}):(\d{1,5})((?:-\d{1,19}){1,2})", re.ASCII)
 _NS_PER_MS = 1_000_000

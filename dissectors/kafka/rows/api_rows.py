@@ -22,7 +22,6 @@ from wirewitness.dissectors.kafka.rows import (
     data_rows,
     epoch_groups,
     group_rows,
-    share_offsets,
     share_rows,
     transaction_rows,
 )
@@ -59,7 +58,7 @@ _EVENTS = ("kafka_group_events", "kafka_assignments")
 _CLUSTER = ("kafka_brokers", "kafka_partitions")
 _TRANSACTIONS = ("kafka_transactions",)
 
-_SHARE_STATE = Rows(share_offsets.offset_rows, (share_offsets.OFFSETS,))
+_SHARE_STATE = Rows(share_rows.offset_rows, (share_rows.OFFSETS,))
 
 _CHANGES = ("kafka_admin_changes",)
 _ADMIN = {key: Rows(admin_rows.change_rows, _CHANGES) for key in admin_rows.CHANGES}
@@ -100,7 +99,7 @@ API_ROWS: Mapping[int, Rows] = {
     79: Rows(share_rows.acknowledge_rows, (share_rows.ACKNOWLEDGES,)),
     **dict.fromkeys((83, 84, 85, 86, 87, 90), _SHARE_STATE),
     **dict.fromkeys(
-        (91, 92), Rows(_both(share_offsets.offset_rows, admin_rows.change_rows), (share_offsets.OFFSETS, *_CHANGES))
+        (91, 92), Rows(_both(share_rows.offset_rows, admin_rows.change_rows), (share_rows.OFFSETS, *_CHANGES))
     ),
     88: Rows(epoch_groups.streams_heartbeat_rows, _EVENTS),
     89: Rows(epoch_groups.streams_describe_rows, _EVENTS),

@@ -17,7 +17,7 @@ from wirewitness.reports.base.why.model import Causes, Link, Place, Row
 AGAIN, CLOSED, STOOD, SERVER_STOOD = "sent_again", "closed", "stood_still", "server_stood_still"
 # Rules that find a server which answered nobody.
 _STOOD_CODES = ("KAF302", "MON116")
-# Loss at random hits a segment once or twice; see analyser/kafka/facts/idle_side.py.
+# Loss at random hits a segment once or twice; see analyser/kafka/facts/group_stage.py.
 _SENT_AGAIN = 3
 
 _AGAIN = """

@@ -13,17 +13,34 @@ from dataclasses import replace
 from typing import Any
 
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.reports.report.tshark import ours as our_side
+from wirewitness.reports.report.tshark import match as our_side
 from wirewitness.reports.report.tshark.case import Case
 from wirewitness.reports.report.tshark.fields import PACKETS, packet_fields
 from wirewitness.reports.report.tshark.limits import reason, seen_with
-from wirewitness.reports.report.tshark.match import Pair, matched
+from wirewitness.reports.report.tshark.match import TABLES, FlowState, Pair, Tables, matched
 from wirewitness.reports.report.tshark.message import HEAD, Endpoint, Ours, Theirs
-from wirewitness.reports.report.tshark.ours import TABLES, FlowState, Tables
 from wirewitness.reports.report.tshark.protocols import COMPARED
 from wirewitness.reports.report.tshark.result import CrossCheck, Example
-from wirewitness.reports.report.tshark.theirs import messages
+from wirewitness.reports.report.tshark.trees import MALFORMED, Packet
 from wirewitness.reports.report.tshark.tshark import Tshark, TsharkError
+
+# tshark's packets to messages, each by the reader of its protocol.
+
+_READERS = {compared.layer: compared.read for compared in COMPARED.values()}
+
+
+def messages(packet: Packet) -> list[Theirs]:
+    """The messages that end in a packet, in the order of the stream."""
+    found: list[Theirs] = []
+    for place, (name, tree) in enumerate(packet.layers):
+        if name == MALFORMED or not isinstance(tree, list):
+            continue
+        broken = place + 1 < len(packet.layers) and packet.layers[place + 1][0] == MALFORMED
+        message = _READERS[name](packet, [*tree, (MALFORMED, "")] if broken else tree)
+        if message is not None:
+            found.append(message)
+    return found
+
 
 __all__ = ["TABLES", "cross_check"]
 

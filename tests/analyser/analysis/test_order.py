@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness.analyser.analysis.row_order import in_order, order_columns
+from wirewitness.analyser.analysis.decoded_rows import in_order, order_columns
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 TABLE = "kafka_produce_batches"

@@ -14,7 +14,7 @@ from tests.app.program import environment
 
 TRIES = """
 import ctypes, json, os, sys
-from wirewitness.analyser.capture.syscalls import only_look
+from wirewitness.analyser.capture.workload_program import only_look
 held = only_look()
 tried = {}
 def attempt(name, act):

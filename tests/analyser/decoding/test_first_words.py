@@ -10,7 +10,7 @@ import pytest
 from tests.analyser.decoding.test_tls import TABLES, client_hello, record
 from tests.support.wire import ACK, FIN, Talk, decode
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.decoding.tls_alerts import AlertFinder
+from wirewitness.analyser.decoding.first_words import AlertFinder
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.dissectors.registry import PROTOCOLS
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.dissectors.test_framer import heartbeat
 from wirewitness.analyser.decoding.cutting import StreamCutter
-from wirewitness.analyser.decoding.oversized_frames import IN_A_ROW
+from wirewitness.analyser.decoding.framed import IN_A_ROW
 from wirewitness.analyser.tcp.chunks import Run, Segments
 from wirewitness.dissectors.core.framer import LARGE_FRAME_BYTES
 from wirewitness.dissectors.core.limits import Limits

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.wire import Talk, decode
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.decoding.tls import encryption
+from wirewitness.analyser.decoding.tls_handshake import encryption
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.dissectors.registry import PROTOCOLS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wirewitness.analyser.live.forks import Answered
-from wirewitness.analyser.live.windows import FAR, FIRST_ROWS, LEAST_ROWS, NEAR_CPU_S, Window, far, near
+from wirewitness.analyser.live.session import FAR, FIRST_ROWS, LEAST_ROWS, NEAR_CPU_S, Window, far, near
 
 
 def answer(cpu_s: float, cut_ns: int | None, seconds: float = 0.5) -> Answered:

@@ -34,8 +34,8 @@ from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.kafka.records.internal_topics import CONSUMER_OFFSETS
 from wirewitness.dissectors.kafka.rows.api_rows import API_ROWS
-from wirewitness.dissectors.kafka.rows.stored_rows import KafkaPartition
 from wirewitness.dissectors.kafka.schema import definitions as schema
+from wirewitness.dissectors.kafka.segment import KafkaPartition
 from wirewitness.dissectors.registry import OPTIONAL, PROTOCOLS
 
 FIELDS = row_fields({**PROTOCOLS, **OPTIONAL})

@@ -10,10 +10,10 @@ import pytest
 
 from tests.analyser.tcp.test_flow_table import Collected
 from tests.support.wire import ACK, FIN, RST, Talk
+from wirewitness.analyser.tcp.chunks import Pending
 from wirewitness.analyser.tcp.closed_flows import Shelf
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.notes import Note
-from wirewitness.analyser.tcp.pending import Pending
 from wirewitness.analyser.tcp.segment_intake import LINGER_NS
 from wirewitness.analyser.tcp.streams import Half
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.analyser.tcp.test_flow_table import Collected
 from tests.support.wire import ACK, Talk
-from wirewitness.analyser.tcp.retransmissions import MOST_UNCONFIRMED
+from wirewitness.analyser.tcp.duplicates import MOST_UNCONFIRMED
 
 SIZE = 10
 

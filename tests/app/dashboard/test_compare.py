@@ -15,7 +15,7 @@ from tests.app.program import run
 from tests.conftest import SAMPLES
 from wirewitness.app.dashboard.jobs import key_of
 from wirewitness.app.dashboard.offers import content_id
-from wirewitness.app.dashboard.views.compare_doors import DOORS, where_is
+from wirewitness.app.dashboard.views.compare import DOORS, where_is
 from wirewitness.app.dashboard.worker import keep_tables
 
 

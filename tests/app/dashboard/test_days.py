@@ -14,8 +14,7 @@ from streamlit.testing.v1 import AppTest
 import wirewitness
 from tests.app.dashboard.opening import SCRIPT, TIMEOUT_S, kept, on_page, shown, tables
 from tests.support import forty_groups as made
-from wirewitness.app.dashboard.charts.commits import ownership_lanes
-from wirewitness.app.dashboard.charts.lag import lag_points
+from wirewitness.app.dashboard.charts.commits import lag_points, ownership_lanes
 from wirewitness.app.dashboard.charts.traffic import percentile_points
 from wirewitness.app.dashboard.offers import given_offer
 from wirewitness.reports.base.questions.timelines import (

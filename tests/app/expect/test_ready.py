@@ -11,7 +11,7 @@ import wirewitness
 from tests.conftest import ROOT, SAMPLES
 from tests.support.shares import pairs
 from wirewitness.app.expect.checking import FAILED, NOTHING, OK, check_all, tables_of
-from wirewitness.app.expect.ready import ready_contract, ready_contracts
+from wirewitness.app.expect.rules import ready_contract, ready_contracts
 
 HEALTHY = [
     ("kafka-consumer", "kafka_healthy"),

@@ -32,7 +32,7 @@ from wirewitness.dissectors.mqtt.conversation import MqttConversation
 from wirewitness.dissectors.mqtt.dissector import MQTT
 from wirewitness.dissectors.mqtt.packet_types import PUBLISH
 from wirewitness.dissectors.mqtt.properties import quick_properties
-from wirewitness.dissectors.mqtt.publish import publish_parts
+from wirewitness.dissectors.mqtt.publishing import publish_parts
 from wirewitness.dissectors.mqtt.walk import walk
 
 

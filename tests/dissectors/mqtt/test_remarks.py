@@ -28,7 +28,7 @@ from tests.support.mqtt_encode import (
     unsuback,
     unsubscribe,
 )
-from wirewitness.dissectors.mqtt.rules import RULES, clause
+from wirewitness.dissectors.mqtt.remarks import RULES, clause
 
 C, S = 0, 1
 Sent = tuple[int, bytes]

@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wirewitness.analyser.capture.workloads.kernel.containers import KubeletNames
-from wirewitness.analyser.capture.workloads.kernel.namespaces import Namespaces
+from wirewitness.analyser.capture.workloads.kernel.containers import KubeletNames, Namespaces
 from wirewitness.analyser.capture.workloads.kernel.processes import Process, Processes
 from wirewitness.analyser.capture.workloads.kernel.sock_diag import End, SockDiag, Socket
 from wirewitness.analyser.capture.workloads.kernel.socket_tables import connections

@@ -21,16 +21,35 @@ References
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.key_logging import ways_of
 from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.dissectors.carriers.tls.key_logging import WAYS, Way
 from wirewitness.dissectors.core.encryption import DECRYPTED, LOST, NO_KEY, WRONG_KEY
+
+# How clients can be made to log their TLS keys.
+
+
+def ways_of(libraries: Iterable[str]) -> str:
+    """One sentence about those that are known; empty where none is."""
+    found: dict[Way, list[str]] = {}
+    for name in sorted(set(libraries)):
+        way = next((way for way in WAYS if way.libraries and name.lower().startswith(way.libraries)), None)
+        if way is not None:
+            found.setdefault(way, []).append(name)
+    parts = [f"{', '.join(names)}: {_said(way)}" for way, names in found.items()]
+    return f" To log keys here: {'; '.join(parts)}." if parts else ""
+
+
+def _said(way: Way) -> str:
+    told = ", ".join(part for part in (way.note, "" if way.tried else "not tried") if part)
+    return f"{way.command}{f' ({told})' if told else ''}"
+
 
 # Tables in which clients say what they are, on connections that can be read.
 _KAFKA_NAMES, _MONGO_NAMES = "kafka_api_versions", "mongo_commands"

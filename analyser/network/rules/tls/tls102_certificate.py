@@ -28,7 +28,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from wirewitness.analyser.base.severity import Severity
@@ -37,7 +37,6 @@ from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Detector, Frames
-from wirewitness.analyser.network.rules.tls.certificate_names import is_for
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     MAX_NAME,
     MOST_NAMED,
@@ -51,6 +50,21 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     server_words,
     suspects,
 )
+
+# Is a certificate for the name that a client asks for? In: names of a certificate, a server name.
+
+
+def is_for(names: Iterable[str], wanted: str) -> bool:
+    """Whether one of these names is the one wanted."""
+    return any(_matches(name.lower().rstrip("."), wanted.lower().rstrip(".")) for name in names)
+
+
+def _matches(name: str, wanted: str) -> bool:
+    if name.startswith("*."):
+        _, _, parent = wanted.partition(".")
+        return bool(parent) and parent == name[2:]
+    return name == wanted
+
 
 EXPIRED, NOT_YET, SOON, OTHER_NAME = "expired", "not valid yet", "expires soon", "wrong name"
 _DAY_NS = 86_400 * NS_PER_S

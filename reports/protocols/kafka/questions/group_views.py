@@ -4,14 +4,106 @@ from __future__ import annotations
 
 from wirewitness.analyser.kafka.facts.lag import LAG_TABLES, lag_query
 from wirewitness.reports.base.questions.columns import PAGE, TEXT, Column
-from wirewitness.reports.base.questions.workloads import OWNER
+from wirewitness.reports.base.questions.workloads import OWNER, OWNERS
 from wirewitness.reports.protocols.kafka.questions.group_history import REBALANCES, START_UP
-from wirewitness.reports.protocols.kafka.questions.group_members import MEMBER_TABLES, MEMBERS_AT
-from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS
+from wirewitness.reports.protocols.kafka.questions.group_owners import (
+    OWNER_TABLES,
+    PARTITION_TABLES,
+    PARTITIONS_OF_GROUPS,
+    PARTS,
+)
 from wirewitness.reports.protocols.kafka.questions.group_restart import RESTART, RESTART_TABLES
 from wirewitness.reports.protocols.kafka.questions.group_states import CHANGES, STATE_TABLES, STATES
-from wirewitness.reports.protocols.kafka.questions.share_starts import SHARE_STARTS, SHARE_TABLES
+from wirewitness.reports.protocols.kafka.questions.groups import MEMBERS
 from wirewitness.reports.protocols.kafka.questions.view import CLIENT, OVER_TIME, PART, TIME, TOPIC_COLUMN, KafkaView
+
+# Members of groups at a time, with what each was given.
+
+MEMBER_TABLES = ("kafka_offset_commits", "kafka_group_events", "kafka_members", *OWNER_TABLES)
+
+# What Connect workers and streams instances were given last, as "connector-task" and "task".
+_TASKS = """
+    select cluster, group_id, member_id, len(tasks) as tasks_count, array_to_string(tasks, ', ') as tasks
+    from (
+        select cluster, group_id, member_id, case when event = 'sync'
+                then flatten(list_transform(json_keys(given), lambda name: list_transform(
+                    from_json(json_extract(given, '$."' || name || '"'), '["VARCHAR"]'),
+                    lambda task: case task when 'connector' then name else name || '-' || task end)))
+                else from_json(json_extract(given, '$.active'), '["VARCHAR"]') end as tasks
+        from (
+            select coalesce(cluster_id, '') as cluster, group_id, member_id, event, epoch_ns(ts_response) as at_ns,
+                   json_extract(protocol_metadata, case event when 'sync' then '$.assigned' else '$.given' end) as given
+            from kafka_group_events
+            where error_code = 0 and protocol_metadata is not null and ts_response is not null
+                and event in ('sync', 'streams_heartbeat'))
+        where given is not null and json_type(given) = 'OBJECT' and {until}
+        qualify at_ns = max(at_ns) over (partition by cluster, group_id, member_id))"""
+
+# What each said last that it wants to read; a member that goes unsubscribes first.
+_TOPICS = """
+    select coalesce(cluster_id, '') as cluster, group_id, member_id,
+           replace(arg_max(topics, at_ns), ',', ', ') as topics
+    from (select *, epoch_ns(ts) as at_ns from kafka_group_events
+          where topics is not null and member_id <> '' and coalesce(generation, 0) >= 0)
+    where {until} group by all"""
+# A membership that ended later than the time asked for has not ended.
+_ENDED = """
+    select coalesce(cluster_id, '') as cluster, group_id, member_id, protocol as type, assignor, ts_joined,
+           case when gone or ts_ended is null then ended else 'there' end as ended,
+           case when gone then ts_ended end as ts_ended, case when gone then reason end as reason
+    from (select *, coalesce(at_ns is not null and {until}, false) as gone from (
+              select *, epoch_ns(ts_ended) as at_ns from kafka_members))
+    qualify row_number() over (partition by cluster_id, group_id, member_id order by ts desc) = 1"""
+
+# Who a member was until then.
+_OWNED = f"""
+    select coalesce(cluster_id, '') as cluster, group_id, member_id, {OWNERS} as client_owner
+    from (select *, epoch_ns(ts) as at_ns from kafka_group_events) where {{until}} group by all"""
+
+MEMBERS_AT = f"""
+    select cluster_id, group_id, member_id, group_instance_id, client_id, client_address, client_owner, type,
+           first_generation, last_generation, topics,
+           case when ts_ended is null then coalesce(assigned, tasks_count) end as assigned,
+           case when ts_ended is null then coalesce(assignment, tasks) end as assignment, committed_partitions,
+           make_timestamp_ns(first_ns)::timestamptz_ns as ts_first,
+           make_timestamp_ns(last_ns)::timestamptz_ns as ts_last, ts_joined, ended, ts_ended, reason
+    from (select *, coalesce(cluster_id, '') as cluster from ({MEMBERS}))
+    left join ({_ENDED}) using (cluster, group_id, member_id)
+    left join ({_TOPICS}) using (cluster, group_id, member_id)
+    left join ({PARTS}) using (cluster, group_id, member_id)
+    left join ({_TASKS}) using (cluster, group_id, member_id)
+    left join ({_OWNED}) using (cluster, group_id, member_id)"""
+
+
+# Where the partitions of share groups start, as kafka-share-groups --describe says.
+
+SHARE_TABLES = ("kafka_share_offsets",)
+
+_TOLD = """
+    select *, coalesce(cluster_id, '') as cluster, coalesce(topic, topic_id) as of_topic,
+           epoch_ns(coalesce(ts_response, ts)) as at_ns
+    from kafka_share_offsets where error_code = 0"""
+# Writes of the state tell no lag: one that was told before counts while the partition starts where it did then.
+SHARE_STARTS = f"""
+    with told as (select * from ({_TOLD}) where {{until}}),
+    gone as (
+        select cluster, group_id, of_topic, max(at_ns) as gone_ns from told
+        where api = 'DeleteShareGroupOffsets' group by all),
+    stands as (
+        select any_value(cluster_id) as cluster_id, group_id, of_topic as topic, partition,
+               arg_max(leader_epoch, at_ns) as leader_epoch, arg_max_null(start_offset, at_ns) as start_offset,
+               arg_max(struct_pack(lag, at_ns, start_offset), at_ns) filter (lag >= 0) as behind,
+               arg_max(api, at_ns) as told_by, make_timestamp_ns(max(at_ns))::timestamptz_ns as ts_told
+        from told left join gone using (cluster, group_id, of_topic)
+        where partition is not null and coalesce(at_ns > gone_ns, true)
+        group by cluster, group_id, of_topic, partition)
+    select * exclude (behind, told_by, ts_told),
+           case when behind.start_offset = start_offset then behind.lag end as lag,
+           case when behind.start_offset = start_offset then make_timestamp_ns(behind.at_ns)::timestamptz_ns end
+               as ts_lag,
+           told_by, ts_told
+    from stands where start_offset >= 0"""
+
 
 _OFFSETS = (
     Column("committed_offset", "Committed", "offset", heading="CURRENT-OFFSET"),

@@ -10,7 +10,54 @@ from typing import Any
 
 from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.reports.base.questions.source import Source, any_rows, rows
+from wirewitness.reports.protocols.kafka.questions.commits import of_group
 from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS, at_time
+
+# Which exchange told something that a table says without naming it.
+
+# The answer tells it, as a rule; of a request that has none, the request.
+_GROUP = """
+    select exchange_id from kafka_group_events where {where}
+    order by abs(epoch_ns(coalesce(ts_response, ts)) - {at_ns}), epoch_ns(ts), exchange_id limit 1"""
+
+
+def group_told(source: Source, cluster_id: str | None, group_id: str | None, at_ns: int) -> str | None:
+    """The exchange about the group that is nearest to this time, Unix ns."""
+    found = rows(source, _GROUP.format(where=of_group(cluster_id, group_id), at_ns=int(at_ns)))
+    return str(found[0]["exchange_id"]) if found else None
+
+
+# What the members of share groups (KIP-932) were given and what they said of it.
+
+_SPAN = "(last_offset - first_offset + 1)"
+_TOLD = f"""
+    select client_id, client_address, coalesce(topic, topic_id) as topic, partition, records_count as fetched,
+           case when delivery_count > 1 then records_count else 0 end as redelivered, delivery_count,
+           0 as accepted, 0 as released, 0 as rejected, (coalesce(error_code, 0) <> 0)::integer as failed
+    from kafka_share_fetches where {{where}}
+    union all
+    select client_id, client_address, coalesce(topic, topic_id), partition, 0, 0, null,
+           case when acknowledge_type = 'accept' and error_code = 0 then {_SPAN} else 0 end,
+           case when acknowledge_type = 'release' and error_code = 0 then {_SPAN} else 0 end,
+           case when acknowledge_type = 'reject' and error_code = 0 then {_SPAN} else 0 end,
+           (coalesce(error_code, 0) <> 0)::integer
+    from kafka_share_acknowledges where {{where}}"""
+_SUMS = """
+           coalesce(sum(fetched), 0)::bigint as fetched, coalesce(sum(redelivered), 0)::bigint as redelivered,
+           coalesce(sum(accepted), 0)::bigint as accepted, coalesce(sum(released), 0)::bigint as released,
+           coalesce(sum(rejected), 0)::bigint as rejected, coalesce(sum(failed), 0)::bigint as errors"""
+
+# One row: sums over the rows that fit `{where}`.
+SHARE_COUNTS = f"select {_SUMS} from ({_TOLD}) as told"
+_DELIVERIES = f"""
+    select client_id, client_address, topic, partition, max(delivery_count) as most_deliveries, {_SUMS}
+    from ({_TOLD}) as told group by client_id, client_address, topic, partition"""
+
+
+def deliveries_of(where: str) -> str:
+    """A SELECT: one row for each client and partition. where: which group, as `commits.of_group` says it."""
+    return _DELIVERIES.format(where=where)
+
 
 # What a member said is put together first: there are a million commits, and some tens of members. Who it is stands in
 # its own requests: offsets of transactions are sent by its producer, and others may send its LeaveGroup.

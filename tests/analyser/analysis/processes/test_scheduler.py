@@ -27,7 +27,7 @@ from tests.support.shares import pairs, proves_more, share, turns
 from wirewitness.analyser.analysis import findings_table, stored_tables
 from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.analysis.analysis import Analysis
-from wirewitness.analyser.analysis.processes import evaluate, stage_shards
+from wirewitness.analyser.analysis.processes import evaluate, scheduler
 from wirewitness.analyser.analysis.processes.scheduler import RuleDealing
 from wirewitness.analyser.base.faults import FAULTS
 from wirewitness.analyser.base.options import ReadOptions
@@ -131,7 +131,7 @@ def nothing_left(descriptor: int) -> None:
 @pytest.fixture
 def others_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process makes no share that another one may have."""
-    monkeypatch.setattr(stage_shards, "take", nothing_left)
+    monkeypatch.setattr(scheduler, "take", nothing_left)
 
 
 @pytest.mark.parametrize("rows", ["in memory", "in files"])
@@ -246,16 +246,16 @@ def test_a_killed_process_costs_nothing(
             child.kill()
             return right(*given)
 
-        right_take = stage_shards.take
+        right_take = scheduler.take
 
         def take(descriptor: int) -> None:
-            monkeypatch.setattr(stage_shards, "take", right_take)  # of the next stage nobody else takes any
+            monkeypatch.setattr(scheduler, "take", right_take)  # of the next stage nobody else takes any
             nothing_left(descriptor)
             child.kill()
 
         monkeypatch.setattr(RuleDealing, "looked", looked)
         if when == "while it makes shares":
-            monkeypatch.setattr(stage_shards, "take", take)
+            monkeypatch.setattr(scheduler, "take", take)
         found = told(analysis)
     assert_equal(found._replace(faults=[]), expected)
     assert [fault for fault in found.faults if "ran rules" in fault] == found.faults

@@ -13,8 +13,7 @@ import pytest
 
 import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness.analyser.archive.aggregate.detectors import LIMITS, STAGE, detect
-from wirewitness.analyser.archive.aggregate.rule_tasks import Limits
+from wirewitness.analyser.archive.aggregate.detectors import LIMITS, STAGE, Limits, detect
 from wirewitness.analyser.archive.dataset.dataset import Change, write_parts
 from wirewitness.analyser.archive.spark.workers import HERE, OnSpark, Workers
 from wirewitness.analyser.engine.rules.running import MOST_PARTITION_ROWS, PartitionTooLarge

@@ -41,7 +41,7 @@ def _made(root: Path, workers: _Counting) -> dict[str, pa.Table]:
 def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, dealt = _Counting(), _Counting()
     expected = _made(tmp_path / "whole", whole)
-    monkeypatch.setattr("wirewitness.analyser.archive.aggregate.keyed.shares_for", lambda rows: 4)
+    monkeypatch.setattr("wirewitness.analyser.archive.aggregate.context.shares_for", lambda rows: 4)
     monkeypatch.setattr("wirewitness.analyser.archive.aggregate.kafka_context.shares_for", lambda rows: 6)
     monkeypatch.setattr("wirewitness.analyser.kafka.facts.enrich.STEP_ROWS", 100)
     monkeypatch.setattr("wirewitness.analyser.archive.aggregate.derived.TASK_MEMORY", "64MB")
@@ -66,7 +66,7 @@ def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pyt
 
 
 def test_nothing_of_the_shares_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wirewitness.analyser.archive.aggregate.keyed.shares_for", lambda rows: 2)
+    monkeypatch.setattr("wirewitness.analyser.archive.aggregate.context.shares_for", lambda rows: 2)
     rows = {"kafka_group_events": [group_event(1, "join", "m1", generation=1)], "flows": FLOWS}
     left: list[Path] = []
 

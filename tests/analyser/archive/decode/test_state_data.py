@@ -22,7 +22,7 @@ from wirewitness.analyser.archive.dataset.dataset import Change
 from wirewitness.analyser.archive.dataset.place import DatasetError
 from wirewitness.analyser.archive.dataset.state_files import MARK
 from wirewitness.analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
-from wirewitness.analyser.archive.state_store import check_state
+from wirewitness.analyser.archive.run import check_state
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureStats, Source, read_batches
 from wirewitness.analyser.decoding.rows.fields import row_fields

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from wirewitness.analyser.archive.spark.faults import JobFailed, spark_faults
+from wirewitness.analyser.archive.spark.session import JobFailed, spark_faults
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,9 +21,9 @@ from tests.support.shares import RUNS_THE_REST, pairs, proves_more, smallest
 from wirewitness.analyser.capture import CaptureStats, EndpointTable, read_batches
 from wirewitness.analyser.capture.sources import Source
 from wirewitness.analyser.decoding.run.child import Child
+from wirewitness.analyser.decoding.run.decode import SharedReading
 from wirewitness.analyser.decoding.run.helpers import Helpers
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
-from wirewitness.analyser.decoding.run.processes import SharedReading
 from wirewitness.analyser.decoding.run.shard import Share, ShareFailed, ShareFilter
 from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import TABLES

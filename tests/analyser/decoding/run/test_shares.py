@@ -24,7 +24,7 @@ from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.base.faults import CODE, FAULTS
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, PacketBatch, Source, read_batches
-from wirewitness.analyser.decoding.run.load_balancing import Balance
+from wirewitness.analyser.decoding.run.decode import Balance
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.decoding.run.shard import CaptureClock, Own
 from wirewitness.analyser.decoding.run.shared_memory import Area, new_area

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirewitness.analyser.mqtt.rules.similar_topics import level_difference, plain_difference
+from wirewitness.analyser.mqtt.rules.mqt118_no_messages import level_difference, plain_difference
 
 
 @pytest.mark.parametrize(

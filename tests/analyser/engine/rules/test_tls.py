@@ -16,9 +16,9 @@ from tests.support.tls_failures import NAME, Ends, spoken, talk_of
 from tests.support.tls_twin import Sides, twin
 from tests.support.wire import SERVER, Talk, decode, packets_of
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.engine.rules.key_logging import ways_of
 from wirewitness.analyser.inputs import analysis_of
-from wirewitness.analyser.network.rules.tls.certificate_names import is_for
+from wirewitness.analyser.network.rules.capture.cap106_encrypted_share import ways_of
+from wirewitness.analyser.network.rules.tls.tls102_certificate import is_for
 from wirewitness.dissectors.registry import PROTOCOLS
 
 TABLES_OF_CAP106 = ("flows", "expert_infos", "kafka_api_versions", "mongo_commands", "findings")

@@ -11,7 +11,7 @@ from tests.support.timing import follows_size, seconds
 from wirewitness.analyser.engine.rules.columns import held_rows
 from wirewitness.analyser.engine.rules.frame import Frame, Span
 from wirewitness.analyser.kafka.rules import kaf120_fetch_jump as jumps
-from wirewitness.analyser.kafka.rules.commit_requests import CommitRequests
+from wirewitness.analyser.kafka.rules.commits import CommitRequests
 from wirewitness.analyser.kafka.rules.fetch_ranges import Run
 
 CLIENT = ("10.0.0.1", "reader")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wirewitness.analyser.engine.rules.columns import Integers
 from wirewitness.analyser.engine.rules.frame import numbered
-from wirewitness.analyser.kafka.rules.highest import Highest
+from wirewitness.analyser.kafka.rules.commit_columns import Highest
 
 COMMITS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5) | st.integers(2**62, 2**62 + 2)), min_size=2)
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from tests.dissectors.carriers.tls.reading import read
 from tests.support.tls_certificates import Authority
 from tests.support.tls_twin import TLS_12, Pair, Sides
-from wirewitness.dissectors.carriers.tls.certificate import MOST_NAMES, certificate
-from wirewitness.dissectors.carriers.tls.messages import Messages
+from wirewitness.dissectors.carriers.tls.messages import MOST_NAMES, Messages, certificate
 from wirewitness.dissectors.core.encryption import Encryption
 from wirewitness.dissectors.core.model import SERVER_TO_CLIENT
 

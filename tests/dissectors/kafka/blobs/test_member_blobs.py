@@ -12,9 +12,14 @@ from hypothesis import strategies as st
 
 from tests.dissectors.kafka.test_conversation import Wire
 from wirewitness.dissectors.core.errors import DecodeError
-from wirewitness.dissectors.kafka.blobs.member_blobs import told_assignment, told_subscription
+from wirewitness.dissectors.kafka.blobs.member_blobs import (
+    StreamsAssignment,
+    streams_assignment,
+    streams_subscription,
+    told_assignment,
+    told_subscription,
+)
 from wirewitness.dissectors.kafka.blobs.reader import TopicPartitions
-from wirewitness.dissectors.kafka.blobs.streams import StreamsAssignment, streams_assignment, streams_subscription
 
 URL = "http://w1:8083/"
 PLAN: dict[str, Any] = {"error": 0, "leader_url": URL, "config_offset": 7}

@@ -13,8 +13,8 @@ from tests.support import kafka_encode
 from tests.support.shares import share
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.lockstep.frames import SLACK
+from wirewitness.dissectors.kafka.lockstep.batch_decode import first_errors
 from wirewitness.dissectors.kafka.lockstep.blob import Blob
-from wirewitness.dissectors.kafka.lockstep.errors import first_errors
 from wirewitness.dissectors.kafka.lockstep.plan import ELEMENT, Elements, Fixed, Plan, Sized, Tagged, body_plan
 from wirewitness.dissectors.kafka.lockstep.read import Columns, Lists, Reader, Texts, TooMany
 from wirewitness.dissectors.kafka.rows.errors_in import error_finder

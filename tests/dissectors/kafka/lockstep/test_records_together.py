@@ -18,10 +18,10 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame, Row
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.kafka.conversation import KafkaConversation
-from wirewitness.dissectors.kafka.lockstep import decompressed, fetches, produces
+from wirewitness.dissectors.kafka.lockstep import fetches, produces, records
 from wirewitness.dissectors.kafka.lockstep.blob import Blob
-from wirewitness.dissectors.kafka.lockstep.decompressed import OpenedOnce
 from wirewitness.dissectors.kafka.lockstep.record_rows import record_rows
+from wirewitness.dissectors.kafka.lockstep.records import OpenedOnce
 from wirewitness.dissectors.kafka.records.compression import decompress
 
 pytestmark = pytest.mark.usefixtures("_few_are_enough")
@@ -128,7 +128,7 @@ def test_records_of_every_kind(monkeypatch: pytest.MonkeyPatch, read: Read) -> N
         kinds = random.choices(plain_batches(), k=2000) + random.choices(odd_batches(), k=int(2000 * share))
         monkeypatch.setattr(test_batch_decode, "_batches", partial(list, kinds))
         for name, number in (("MAX_BYTES", 32 << 20), ("MAX_RECORDS", 1 << 20)):
-            monkeypatch.setattr(decompressed, name, random.choice((number, number, number, 30_000)))
+            monkeypatch.setattr(records, name, random.choice((number, number, number, 30_000)))
         talks = [frames_of(talk(random), begins=False, cut=False) for _ in range(random.randrange(1, 6))]
         sizes = [random.randrange(1, 150) for _ in range(random.randrange(3))]
         tables = random.choice((TABLES, ("kafka_records",), ("kafka_records", "kafka_produce_batches", "expert_infos")))
@@ -183,7 +183,7 @@ def test_one_bomb_is_opened_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
         given.append(len(found.data))
         return found
 
-    monkeypatch.setattr(decompressed, "decompress", counted)
+    monkeypatch.setattr(records, "decompress", counted)
     bomb = batch([Sent(1, None, bytes(3 << 20))], "gzip")
     said = [one for number in range(8) for one in _fetched(number, bomb)]
     together, alone = both_ways([frames_of(said, False, False)], [], TABLES, Limits(), DecodeOptions())
@@ -194,7 +194,7 @@ def test_one_bomb_is_opened_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = batch([Sent(1, None, b"v" * 100)])
     blob = Blob(raw * 10 + bytes(64))
-    monkeypatch.setattr(decompressed, "MAX_BYTES", 3 * (len(raw) - 61))
+    monkeypatch.setattr(records, "MAX_BYTES", 3 * (len(raw) - 61))
     opener = OpenedOnce(blob, Limits())
     found = [opener._opened(61 + len(raw) * n, len(raw) * (n + 1), 0, 1) for n in range(10)]
     assert [one is not None for one in found] == [True] * 3 + [False] * 7

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from wirewitness.dissectors.kafka.records.internal_json import told_record
-from wirewitness.dissectors.kafka.records.internal_topics import InternalRecord
+from wirewitness.dissectors.kafka.records.internal_topics import InternalRecord, told_record
 
 SUBSCRIPTION = bytes.fromhex("0000 00000001 0001 74 ffffffff")
 

@@ -22,8 +22,8 @@ from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.mongo import conversation as mongo_conversation
 from wirewitness.dissectors.mongo.conversation import MongoConversation
+from wirewitness.dissectors.mongo.lockstep import batch_decode, counting
 from wirewitness.dissectors.mongo.lockstep import batch_decode as together_module
-from wirewitness.dissectors.mongo.lockstep import counting, reading
 from wirewitness.dissectors.mongo.rows import MONGO_ROWS
 
 TABLES = (*CORE_ROWS, *MONGO_ROWS)
@@ -63,7 +63,7 @@ def _few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (mongo_conversation, "MANY_FRAMES", 1),
         (mongo_conversation, "LEAST_FRAMES", 1),
-        (reading, "LEAST", 1),
+        (batch_decode, "LEAST", 1),
         (counting, "FEW", 1),
     ):
         monkeypatch.setattr(module, name, value)

@@ -16,7 +16,7 @@ from wirewitness.analyser.capture import open_captures
 from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.dissectors.mongo import conversation as mongo_conversation
-from wirewitness.dissectors.mongo.lockstep import reading
+from wirewitness.dissectors.mongo.lockstep import batch_decode
 from wirewitness.dissectors.registry import dissectors
 
 KNOWN = dissectors(())
@@ -50,13 +50,13 @@ def test_tables_are_those_of_one_by_one(
     replay(path, "mongo", packets=30_000)
     path.write_bytes(without_some(path.read_bytes(), share))
     read: list[int] = []
-    exchanges = reading.Reading.exchanges
+    exchanges = batch_decode.Reading.exchanges
 
     def counted(self, filled, *, with_lines):  # type: ignore[no-untyped-def]
         read.append(len(self.pairs.asked))
         return exchanges(self, filled, with_lines=with_lines)
 
-    monkeypatch.setattr(reading.Reading, "exchanges", counted)
+    monkeypatch.setattr(batch_decode.Reading, "exchanges", counted)
     together = tables(path)
     monkeypatch.setattr(mongo_conversation, "LEAST_FRAMES", NEVER)
     alone = tables(path)

@@ -24,7 +24,6 @@ from wirewitness.dissectors.mongo.bson_fields import (
 from wirewitness.dissectors.mongo.command_shapes import add_shape, sent_ids
 from wirewitness.dissectors.mongo.lockstep import counting
 from wirewitness.dissectors.mongo.lockstep.buffer import Buffer
-from wirewitness.dissectors.mongo.lockstep.ids import ids_of_sections
 from wirewitness.dissectors.mongo.lockstep.layouts import Values as Places
 from wirewitness.dissectors.mongo.lockstep.layouts import layouts
 from wirewitness.dissectors.mongo.lockstep.literals import (
@@ -35,6 +34,7 @@ from wirewitness.dissectors.mongo.lockstep.literals import (
     of_update,
 )
 from wirewitness.dissectors.mongo.lockstep.numbers import booleans, integers
+from wirewitness.dissectors.mongo.lockstep.query_shapes import ids_of_sections
 from wirewitness.dissectors.mongo.lockstep.same_values import Literals, alike
 from wirewitness.dissectors.mongo.messages import Message, Sequence
 from wirewitness.dissectors.mongo.opcodes import OP_MSG

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirewitness.reports.base.formats.aligned import aligned_pieces
+from wirewitness.reports.base.formats.plain import aligned_pieces
 from wirewitness.reports.base.formats.rows import csv_pieces, jsonl_pieces, slices
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

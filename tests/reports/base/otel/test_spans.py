@@ -10,9 +10,8 @@ from opentelemetry.trace.status import StatusCode
 import wirewitness
 from tests.conftest import SAMPLES
 from wirewitness.analyser.tables.tables import TABLES
-from wirewitness.reports.base.otel.attributes import span
 from wirewitness.reports.base.otel.export import endpoint_url
-from wirewitness.reports.base.otel.spans import resource, spans
+from wirewitness.reports.base.otel.spans import resource, span, spans
 
 ROW: dict[str, Any] = {
     **dict.fromkeys(TABLES["exchanges"].column_names()),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.analysis_from_rows import RowsAnalysis
-from wirewitness.reports.base.questions.exchange_values import CommonValue, exchange_values
+from wirewitness.reports.base.questions.exchange_text import CommonValue, exchange_values
 from wirewitness.reports.base.questions.source import rows
 from wirewitness.reports.base.questions.wanted_exchanges import Wanted, exchange_query
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wirewitness.app.cli.accepting import with_entries
 from wirewitness.app.cli.review_file import entries_of
-from wirewitness.app.cli.review_write import with_entries
 from wirewitness.reports.base.questions.causes import Finding
 from wirewitness.reports.base.questions.review_subject import measured, subject_of
 from wirewitness.reports.base.questions.reviews import Entry, Review, entry_of, growth, matches, troubles

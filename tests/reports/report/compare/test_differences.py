@@ -10,10 +10,9 @@ import pytest
 
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.app.dashboard.views.compare_doors import DOORS
+from wirewitness.app.dashboard.views.compare import DOORS
 from wirewitness.reports.base.questions.causes import Finding
-from wirewitness.reports.report.compare.differences import Between, between
-from wirewitness.reports.report.compare.differing_groups import groups_between
+from wirewitness.reports.report.compare.differences import Between, between, groups_between
 from wirewitness.reports.report.differences import _TOLD, Difference, differences
 
 SECOND_NS = 1_000_000_000

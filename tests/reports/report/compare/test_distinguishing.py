@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.reports.base.formats.document import Cells
-from wirewitness.reports.report.common import common_blocks
 from wirewitness.reports.report.compare.distinguishing import Common, common_of
+from wirewitness.reports.report.compared import common_blocks
 
 Row = dict[str, Any]
 S = 1_000_000_000

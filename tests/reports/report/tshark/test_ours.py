@@ -8,7 +8,7 @@ import duckdb
 
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.reports.report.tshark.ours import messages
+from wirewitness.reports.report.tshark.match import messages
 
 FLOW = {"flow_id": "a", "client_address": "10.0.0.1", "client_port": 40000, "server_address": "10.0.0.9",
         "server_port": 1883, "protocol": "mqtt"}  # fmt: skip

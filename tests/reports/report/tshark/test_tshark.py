@@ -10,7 +10,7 @@ import pytest
 
 from wirewitness.reports.report.tshark import TsharkError, find_tshark
 from wirewitness.reports.report.tshark import tshark as module
-from wirewitness.reports.report.tshark.theirs import messages
+from wirewitness.reports.report.tshark.check import messages
 from wirewitness.reports.report.tshark.trees import Packet
 
 

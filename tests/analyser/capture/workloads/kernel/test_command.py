@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirewitness.analyser.capture.workloads.kernel.command import command
+from wirewitness.analyser.capture.workloads.kernel.processes import command
 
 SECRET = "hunter2"
 KAFKA = ["java", "-Xmx1G", f"-Dpassword={SECRET}", "-cp", "/opt/kafka/libs/*", "kafka.Kafka", "server.properties"]

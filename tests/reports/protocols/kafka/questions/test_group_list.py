@@ -9,8 +9,7 @@ from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.reports.base.questions.causes import Finding
 from wirewitness.reports.protocols.kafka.questions.group_list import group_list
-from wirewitness.reports.protocols.kafka.questions.groups import groups
-from wirewitness.reports.protocols.kafka.questions.share_groups import SHARE_COUNTS, deliveries_of
+from wirewitness.reports.protocols.kafka.questions.groups import SHARE_COUNTS, deliveries_of, groups
 
 Row = dict[str, Any]
 

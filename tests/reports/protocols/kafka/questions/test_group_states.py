@@ -11,8 +11,8 @@ from tests.analyser.engine.rules.scenarios.build import Row, at, commit, flow, g
 from tests.analyser.engine.rules.scenarios.build_groups import beat, beats, join, sync
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.kafka.facts.group_stage import add_members_and_rebalances
-from wirewitness.reports.protocols.kafka.questions.group_members import MEMBERS_AT
 from wirewitness.reports.protocols.kafka.questions.group_states import CHANGES, STATES
+from wirewitness.reports.protocols.kafka.questions.group_views import MEMBERS_AT
 
 FLOWS = [flow("flow1", ts_last=at(60)), flow("flow2", client_address="10.1.0.2", ts_last=at(60))]
 LED = {"members": 2}

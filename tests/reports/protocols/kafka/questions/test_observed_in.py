@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.analyser.engine.rules.scenarios.build import at
 from tests.support.analysis_from_rows import RowsAnalysis
-from wirewitness.reports.protocols.kafka.questions.observed_in import group_told
+from wirewitness.reports.protocols.kafka.questions.groups import group_told
 
 
 def event(number: int, asked: float, answered: float | None, group: str = "billing") -> dict[str, Any]:
