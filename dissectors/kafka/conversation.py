@@ -22,6 +22,7 @@ from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.outstanding import Outstanding
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.rows import CUT, ORPHAN, orphan_row
+from wirewitness.dissectors.kafka.authentication import Authentication
 from wirewitness.dissectors.kafka.first_request import FirstRequests, answers, plausible
 from wirewitness.dissectors.kafka.headers import (
     API_VERSIONS,
@@ -40,7 +41,7 @@ from wirewitness.dissectors.kafka.rows.errors_in import error_finder
 from wirewitness.dissectors.kafka.rows.fetch_sessions import FetchSessions
 from wirewitness.dissectors.kafka.rows.fields import Request, Response
 from wirewitness.dissectors.kafka.rows.version_rows import ConnectionVersions
-from wirewitness.dissectors.kafka.sasl import SASL_KEYS, Authentication
+from wirewitness.dissectors.kafka.sasl import SASL_KEYS
 from wirewitness.dissectors.kafka.schema.primitives import Value
 from wirewitness.dissectors.kafka.summary import summary
 

@@ -20,11 +20,10 @@ from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.rows import CUT
 from wirewitness.dissectors.mqtt.checks import header_problems
-from wirewitness.dissectors.mqtt.connection import Connection
+from wirewitness.dissectors.mqtt.connection import Connection, evidence
 from wirewitness.dissectors.mqtt.fast_path import take_ordinary
 from wirewitness.dissectors.mqtt.framing import plausible
 from wirewitness.dissectors.mqtt.gaps import Loss
-from wirewitness.dissectors.mqtt.inference import evidence
 from wirewitness.dissectors.mqtt.inflight import ACKNOWLEDGEMENTS
 from wirewitness.dissectors.mqtt.levels import LEVEL_50
 from wirewitness.dissectors.mqtt.output import Output, add_message, output

@@ -5,17 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.analyser.engine.rules.concerned import connected
 from tests.analyser.engine.rules.scenarios import FIRES
+from tests.conftest import ROOT
 from tests.lab.incidents.judge import truths_of_two
 from tests.lab.incidents.sides import BLAMES, blamed, guilty, wrong_side
 from tests.lab.incidents.verdict import Said, verdict
-from wirewitness.analyser.analysis import all_rules as detectors_room
 from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.engine.rules.running import run
 
@@ -127,7 +126,7 @@ def sentences() -> list[str]:
     """What rules say, and what stands in their sources, their pages left out."""
     scenarios = [one for one in FIRES if one.code in PUT_TOGETHER]
     told = [found.sentence for one in scenarios for found in run(connected(one), [DETECTORS[one.code]])]
-    sources = [path.read_text() for path in Path(detectors_room.__file__).parent.rglob("*.py")]
+    sources = [path.read_text() for path in (ROOT / "analyser").rglob("*.py")]
     return [*told, *(text for source in sources for text in texts_of(source) if "How it decides" not in text)]
 
 

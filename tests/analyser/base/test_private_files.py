@@ -14,7 +14,6 @@ from tests.conftest import IMPORT_PATH
 from wirewitness.analyser.base import private_files
 from wirewitness.analyser.base.private_files import PREFIX, TemporaryFolder, is_planted, part_of
 
-ROOT = Path(__file__).resolve().parents[2]
 KILLED = """
 import os, signal, sys
 from pathlib import Path

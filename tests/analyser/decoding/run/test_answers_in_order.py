@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import SAMPLES
 from tests.dissectors.kafka.test_conversation import HEARTBEAT_OK, HEARTBEAT_V0
 from tests.support.packets import Captured
 from tests.support.wire import Talk, decode, lossy, packets_of
@@ -16,7 +16,6 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.dissectors.registry import PROTOCOLS
 
-SAMPLES = Path(__file__).parents[3] / "sample_pcaps"
 PIPELINED = 5
 TABLES = ["flows", "messages", "exchanges", "expert_infos"]
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
 import wirewitness
+from tests.conftest import SAMPLES
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.analysis.all_rules import DETECTORS
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.running import run
 
-CAPTURE = Path(__file__).parents[3] / "sample_pcaps" / "incidents" / "idle_dropped-3" / "capture.pcapng.zst"
+CAPTURE = SAMPLES / "incidents" / "idle_dropped-3" / "capture.pcapng.zst"
 TABLES = ("flows", "expert_infos", "exchanges")
 CLIENT, PORT = "10.77.0.14", 54754
 OTHERS = f"SELECT flow_id FROM real_flows WHERE client_address = '{CLIENT}' AND client_port <> {PORT}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 import wirewitness
+from tests.conftest import SAMPLES
 
-INCIDENTS = Path(__file__).parents[4] / "sample_pcaps" / "incidents"
+INCIDENTS = SAMPLES / "incidents"
 
 
 @cache

@@ -159,11 +159,12 @@ def test_error_names() -> None:
 
 def test_schemas_are_read_from_an_archive_of_the_package(tmp_path: Path) -> None:
     """Package data is found through the import system, not through the folders of a checkout."""
-    archive = tmp_path / "wirewitness.dissectors.zip"
+    archive = tmp_path / "wirewitness.zip"
     with zipfile.ZipFile(archive, "w") as packed:
+        packed.write(ROOT / "src" / "wirewitness" / "__init__.py", "wirewitness/__init__.py")
         for path in sorted((ROOT / "dissectors").rglob("*")):
             if path.suffix in (".py", ".kafka"):
-                packed.write(path, path.relative_to(ROOT))
+                packed.write(path, Path("wirewitness", path.relative_to(ROOT)))
     names = "schema.__file__, schema.api(8).name, len(schema.api_keys())"
     code = f"from wirewitness.dissectors.kafka.schema import definitions as schema; print({names})"
     done = subprocess.run(
