@@ -47,5 +47,5 @@ def test_files_to_start_at_are_in_their_room() -> None:
 
 def test_the_picture_of_floors_is_what_the_contract_holds() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (floors,) = (contract["layers"] for contract in contracts if contract.get("containers") == ["analyser"])
+    (floors,) = (contract["layers"] for contract in contracts if contract.get("containers") == ["wirewitness.analyser"])
     assert "\n".join(f"    {floor}" for floor in floors) in PAGE
