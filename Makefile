@@ -10,12 +10,14 @@ SHARE ?=
 # Tests start hundreds of programs; without bytecode on disk each would compile all files again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-exhaustive test-all test-again quick lint lab lab-test lab-test-exhaustive bench bench-hostile bench-rules bench-dashboard bench-scaling soak fuzz clean help
+.PHONY: demo test golden golden-accept test-exhaustive test-all test-again quick lint lab lab-test lab-test-exhaustive bench bench-hostile bench-rules bench-dashboard bench-scaling soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
 	@echo "make test      install what the tests need and run them"
 	@echo "make lint      ruff, mypy and import-linter"
+	@echo "make golden    compare the answers for all samples with the accepted ones; GOLDEN=words chooses samples"
+	@echo "make golden-accept  accept the answers as they are now: the reason belongs in the commit"
 	@echo "make quick     run the tests that the changed files touch, and ruff on them"
 	@echo "make test-exhaustive  run what make test leaves out: every version, sample and damage against every oracle"
 	@echo "make test-all  both in one run, which is shorter than one after the other; SHARE=2/3 of the exhaustive ones"
@@ -58,6 +60,12 @@ $(VENV)/.installed-lab: $(VENV)/.installed-test
 test: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
 	$(BIN)/python -m pytest -m "not lab and not bench and not exhaustive" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+golden: $(VENV)/.installed-test
+	$(BIN)/python -m tests.golden $(GOLDEN)
+
+golden-accept: $(VENV)/.installed-test
+	$(BIN)/python -m tests.golden $(GOLDEN) --accept
 
 test-exhaustive: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors

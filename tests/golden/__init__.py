@@ -1,0 +1,1 @@
+"""Golden results: what the program says of every sample, kept as one line for each table and document."""
