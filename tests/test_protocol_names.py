@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.dissectors.registry import OPTIONAL, PROTOCOLS
 from wirewitness.reports.report.tshark.protocols import COMPARED
 
@@ -174,9 +174,9 @@ def test_titles_colours_and_letters_tell_protocols_apart() -> None:
     assert all(re.fullmatch("[A-Z]{3}", dissector.letters) for dissector in dissectors)
 
 
-@pytest.mark.parametrize("code", DETECTORS)
+@pytest.mark.parametrize("code", RULES)
 def test_rules_have_the_letters_of_their_protocol(code: str) -> None:
-    protocol, family = re.search(r"\.analyser\.(\w+)\.rules\.(\w+)", DETECTORS[code].detect.__module__).groups()
+    protocol, family = re.search(r"\.analyser\.(\w+)\.rules\.(\w+)", RULES[code].detect.__module__).groups()
     letters = {p.name: p.letters for p in PROTOCOLS.values()}
     assert code[:3] == (family[:3].upper() if protocol == "network" else letters[protocol])
 

@@ -44,7 +44,7 @@ def findings(name: str) -> list[dict[str, Any]]:
 
 
 @EVERY_SAMPLE
-def test_exactly_the_expected_detectors_fire(name: str) -> None:
+def test_exactly_the_expected_rules_fire(name: str) -> None:
     assert {row["code"] for row in findings(name)} == expected_codes(MANIFEST[name])
 
 

@@ -1,7 +1,7 @@
 """Tables to findings. In: views that `analyser/engine/facts` has enriched. Out: findings, and rules that broke.
 
 Here is the table of contents: families in the order in which they run; each lists its own in `rules.py`. The page of a
-detector is the docstring of its module (`DETECTORS[code].page`).
+rule is the docstring of its module (`DETECTORS[code].page`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.engine.rules.running import Failure, run
 from wirewitness.analyser.kafka.rules import rules as kafka
 from wirewitness.analyser.mongo.rules import rules as mongo
@@ -24,12 +24,12 @@ from wirewitness.analyser.network.rules.net import rules as net
 from wirewitness.analyser.network.rules.tcp import rules as tcp
 from wirewitness.analyser.network.rules.tls import rules as tls
 
-DETECTORS: dict[str, Detector] = {
-    detector.code: detector for family in (capture, tcp, tls, net, kafka, mqtt, mongo) for detector in family.RULES
+RULES: dict[str, Rule] = {
+    rule.code: rule for family in (capture, tcp, tls, net, kafka, mqtt, mongo) for rule in family.RULES
 }
 
 
-def run_detectors(
+def run_rules(
     con: duckdb.DuckDBPyConnection,
     codes: Iterable[str] | None = None,
     failures: list[Failure] | None = None,
@@ -37,19 +37,19 @@ def run_detectors(
     tables: Mapping[str, pa.Table | Path] = MappingProxyType({}),
     folder: Path | None = None,
 ) -> list[Finding]:
-    """Findings of the detectors with these codes (None: all), on views named like the registered tables.
+    """Findings of the rules with these codes (None: all), on views named like the registered tables.
 
     rows: how many rows tables have, where that is known. tables: those whose rows lie in memory or in a Parquet file.
     folder: for temporary files, where there is one.
 
-    A detector that raises costs its findings of that one partition and is added to `failures`; without such a list
+    A rule that raises costs its findings of that one partition and is added to `failures`; without such a list
     the error is raised. KeyError for an unknown code.
     """
-    chosen = list(DETECTORS.values()) if codes is None else [DETECTORS[code] for code in codes]
+    chosen = list(RULES.values()) if codes is None else [RULES[code] for code in codes]
     return run(con, chosen, failures, rows=rows, tables=tables, folder=folder)
 
 
 def tables_needed(codes: Iterable[str] | None = None) -> frozenset[str]:
-    """Tables that these detectors read (None: all detectors). KeyError for an unknown code."""
-    chosen = list(DETECTORS.values()) if codes is None else [DETECTORS[code] for code in codes]
-    return frozenset(table for detector in chosen for table in detector.reads)
+    """Tables that these rules read (None: all rules). KeyError for an unknown code."""
+    chosen = list(RULES.values()) if codes is None else [RULES[code] for code in codes]
+    return frozenset(table for rule in chosen for table in rule.reads)

@@ -47,7 +47,7 @@ class UnknownTable(KeyError):
 class Analysis:
     """The tables of some captures or of a dataset. Close it (or use `with`) to remove its temporary files.
 
-    unread: inputs that could not be read. failures: detectors that broke. One
+    unread: inputs that could not be read. failures: rules that broke. One
     rule's fault costs no other rule's findings; whoever shows findings must say that some may be missing. faults:
     sentences about what else is left out by a fault of our own.
     """

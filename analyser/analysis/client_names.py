@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.base.words import count, printable
 from wirewitness.analyser.capture.workloads.workload import Owner, agreed, owner_words
 from wirewitness.analyser.engine.rules.requested_codes import protocol_of
@@ -101,7 +101,7 @@ def named_findings(con: duckdb.DuckDBPyConnection, findings: pa.Table, tables: I
     rows = findings.select(["code", "sentence", "numbers"]).to_pylist()
     times = [findings.column(name).cast(pa.int64()).to_pylist() for name in ("ts_first", "ts_last")]
     numbers = [json.loads(row["numbers"]) for row in rows]
-    protocols = [protocol_of(DETECTORS[row["code"]]) for row in rows]
+    protocols = [protocol_of(RULES[row["code"]]) for row in rows]
     clients = [_clients(one, protocol) for one, protocol in zip(numbers, protocols, strict=True)]
     owners = owners_of(
         con, {client for found in clients for client in found}, _endpoints_of(rows, numbers), set(tables)

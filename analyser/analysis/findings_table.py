@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from wirewitness.analyser.analysis.all_rules import DETECTORS, run_detectors
+from wirewitness.analyser.analysis.all_rules import RULES, run_rules
 from wirewitness.analyser.analysis.processes.scheduler import RuleDealing
 from wirewitness.analyser.analysis.processes.shared_tables import Shown
 from wirewitness.analyser.analysis.views import Views
@@ -24,7 +24,7 @@ from wirewitness.analyser.engine.rules.failures import failure_of
 from wirewitness.analyser.engine.rules.families import families
 from wirewitness.analyser.engine.rules.findings import findings_table, stories_table
 from wirewitness.analyser.engine.rules.requested_codes import asked
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.queries import literal, quoted
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def _alone(tables: Finishing, turns: Sequence[Sequence[str]]) -> pa.Table:
     every = [name for names in turns for name in names]
     for name in every:
         tables.ensure(name)
-    codes = [one.code for one in asked(DETECTORS.values(), _filled(tables, every), _spoken(tables))]
-    found = run_detectors(
+    codes = [one.code for one in asked(RULES.values(), _filled(tables, every), _spoken(tables))]
+    found = run_rules(
         tables.views.con, codes, tables.failures, tables.views.rows, tables.views.at_hand, tables.views.folder
     )
     return findings_table(found)
@@ -101,7 +101,7 @@ def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) 
     for name in turns[0]:
         tables.ensure(name)
     protocols = _spoken(tables)
-    expected = asked(DETECTORS.values(), tables.names, protocols)
+    expected = asked(RULES.values(), tables.names, protocols)
     kin = {one.code: family for family in families(expected) for one in family}
 
     def meanwhile() -> None:
@@ -127,7 +127,7 @@ def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) 
         together = _together(asked(now, filled, protocols), views.rows)
         dealing.offer(shown, sorted(together, key=lambda some: -sum(_read(one, views.rows) for one in some)))
     given = {one.code: looked for one, looked in dealing.looked(views.con, views.rows, views.at_hand, tables.faults)}
-    in_order = [(code, given[code]) for code in DETECTORS if code in given]
+    in_order = [(code, given[code]) for code in RULES if code in given]
     tables.failures += [failure_of(code, data) for code, looked in in_order for data in looked.failures]
     return stories_table(row for _, looked in in_order for row in looked.rows)
 
@@ -141,25 +141,25 @@ def _shown(tables: Finishing, dealing: RuleDealing, name: str) -> Shown:
     return shown
 
 
-def _has_many(detector: Detector, rows: Mapping[str, int]) -> bool:
+def _has_many(rule: Rule, rows: Mapping[str, int]) -> bool:
     """Does it look at partitions of a table with many rows?"""
-    return bool(detector.partition_by) and max(rows.get(table, 0) for table in detector.reads) > _MANY_ROWS
+    return bool(rule.partition_by) and max(rows.get(table, 0) for table in rule.reads) > _MANY_ROWS
 
 
-def _beside(detector: Detector, family: Sequence[Detector], rows: Mapping[str, int]) -> set[str]:
+def _beside(rule: Rule, family: Sequence[Rule], rows: Mapping[str, int]) -> set[str]:
     """The codes of those rules that look at the same many rows as this one."""
-    return {one.code for one in family if _has_many(one, rows)} if _has_many(detector, rows) else set()
+    return {one.code for one in family if _has_many(one, rows)} if _has_many(rule, rows) else set()
 
 
-def _together(detectors: Sequence[Detector], rows: Mapping[str, int]) -> list[list[Detector]]:
+def _together(rules: Sequence[Rule], rows: Mapping[str, int]) -> list[list[Rule]]:
     """Rules that one process runs in turns, in a list; most are alone in theirs."""
-    many = [one for one in detectors if _has_many(one, rows)]
-    return [*families(many), *([one] for one in detectors if one not in many)]
+    many = [one for one in rules if _has_many(one, rows)]
+    return [*families(many), *([one] for one in rules if one not in many)]
 
 
-def _read(detector: Detector, rows: Mapping[str, int]) -> int:
+def _read(rule: Rule, rows: Mapping[str, int]) -> int:
     """How much a rule has to read at most."""
-    return sum(rows.get(table, 0) for table in detector.reads)
+    return sum(rows.get(table, 0) for table in rule.reads)
 
 
 def _filled(tables: Finishing, names: Sequence[str]) -> set[str]:

@@ -10,7 +10,7 @@ from wirewitness.analyser.engine.facts.naming_tables import NAMED_BY
 from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import TABLES
 
-# What a table's context columns, or the detectors, are made from.
+# What a table's context columns, or the rules, are made from.
 _CONTEXT_SOURCES = ("flows", *NAMED_BY)
 _NEEDS: dict[str, tuple[str, ...]] = {
     **{table: (*stage.makes, *stage.reads) for table, stage in STAGE_OF.items()},

@@ -20,7 +20,7 @@ def shown_rows(table: str, options: ReadOptions) -> list[str]:
 
 def _codes_of_others(protocols: tuple[str, ...]) -> list[str]:
     """The rules that are about other protocols."""
-    from wirewitness.analyser.analysis.all_rules import DETECTORS
+    from wirewitness.analyser.analysis.all_rules import RULES
     from wirewitness.analyser.engine.rules.requested_codes import protocol_of
 
-    return [code for code, one in DETECTORS.items() if protocol_of(one) not in {None, *protocols}]
+    return [code for code, one in RULES.items() if protocol_of(one) not in {None, *protocols}]

@@ -30,7 +30,7 @@ class OrderedRows(NamedTuple):
 class TableSource(Protocol):
     """The tables of an analysis.
 
-    names: those it has, in the registry's order. unread: see `Analysis`. failures: detectors that broke. faults:
+    names: those it has, in the registry's order. unread: see `Analysis`. failures: rules that broke. faults:
     sentences about what else is left out by a fault of our own.
     """
 

@@ -81,7 +81,7 @@ ProgressCallback = Callable[[str], None]
 class Summary:
     """What a run did. files: taken in. known: files that were in already. rows: of each table, in the whole dataset.
 
-    aside: what was not taken in, with the reason. findings: by severity. failures: what detectors did not look at.
+    aside: what was not taken in, with the reason. findings: by severity. failures: what rules did not look at.
     remarks: on the dataset as a whole.
     """
 
@@ -216,7 +216,7 @@ class _Run:
 
     def _findings(self) -> tuple[Mapping[str, int], list[Failure]]:
         """Findings of the whole dataset by severity; what could not be looked at."""
-        from wirewitness.analyser.archive.aggregate.detectors import detect
+        from wirewitness.analyser.archive.aggregate.rules import detect
 
         change = self._change
         found = detect(change, self._workers)

@@ -37,7 +37,7 @@ class Portion(NamedTuple):
 
 
 class WholeDecoder:
-    """Decodes whole connections. options: with which every conversation begins."""
+    """Decodes whole connections. options: with which every decoder begins."""
 
     def __init__(self, dissectors: Mapping[str, Dissector], limits: Limits, options: DecodeOptions) -> None:
         self._dissectors = dissectors

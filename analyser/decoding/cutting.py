@@ -18,7 +18,7 @@ from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.core.budget import SEGMENT_BYTES
 from wirewitness.dissectors.core.framer import LARGE_FRAME_BYTES
 from wirewitness.dissectors.core.model import Frame
-from wirewitness.dissectors.core.protocol import STUCK, Conversation, Cut, Framer, Sink
+from wirewitness.dissectors.core.protocol import STUCK, Cut, Decoder, Framer, Sink
 
 # To find boundaries so many bytes may be read, and so many for each byte of the stream.
 _JUDGED_BYTES, _JUDGED_TIMES = 4 << 20, 8
@@ -90,9 +90,9 @@ class StreamCutter:
                 del column[known:]
             raise Unusable(run, error) from error
 
-    def search(self, segment: Run, conversation: Conversation, out: Sink) -> Sequence[Frame]:
+    def search(self, segment: Run, decoder: Decoder, out: Sink) -> Sequence[Frame]:
         """Frames that this segment completes, where `conversation` judges boundaries."""
-        return self._take(segment, conversation, out)
+        return self._take(segment, decoder, out)
 
     def take_back(self) -> Run | None:
         """What no frame has used, when none can start there or a very large one does; None when all is well."""
@@ -103,9 +103,9 @@ class StreamCutter:
         self._stuck_at = self.offset
         return held
 
-    def gap(self, gap: Gap, conversation: Conversation, out: Sink) -> list[Frame]:
+    def gap(self, gap: Gap, decoder: Decoder, out: Sink) -> list[Frame]:
         """The next `gap.size` bytes are missing: what was begun is cut here. A carried stream said so before."""
-        frames = self._last_search(conversation, out)
+        frames = self._last_search(decoder, out)
         begun = self.cut_off(gap.order)
         frames += begun
         offset = self.offset + self._held.size
@@ -130,9 +130,9 @@ class StreamCutter:
         frames = [cut_frame(self.direction, self._held, self.offset, order)]
         return frames if self._places is None else self._places.renamed(frames)
 
-    def drop(self, conversation: Conversation, out: Sink) -> list[Frame]:
+    def drop(self, decoder: Decoder, out: Sink) -> list[Frame]:
         """Let go of what is held: the frame in hand is cut here, and a boundary is looked for in what follows."""
-        frames = self._last_search(conversation, out)
+        frames = self._last_search(decoder, out)
         frames += self.cut_off()
         if self._held.size:
             self.offset += self._held.size
@@ -159,14 +159,14 @@ class StreamCutter:
 
     # ------------------------------------------------------------------------------------------------------------------
 
-    def _take(self, run: Run, conversation: Conversation | None, out: Sink) -> Sequence[Frame]:
-        if self._doubt is not None and conversation is not None:
-            row = self._doubt.segment(run, lambda part: conversation.boundary(self.direction, part, 0, True))
+    def _take(self, run: Run, decoder: Decoder | None, out: Sink) -> Sequence[Frame]:
+        if self._doubt is not None and decoder is not None:
+            row = self._doubt.segment(run, lambda part: decoder.boundary(self.direction, part, 0, True))
             if row is not None:
-                return self._give_up(row, run.size, conversation, out)
-        return self._add(self._behind_cut_frame(run) if self._skip else run, conversation, out)
+                return self._give_up(row, run.size, decoder, out)
+        return self._add(self._behind_cut_frame(run) if self._skip else run, decoder, out)
 
-    def _add(self, run: Run, conversation: Conversation | None, out: Sink) -> Sequence[Frame]:
+    def _add(self, run: Run, decoder: Decoder | None, out: Sink) -> Sequence[Frame]:
         if not run.size:
             return []
         held, segments = self._held, run.segments
@@ -178,18 +178,18 @@ class StreamCutter:
             held.pieces.extend(map(bytes, run.pieces))
             self._held = Run(held.pieces, size, segments)
             return []
-        return self._cut(b"".join((*held.pieces, *run.pieces)), segments, conversation, out)
+        return self._cut(b"".join((*held.pieces, *run.pieces)), segments, decoder, out)
 
-    def _cut(self, data: bytes, segments: Segments, conversation: Conversation | None, out: Sink) -> Sequence[Frame]:
+    def _cut(self, data: bytes, segments: Segments, decoder: Decoder | None, out: Sink) -> Sequence[Frame]:
         """Frames of what is held and what came; `data` begins at `offset`."""
 
         def plausible(position: int) -> bool | None:
-            if self._judged_enough(conversation, position, data, segments, out):
+            if self._judged_enough(decoder, position, data, segments, out):
                 return False
             hinted = segments.positions[segments.at(position)] == position
-            return conversation.boundary(self.direction, data, position, hinted) if conversation else None
+            return decoder.boundary(self.direction, data, position, hinted) if decoder else None
 
-        cut = self._framer.feed(data, segments.positions, plausible if conversation is not None else None)
+        cut = self._framer.feed(data, segments.positions, plausible if decoder is not None else None)
         frames = framed(self.direction, data, self.offset, cut, segments)
         if self._places is not None:
             frames = self._places.renamed(frames)
@@ -205,10 +205,10 @@ class StreamCutter:
         return frames
 
     def _judged_enough(
-        self, conversation: Conversation | None, position: int, data: bytes, segments: Segments, out: Sink
+        self, decoder: Decoder | None, position: int, data: bytes, segments: Segments, out: Sink
     ) -> bool:
         """Was so much read in vain, beside what the stream has, that no boundary is looked for any more? Told once."""
-        judged: Judged | None = getattr(conversation, "judged", None)  # of CountsJudged
+        judged: Judged | None = getattr(decoder, "judged", None)  # of CountsJudged
         if judged is None or judged.size <= _JUDGED_BYTES + _JUDGED_TIMES * (self.offset + len(data)):
             return False
         if not self._judging_told:
@@ -240,7 +240,7 @@ class StreamCutter:
         self._framer.lost()
         self._broken = True
 
-    def _give_up(self, row: Run, new: int, conversation: Conversation, out: Sink) -> list[Frame]:
+    def _give_up(self, row: Run, new: int, decoder: Decoder, out: Sink) -> list[Frame]:
         """The large frame in hand is none: it is cut in front of the messages that say so, `new` bytes of them new."""
         before = row.size - new
         held = self._held
@@ -260,7 +260,7 @@ class StreamCutter:
         self._let_go()
         self._skip, self._doubt = 0, None
         self._lost()
-        return [*frames, *self._cut(b"".join(row.pieces), row.segments, conversation, out)]
+        return [*frames, *self._cut(b"".join(row.pieces), row.segments, decoder, out)]
 
     def _behind_cut_frame(self, run: Run) -> Run:
         """The run without the bytes that belong to a frame whose middle is missing."""
@@ -276,12 +276,12 @@ class StreamCutter:
         segments.positions[0] = 0
         return Run([b"".join(run.pieces)[skip:]], run.size - skip, segments)
 
-    def _last_search(self, conversation: Conversation, out: Sink) -> list[Frame]:
+    def _last_search(self, decoder: Decoder, out: Sink) -> list[Frame]:
         """Where a boundary is looked for and nothing follows what is held: look through all of it once more."""
         held, frames = self._held, list[Frame]()
         if held.size and not self._framer.synchronised:
             self._framer.lost()
-            frames += self._cut(b"".join(held.pieces), held.segments, conversation, out)
+            frames += self._cut(b"".join(held.pieces), held.segments, decoder, out)
             held = self._held
             if held.size and not self._framer.synchronised:
                 self._skip_bytes(0, held.size, "no frame boundary", held.segments, out)

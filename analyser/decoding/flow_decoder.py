@@ -1,4 +1,4 @@
-"""From a flow's reassembled streams to rows: identification, framing, conversation.
+"""From a flow's reassembled streams to rows: identification, framing, decoder.
 
 In: the runs and gaps that `analyser/tcp/flow_table.py` queued on a flow. Out: rows in a `Sink`. What is decided,
 and what the rows are, depends on the order of the packets alone: the size of the batches does not show.
@@ -121,7 +121,7 @@ class FlowDecoder:
         """Take what the flow has queued."""
         try:
             self._consume(flow, out)
-        except Exception as error:  # of what makes framers and conversations, or of our own
+        except Exception as error:  # of what makes framers and decoders, or of our own
             self._end(flow, Fault(0, caught(error)), out)
         for name, kind in self._failed:
             self._tell(name, kind, _start(flow), out, goes_on=True)
@@ -134,7 +134,7 @@ class FlowDecoder:
             self._inside = self._inside.again(self._carriers)
 
     def settle(self, flow: Flow, out: Sink) -> None:
-        """Decode frames that the conversation left for later, and end if nothing follows."""
+        """Decode frames that the decoder left for later, and end if nothing follows."""
         if self._listener is None:
             return
         self._listener.settle(out)
@@ -207,7 +207,7 @@ class FlowDecoder:
             self._over, self._undecided, self._inside = True, None, None
 
     def _end(self, flow: Flow, fault: Fault, out: Sink) -> None:
-        """Nothing of the flow is decoded any more, but what its conversation left for later."""
+        """Nothing of the flow is decoded any more, but what its decoder left for later."""
         self._over = True
         if self._listener is not None:
             self._listener.settle(out)
@@ -367,7 +367,7 @@ class FlowDecoder:
             cutter(SERVER_TO_CLIENT, not identity.client_is_low),
         )
         self._dissector = dissector
-        self._listener = Listener(cutters, dissector.conversation(limits, options))
+        self._listener = Listener(cutters, dissector.decoder(limits, options))
 
     def _first_heard(self, flow: Flow, items: tuple[Sequence[object], Sequence[object]]) -> None:
         """A side's first bytes are the beginning of its stream if its SYN was captured before them."""

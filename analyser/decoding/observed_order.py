@@ -1,4 +1,4 @@
-"""Both directions of a flow to its conversation, in the order in which a listener could read them.
+"""Both directions of a flow to its decoder, in the order in which a listener could read them.
 
 In: the runs and gaps of both directions. Out: rows in a `Sink`. As long as both directions are synchronised, whatever
 is there is cut at once. A direction in which a boundary is looked for gets its segments one by one, each after all
@@ -20,7 +20,7 @@ from wirewitness.analyser.decoding.stream_portions import ALL, InParts
 from wirewitness.analyser.tcp.chunks import Gap, Run
 from wirewitness.dissectors.core.deferred import Leaves
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
-from wirewitness.dissectors.core.protocol import Conversation, HoldsRequests, PairsByOrder, Sink
+from wirewitness.dissectors.core.protocol import Decoder, HoldsRequests, PairsByOrder, Sink
 
 # So many segments are cut at once behind a boundary that was looked for, then so many times as many: of those that are
 # cut in vain, since what seemed a frame was none, there are some eight times as many as of the others at most.
@@ -29,19 +29,19 @@ _FEW_SEGMENTS, _MORE = 8, 8
 FED_FRAMES = 10_000
 
 
-def _pairs_by_order(conversation: Conversation) -> TypeGuard[PairsByOrder]:
+def _pairs_by_order(decoder: Decoder) -> TypeGuard[PairsByOrder]:
     """As isinstance, which looks through a protocol's members each time."""
-    return hasattr(conversation, "lost")
+    return hasattr(decoder, "lost")
 
 
-def _holds_requests(conversation: Conversation) -> TypeGuard[HoldsRequests]:
+def _holds_requests(decoder: Decoder) -> TypeGuard[HoldsRequests]:
     """The same."""
-    return hasattr(conversation, "let_go")
+    return hasattr(decoder, "let_go")
 
 
-def _leaves(conversation: Conversation) -> TypeGuard[Leaves]:
+def _leaves(decoder: Decoder) -> TypeGuard[Leaves]:
     """The same."""
-    return hasattr(conversation, "settle")
+    return hasattr(decoder, "settle")
 
 
 class _Queue:
@@ -106,12 +106,12 @@ class Listener:
     """One flow whose protocol is known. cutters: of what the client and of what the server sends.
 
     ended: why nothing is decoded any more, None while it is. That is so from the packet on at which a framer, carrier
-    or boundary failed, or from the frame at which the conversation did; gaps are told as ever.
+    or boundary failed, or from the frame at which the decoder did; gaps are told as ever.
     """
 
-    def __init__(self, cutters: tuple[StreamCutter, StreamCutter], conversation: Conversation) -> None:
+    def __init__(self, cutters: tuple[StreamCutter, StreamCutter], decoder: Decoder) -> None:
         self._cutters = cutters
-        self._conversation = conversation
+        self._decoder = decoder
         self._queues = (_Queue(), _Queue())
         self._frames: list[Sequence[Frame]] = [[], []]
         self.ended: Fault | None = None
@@ -119,8 +119,8 @@ class Listener:
     @property
     def held_bytes(self) -> int:
         """Memory of frames that are not complete and of messages that wait for answers, roughly."""
-        conversation = self._conversation
-        waiting = conversation.held_bytes if _holds_requests(conversation) else 0
+        decoder = self._decoder
+        waiting = decoder.held_bytes if _holds_requests(decoder) else 0
         return self._cutters[0].held_bytes + self._cutters[1].held_bytes + waiting
 
     def take(self, client: Iterable[Run | Gap | Fault], server: Iterable[Run | Gap | Fault], out: Sink) -> None:
@@ -142,29 +142,29 @@ class Listener:
     def let_go(self, out: Sink) -> None:
         """Hold nothing; the flow goes on."""
         self.drop(out)
-        if self.ended is None and _holds_requests(self._conversation):
-            self._guarded(self._conversation.let_go, out)
+        if self.ended is None and _holds_requests(self._decoder):
+            self._guarded(self._decoder.let_go, out)
 
     def settle(self, out: Sink) -> None:
-        """Decode frames that the conversation left for later: they came before whatever ended it."""
-        if _leaves(self._conversation):
-            self._guarded(self._conversation.settle, out)
+        """Decode frames that the decoder left for later: they came before whatever ended it."""
+        if _leaves(self._decoder):
+            self._guarded(self._decoder.settle, out)
 
     def has_left(self, out: Sink) -> bool:
-        """Has the conversation left frames for later?"""
-        return out.later is not None and out.later.holds(self._conversation)
+        """Has the decoder left frames for later?"""
+        return out.later is not None and out.later.holds(self._decoder)
 
     def finish(self, out: Sink) -> None:
         """The flow ended."""
         if self.ended is None:
-            self._guarded(self._conversation.finish, out)
+            self._guarded(self._decoder.finish, out)
         else:
             self.settle(out)
 
     def _guarded(self, act: Callable[[Sink], None], out: Sink) -> None:
         try:
             act(out)
-        except Exception as error:  # the conversation's: what it gave before is good
+        except Exception as error:  # the decoder's: what it gave before is good
             self._end(Fault(0, caught(error)))
 
     def _end(self, fault: Fault) -> None:
@@ -189,7 +189,7 @@ class Listener:
 
     def _drop(self, out: Sink) -> None:
         for direction, cutter in enumerate(self._cutters):
-            self._add(direction, cutter.drop(self._conversation, out))
+            self._add(direction, cutter.drop(self._decoder, out))
             if direction == CLIENT_TO_SERVER and not self._cutters[SERVER_TO_CLIENT].synchronised:
                 self._feed_all(out)
         self._feed_all(out)
@@ -239,13 +239,13 @@ class Listener:
 
     def _at(self, direction: int, item: Run | Gap, out: Sink) -> Sequence[Frame]:
         """Frames that a gap, or one segment of a search, completes. If it fails, a fault stands in front of it."""
-        cutter, queue, conversation = self._cutters[direction], self._queues[direction], self._conversation
+        cutter, queue, decoder = self._cutters[direction], self._queues[direction], self._decoder
         end = cutter.end
         try:
             if isinstance(item, Gap):
-                return cutter.gap(item, conversation, out)
-            return cutter.search(item, conversation, out)
-        except Exception as error:  # of a framer, or of the conversation that judges a boundary
+                return cutter.gap(item, decoder, out)
+            return cutter.search(item, decoder, out)
+        except Exception as error:  # of a framer, or of the decoder that judges a boundary
             if isinstance(item, Gap):
                 order, packet, ts_ns = item.order, item.order, item.ts_ns
             else:
@@ -272,22 +272,22 @@ class Listener:
         self._hand_over(as_readable(client, server), out)
 
     def _hand_over(self, frames: Sequence[Frame], out: Sink) -> None:
-        """Feed frames; tell a conversation that pairs by order where bytes are missing, between the frames around."""
-        conversation = self._conversation
+        """Feed frames; tell a decoder that pairs by order where bytes are missing, between the frames around."""
+        decoder = self._decoder
         start = 0
-        if not _pairs_by_order(conversation):
+        if not _pairs_by_order(decoder):
             for cutter in self._cutters:
                 cutter.after_loss.clear()
         elif any(cutter.after_loss for cutter in self._cutters):
             for at, direction, offset in begun_at(frames, [cutter.after_loss for cutter in self._cutters]):
                 self._cutters[direction].after_loss.remove(offset)
                 self._feed_in_parts(frames[start:at], out)
-                conversation.lost(direction, out)
+                decoder.lost(direction, out)
                 start = at
         self._feed_in_parts(frames[start:] if start else frames, out)
 
     def _feed_in_parts(self, frames: Sequence[Frame], out: Sink) -> None:
         """Rows leave before there are more than memory should hold."""
         for start in range(0, len(frames), FED_FRAMES):
-            self._conversation.feed(frames[start : start + FED_FRAMES], out)
+            self._decoder.feed(frames[start : start + FED_FRAMES], out)
             out.relieve()

@@ -353,7 +353,7 @@ _TCP_WAITS = Table(
 
 _FINDINGS = Table(
     "findings",
-    "conclusions of the detectors",
+    "conclusions of the rules",
     (
         Column("finding_id", "string", "digest of code, subject and first evidence", nullable=False),
         Column("code", "string", "detector code", nullable=False),

@@ -1,7 +1,7 @@
 """Waits that TCP itself imposes on a flow: the rows of `tcp_waits`.
 
 In: the signs that `analyser/tcp/wait_signs.py` found among a flow's packets, in their order, and the flow's
-handshake. Out: rows (WAIT_FIELDS). A row only measures; what is too long or too often is up to the detectors.
+handshake. Out: rows (WAIT_FIELDS). A row only measures; what is too long or too often is up to the rules.
 """
 
 from __future__ import annotations

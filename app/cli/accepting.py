@@ -192,14 +192,14 @@ def _check_rule(name: str) -> str:
     """The code of a rule. CallerError for what is neither a rule nor an id."""
     if name.lower() == EVERYTHING or _ID.fullmatch(name.lower()):
         return name
-    from wirewitness.analyser.analysis.all_rules import DETECTORS
+    from wirewitness.analyser.analysis.all_rules import RULES
 
-    names = {detector.name: code for code, detector in DETECTORS.items()}
+    names = {rule.name: code for code, rule in RULES.items()}
     code = names.get(name.lower(), name.upper())
-    if code not in DETECTORS:
+    if code not in RULES:
         raise CallerError(
             f"--accept {name}: neither a rule, nor the id of a finding, nor {EVERYTHING}"
-            f"{near_names(name, (*DETECTORS, *names))}"
+            f"{near_names(name, (*RULES, *names))}"
         )
     return code
 

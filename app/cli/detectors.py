@@ -12,7 +12,7 @@ from wirewitness.app.shared.failure import Status
 from wirewitness.app.shared.names import checked_name
 
 if TYPE_CHECKING:
-    from wirewitness.analyser.engine.rules.rule import Detector
+    from wirewitness.analyser.engine.rules.rule import Rule
 
 
 @click.command()
@@ -28,29 +28,29 @@ def detectors(code: str | None, form: str, debug: bool) -> Status:
       wirewitness detectors KAF101
       wirewitness detectors offset-regression --format json
     """
-    known = {detector.code: detector for detector in _registered()}
+    known = {rule.code: rule for rule in _registered()}
     selected = [known[_code(code, known)]] if code else list(known.values())
     if form == "json":
-        write_text(json.dumps([_as_json(detector) for detector in selected], indent=2, ensure_ascii=False) + "\n")
+        write_text(json.dumps([_as_json(rule) for rule in selected], indent=2, ensure_ascii=False) + "\n")
     else:
         write_text(_page(selected[0]) if code else _list(selected))
     return Status.DONE
 
 
-def _registered() -> list[Detector]:
-    from wirewitness.analyser.analysis.all_rules import DETECTORS
+def _registered() -> list[Rule]:
+    from wirewitness.analyser.analysis.all_rules import RULES
 
-    return sorted(DETECTORS.values(), key=lambda detector: detector.code)
+    return sorted(RULES.values(), key=lambda rule: rule.code)
 
 
-def _code(text: str, known: dict[str, Detector]) -> str:
-    by_name = {detector.name: code for code, detector in known.items()}
+def _code(text: str, known: dict[str, Rule]) -> str:
+    by_name = {rule.name: code for code, rule in known.items()}
     if text.lower() in by_name:
         return by_name[text.lower()]
-    return checked_name(text, known, "detector")
+    return checked_name(text, known, "rule")
 
 
-def _list(selected: list[Detector]) -> str:
+def _list(selected: list[Rule]) -> str:
     from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
     from wirewitness.reports.base.formats.text import render
 
@@ -60,18 +60,18 @@ def _list(selected: list[Detector]) -> str:
     return render([Section("", (listing, hint))], terminal_width())
 
 
-def _page(detector: Detector) -> str:
+def _page(rule: Rule) -> str:
     from wirewitness.reports.base.formats.pages import page_text
 
-    thresholds = [f"    {name} = {default}" for name, default in detector.thresholds.items()] or ["    none"]
-    reads = [f"    {table}: {', '.join(columns)}" for table, columns in detector.reads.items()]
-    lines = [detector.page, "", "Thresholds", *thresholds, "", "Reads", *reads]
+    thresholds = [f"    {name} = {default}" for name, default in rule.thresholds.items()] or ["    none"]
+    reads = [f"    {table}: {', '.join(columns)}" for table, columns in rule.reads.items()]
+    lines = [rule.page, "", "Thresholds", *thresholds, "", "Reads", *reads]
     return page_text("\n".join(lines), terminal_width())
 
 
-def _first_sentence(detector: Detector) -> str:
+def _first_sentence(rule: Rule) -> str:
     """What stands under "Finds", up to its first full stop."""
-    lines = detector.page.splitlines()
+    lines = rule.page.splitlines()
     start = lines.index("Finds") + 1 if "Finds" in lines else 0
     words: list[str] = []
     for line in lines[start:]:
@@ -81,13 +81,13 @@ def _first_sentence(detector: Detector) -> str:
     return " ".join(words).partition(". ")[0].rstrip(".")
 
 
-def _as_json(detector: Detector) -> dict[str, Any]:
+def _as_json(rule: Rule) -> dict[str, Any]:
     return {
-        "code": detector.code,
-        "name": detector.name,
-        "severity": detector.severity,
-        "confidence": detector.confidence,
-        "thresholds": detector.thresholds,
-        "reads": {table: list(columns) for table, columns in detector.reads.items()},
-        "page": detector.page,
+        "code": rule.code,
+        "name": rule.name,
+        "severity": rule.severity,
+        "confidence": rule.confidence,
+        "thresholds": rule.thresholds,
+        "reads": {table: list(columns) for table, columns in rule.reads.items()},
+        "page": rule.page,
     }

@@ -72,7 +72,7 @@ def cli() -> None:
       wirewitness groups incident.pcapng --at 2026-03-01T03:12:00
       wirewitness shapes mongo.pcapng
       wirewitness live -i eth0 --ports 9092
-      wirewitness detectors KAF103
+      wirewitness rules KAF103
     """
 
 

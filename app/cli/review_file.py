@@ -83,13 +83,13 @@ def _entry(where: str, values: Mapping[str, Any]) -> Entry:
 
 
 def _rule(value: Any, where: str) -> str:
-    from wirewitness.analyser.analysis.all_rules import DETECTORS
+    from wirewitness.analyser.analysis.all_rules import RULES
 
     text = _text(value, where)
-    names = {detector.name: code for code, detector in DETECTORS.items()}
+    names = {rule.name: code for code, rule in RULES.items()}
     code = names.get(text.lower(), text.upper())
-    if code not in DETECTORS:
-        raise CallerError(f"{where}: unknown rule {text!r}{near_names(text, (*DETECTORS, *names))}")
+    if code not in RULES:
+        raise CallerError(f"{where}: unknown rule {text!r}{near_names(text, (*RULES, *names))}")
     return code
 
 

@@ -70,7 +70,7 @@ def table(
 
 
 def _needed(name: str) -> list[str]:
-    """Tables to read for a table; the findings need all that detectors look at."""
+    """Tables to read for a table; the findings need all that rules look at."""
     if name != "findings":
         return [name]
     from wirewitness.analyser.analysis.all_rules import tables_needed

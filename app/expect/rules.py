@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.base.severity import SEVERITIES
 from wirewitness.analyser.tables.queries import quoted
 from wirewitness.analyser.tables.tables import ALL_TABLES
@@ -191,16 +191,16 @@ def _no_findings(entry: _Entry) -> Expectation:
 
 
 def _rule(entry: _Entry, name: str) -> str:
-    names = {detector.name: code for code, detector in DETECTORS.items()}
+    names = {rule.name: code for code, rule in RULES.items()}
     code = names.get(name.lower(), name.upper())
-    if code not in DETECTORS:
-        raise RulesError(f"{entry.where}: unknown rule {name!r}{near_names(name, (*DETECTORS, *names))}")
+    if code not in RULES:
+        raise RulesError(f"{entry.where}: unknown rule {name!r}{near_names(name, (*RULES, *names))}")
     return code
 
 
 def _read_by(rules: tuple[str, ...]) -> tuple[Rows, ...]:
     """Where nothing is said: a row of what one of the rules looks at, of its protocol's tables where there are some."""
-    read = [table for rule in rules for table in DETECTORS[rule].reads] or ["exchanges"]
+    read = [table for rule in rules for table in RULES[rule].reads] or ["exchanges"]
     own = [table for table in read if ALL_TABLES[table].protocol is not None]
     return tuple(Rows(table) for table in dict.fromkeys(own or read))
 

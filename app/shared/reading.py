@@ -61,13 +61,13 @@ def status_of(analysis: Analysis) -> Status:
 
 
 def complain_of_failure(failure: Failure) -> None:
-    """Says what a detector could not look at."""
-    from wirewitness.analyser.analysis.all_rules import DETECTORS
+    """Says what a rule could not look at."""
+    from wirewitness.analyser.analysis.all_rules import RULES
     from wirewitness.analyser.engine.rules.findings import subject_text
     from wirewitness.analyser.engine.rules.running import NotLookedAt
 
     if isinstance(failure.error, NotLookedAt):
-        about = subject_text(**dict(zip(DETECTORS[failure.code].partition_by, failure.key, strict=False)))
+        about = subject_text(**dict(zip(RULES[failure.code].partition_by, failure.key, strict=False)))
         complain(f"detector {failure.code} did not look at {about or failure.error.what}: {failure.error}")
     else:
         complain(f"detector {failure.code} broke and may have missed findings, please report it: {failure.error!r}")

@@ -85,12 +85,12 @@ class _Left(Protocol):
     def count(self) -> int: ...
 
 
-Conversation = TypeVar("Conversation")
+Decoder = TypeVar("Decoder")
 
 
 def try_together(
-    many: Iterable[tuple[Conversation, _Left]],
-    read: Callable[[list[Conversation]], Sequence[_Read | None]],
+    many: Iterable[tuple[Decoder, _Left]],
+    read: Callable[[list[Decoder]], Sequence[_Read | None]],
     rests: Rests,
     worth: Worth,
 ) -> None:

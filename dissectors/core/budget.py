@@ -7,7 +7,7 @@ The weights were measured on CPython 3.11; each is at least what its object take
 
 from __future__ import annotations
 
-# A connection, with both streams; what looks at its first bytes; a protocol's framers, queues and conversation; a
+# A connection, with both streams; what looks at its first bytes; a protocol's framers, queues and decoder; a
 # carrier's frames; what decompresses in both directions (zlib keeps a window of 32 KiB each).
 FLOW_BYTES, UNDECIDED_BYTES, PROTOCOL_BYTES, CARRIER_BYTES, INFLATE_BYTES = 3_000, 1_500, 8_000, 5_000, 80_000
 # The columns of one segment whose bytes wait, and its piece of them; the run they came in.

@@ -1,6 +1,6 @@
-"""Frames that conversations leave for later, so that those of many flows are decoded together.
+"""Frames that decoders leave for later, so that those of many flows are decoded together.
 
-In: conversations that hold frames. Out: the same conversations, when so much is held that it is decoded, or when the
+In: decoders that hold frames. Out: the same decoders, when so much is held that it is decoded, or when the
 batch of packets ends. Nothing is left from one batch to the next.
 """
 
@@ -22,13 +22,13 @@ _FEW = 64
 
 
 class Leaves(Protocol):
-    """A conversation that leaves frames for later.
+    """A decoder that leaves frames for later.
 
     settle: decode what was left; the rows go to `out`. read_together: prepare for that what many of a kind have left.
     """
 
     @staticmethod
-    def read_together(conversations: Sequence[Any], out: Any) -> None:
+    def read_together(decoders: Sequence[Any], out: Any) -> None:
         """These have left frames; `settle` of each follows."""
         ...
 
@@ -41,7 +41,7 @@ Prepared = TypeVar("Prepared")
 
 
 class LeftFrames(Generic[Prepared]):
-    """The frames that one conversation left. parts: lists and `CutFrames`, in their order; count: of all frames.
+    """The frames that one decoder left. parts: lists and `CutFrames`, in their order; count: of all frames.
 
     prepared: what was made of them together with those of others; None where they are decoded one by one. trust: did
     it pay to read those of this connection together? Picklable while there are none.
@@ -73,7 +73,7 @@ class LeftFrames(Generic[Prepared]):
         self.parts = [cut]
         return cut
 
-    def leave(self, conversation: Leaves, frames: Sequence[Frame], out: Any) -> None:
+    def leave(self, decoder: Leaves, frames: Sequence[Frame], out: Any) -> None:
         """Leave frames, whose rows go to the sink `out`, behind those that were left before."""
         if not isinstance(frames, list) and len(frames) >= _FEW:
             self.parts.append(frames)
@@ -83,12 +83,12 @@ class LeftFrames(Generic[Prepared]):
             self.parts.append([*frames])
         self.count += len(frames)
         self._out = out
-        self._bytes += out.later.leave(conversation, frames)
+        self._bytes += out.later.leave(decoder, frames)
         # One connection may bring that much before anybody settles. What others have left waits for its end: with
         # frames of this one alone, which come few at a time behind a loss, reading together would be in vain.
         if _is_much(self._bytes, self.count):
-            conversation.read_together((conversation,), out)
-            conversation.settle(out)
+            decoder.read_together((decoder,), out)
+            decoder.settle(out)
 
     def take(self) -> tuple[Sequence[Frame], Prepared | None]:
         """All frames and what was made of them; nothing is left then."""
@@ -96,10 +96,10 @@ class LeftFrames(Generic[Prepared]):
         self.parts, self.count, self.prepared, self._out, self._bytes = [], 0, None, None, 0
         return taken
 
-    def settle(self, conversation: Leaves) -> None:
-        """Let the conversation settle, if it has left anything."""
+    def settle(self, decoder: Leaves) -> None:
+        """Let the decoder settle, if it has left anything."""
         if self._out is not None:
-            conversation.settle(self._out)
+            decoder.settle(self._out)
 
 
 class Later:
@@ -112,17 +112,17 @@ class Later:
         self.rests = Rests()
         self._waiting: dict[int, Leaves] = {}
 
-    def leave(self, conversation: Leaves, frames: Sequence[Frame]) -> int:
-        """This conversation holds these frames, too; their bytes."""
-        self._waiting[id(conversation)] = conversation
+    def leave(self, decoder: Leaves, frames: Sequence[Frame]) -> int:
+        """This decoder holds these frames, too; their bytes."""
+        self._waiting[id(decoder)] = decoder
         self.frames += len(frames)
         size = _bytes_of(frames)
         self._bytes += size
         return size
 
-    def holds(self, conversation: object) -> bool:
-        """Has this conversation left frames since they were taken last?"""
-        return id(conversation) in self._waiting
+    def holds(self, decoder: object) -> bool:
+        """Has this decoder left frames since they were taken last?"""
+        return id(decoder) in self._waiting
 
     @property
     def is_full(self) -> bool:
@@ -132,8 +132,8 @@ class Later:
     def take(self) -> dict[type[Leaves], list[Leaves]]:
         """Those who have left frames, by kind; from now on nobody has."""
         kinds: dict[type[Leaves], list[Leaves]] = {}
-        for conversation in self._waiting.values():
-            kinds.setdefault(type(conversation), []).append(conversation)
+        for decoder in self._waiting.values():
+            kinds.setdefault(type(decoder), []).append(decoder)
         self._waiting.clear()
         self._bytes = self.frames = 0
         return kinds

@@ -43,7 +43,7 @@ class Ordinary(NamedTuple):
 
 
 class LengthFramer:
-    """Cuts frames whose size `measure` tells; after a loss, finds the next boundary that the conversation accepts.
+    """Cuts frames whose size `measure` tells; after a loss, finds the next boundary that the decoder accepts.
 
     ordinary: frames of which `measure` would say the same; asking it costs a call for each of them.
     Bytes that wait are looked through again when they have doubled, and when a boundary is found in them.

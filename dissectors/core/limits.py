@@ -101,7 +101,7 @@ class Limits:
     max_properties, max_filters: read of one MQTT packet; what is beyond is left out.
     max_topic_bytes: MQTT topics remembered per flow for their aliases.
     max_undecided_frames, max_undecided_bytes: MQTT packets of a flow held until its protocol level shows.
-    max_expert_infos: remarks of a conversation kept per flow; the rest is counted.
+    max_expert_infos: remarks of a decoder kept per flow; the rest is counted.
     max_tcp_waits: waits that TCP imposed kept per flow.
     max_tcp_remarks: remarks on retransmissions and the like kept per flow and direction; the rest is counted.
     """

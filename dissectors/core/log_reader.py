@@ -75,7 +75,7 @@ class Moment:
     ts_response_ns: int
 
 
-class LoggedConversation(Protocol):
+class LoggedDecoder(Protocol):
     """Makes rows of the lines of one connection, in the order of the log."""
 
     def add(self, exchange: LoggedExchange, moment: Moment, out: Sink) -> None:
@@ -92,13 +92,13 @@ class LogReader:
     """How lines are read.
 
     read: the text of a line, from the first brace to the end -> what it says; raises LogError.
-    conversation: (limits, options) -> what makes rows of one connection.
+    decoder: (limits, options) -> what makes rows of one connection.
     meanings: what the codes of `LoggedExchange.odd` and of LogError mean, as the end of a sentence that begins with
         `3 lines`.
     inspect: the text of a line and a message's role -> its tree, in which no field has bytes; never raises.
     """
 
     read: Callable[[bytes], LoggedExchange]
-    conversation: Callable[[Limits, DecodeOptions], LoggedConversation]
+    decoder: Callable[[Limits, DecodeOptions], LoggedDecoder]
     meanings: dict[str, str]
     inspect: Callable[[bytes, str | None], Inspected]

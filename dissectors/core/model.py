@@ -1,4 +1,4 @@
-"""The values that pass between framing, conversations and tables.
+"""The values that pass between framing, decoders and tables.
 
 Rows are plain tuples: a capture holds millions of them, and a tuple costs a tenth of an object with names. The names
 of a row's fields stand here (and in `dissectors/<protocol>/rows.py` for a protocol's own tables), in the order in

@@ -1,4 +1,4 @@
-"""What a conversation is told when it begins. In: a caller's choice, and what is known of the flow. Out: one value."""
+"""What a decoder is told when it begins. In: a caller's choice, and what is known of the flow. Out: one value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
-    """Options of conversations.
+    """Options of decoders.
 
     payload: put what applications sent (keys, values, headers of records) into rows; sizes are there in any case.
     payload_columns: with payload, only these of its columns; empty for all.

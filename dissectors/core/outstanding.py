@@ -1,6 +1,6 @@
 """Requests of one flow that wait for a response, for protocols whose responses name their request by an id.
 
-In: requests and responses without one, in the order in which they were read. Out: calls to the conversation that owns
+In: requests and responses without one, in the order in which they were read. Out: calls to the decoder that owns
 the object, at the moment at which something becomes certain: a request stays unanswered, a response has no request, a
 response that was read early has its request after all.
 """
@@ -22,7 +22,7 @@ Out_contra = TypeVar("Out_contra", contravariant=True)
 
 
 class Pairing(Protocol[Request_contra, Out_contra]):
-    """What becomes of requests and responses; a conversation has these methods. `out` is passed on as it was given."""
+    """What becomes of requests and responses; a decoder has these methods. `out` is passed on as it was given."""
 
     def unanswered(self, request: Request_contra, out: Out_contra) -> None:
         """This request waits no longer."""

@@ -5,13 +5,13 @@ A protocol is a folder and one line in `dissectors/registry.py`; docs/adding-a-p
 
     probe         do these first bytes of both directions look like the protocol? Says how sure, 0 to 100.
     framer        makes the object that cuts ONE direction's stream into frames.
-    conversation  makes the object that turns the frames of BOTH directions of one flow into rows.
+    decoder  makes the object that turns the frames of BOTH directions of one flow into rows.
     inspect       the tree of one frame: fields with byte spans, and what must not be shown.
 
-The analyser reassembles streams, asks every probe, then feeds framers and the conversation. Frames of both directions
-reach the conversation in the order in which a listener could read them, whatever the size of the pieces they came in;
+The analyser reassembles streams, asks every probe, then feeds framers and the decoder. Frames of both directions
+reach the decoder in the order in which a listener could read them, whatever the size of the pieces they came in;
 where a boundary is looked for, segments come one by one, and all frames before each are fed.
-Framers and conversations hold state of one flow only, do no I/O and are picklable, so that flows can move between
+Framers and decoders hold state of one flow only, do no I/O and are picklable, so that flows can move between
 processes. Nothing they do may raise on any bytes; what cannot be decoded becomes an expert info and an honest row.
 """
 
@@ -47,7 +47,7 @@ class Sink:
     `drain(table)` takes away its rows so far; `grow` calls it, since one message may give more than memory should hold.
     `wanted`: names of the tables somebody asked for.
     `take`: takes the rows of blocks (`core/blocks.py`); None where tuples are appended in their place.
-    `later`: where conversations leave frames that are decoded with those of others; None where they must not.
+    `later`: where decoders leave frames that are decoded with those of others; None where they must not.
     """
 
     __slots__ = ("_held_bytes", "_rows", "drain", "later", "take", "wanted")
@@ -147,7 +147,7 @@ class Framer(Protocol):
     def feed(self, data: bytes, hints: Sequence[int], plausible: Plausible | None) -> Cut:
         """Cut `data`, which starts where the last Cut stopped. `hints` are the positions where segments start.
 
-        `plausible` is the conversation's judgement of a boundary, asked only while not synchronised. None, only while
+        `plausible` is the decoder's judgement of a boundary, asked only while not synchronised. None, only while
         synchronised: there may be many segments, so no boundary is looked for; the Cut may be STUCK.
         """
         ...
@@ -157,7 +157,7 @@ class Framer(Protocol):
         ...
 
 
-class Conversation(Protocol):
+class Decoder(Protocol):
     """Decodes the frames of one flow and pairs requests with responses."""
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
@@ -178,7 +178,7 @@ class Conversation(Protocol):
 
 @runtime_checkable
 class PairsByOrder(Protocol):
-    """What a conversation also has when nothing but their order tells which response answers which request."""
+    """What a decoder also has when nothing but their order tells which response answers which request."""
 
     def lost(self, direction: int, out: Sink) -> None:
         """Bytes of this direction are missing between the frames fed so far and the next one."""
@@ -187,7 +187,7 @@ class PairsByOrder(Protocol):
 
 @runtime_checkable
 class HoldsRequests(Protocol):
-    """What a conversation also has in which messages wait for their answers."""
+    """What a decoder also has in which messages wait for their answers."""
 
     @property
     def held_bytes(self) -> int:
@@ -201,7 +201,7 @@ class HoldsRequests(Protocol):
 
 @runtime_checkable
 class CountsJudged(Protocol):
-    """What a conversation also has whose `boundary` may read far: how many bytes all its judgements have read."""
+    """What a decoder also has whose `boundary` may read far: how many bytes all its judgements have read."""
 
     judged: Judged
 
@@ -215,7 +215,7 @@ class Dissector:
     ports: usual server ports, a hint only.
     probe: (client bytes, server bytes, start of both streams seen) -> certainty 0 to 100; DECIDES decides.
     framer: (direction, stream starts at its beginning, limits) -> Framer.
-    conversation: (limits, options) -> Conversation.
+    decoder: (limits, options) -> Decoder.
     rows: own tables -> the fields of their rows.
     error_names: error code -> name.
     inspect: (bytes of a frame, what is known of it, options) -> tree of fields; see core/inspect.py.
@@ -225,7 +225,7 @@ class Dissector:
     opens: may connections begin so, in the bytes of the client, which speaks first? See `core/columns/streams.py`.
         None: they may.
     whole: reads connections of which every byte is there, many at once (`columns/streams.py`), those whose first
-        segment no other protocol's probe gives anything; the rows are the same as a conversation's. None: nobody does.
+        segment no other protocol's probe gives anything; the rows are the same as a decoder's. None: nobody does.
     timed_waits: is the time to the answer of a request that asks to wait (`awaitable`) worth a latency_ms?
 
     `conversation`, `inspect` and `may_hide` import the modules that do it when they are called: every process has all
@@ -239,7 +239,7 @@ class Dissector:
     ports: tuple[int, ...]
     probe: Callable[[bytes, bytes, bool], int]
     framer: Callable[[int, bool, Limits], Framer]
-    conversation: Callable[[Limits, DecodeOptions], Conversation]
+    decoder: Callable[[Limits, DecodeOptions], Decoder]
     rows: Mapping[str, Fields]
     error_names: Mapping[int, str]
     inspect: Inspect = undecoded

@@ -1,4 +1,4 @@
-"""Remarks of one conversation, as many as the limits allow.
+"""Remarks of one decoder, as many as the limits allow.
 
 In: what to tell of which bytes. Out: rows of `expert_infos`; at the end one that counts what was left out. That a limit
 was reached is told once, however many other remarks there are.

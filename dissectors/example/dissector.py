@@ -5,14 +5,14 @@ from __future__ import annotations
 from wirewitness.dissectors.core.inspect import Asked, Inspected
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.options import DecodeOptions
-from wirewitness.dissectors.core.protocol import Conversation, Dissector
+from wirewitness.dissectors.core.protocol import Decoder, Dissector
 from wirewitness.dissectors.example.framing import framer, probe
 
 
-def _conversation(limits: Limits, _options: DecodeOptions) -> Conversation:
-    from wirewitness.dissectors.example.conversation import ExampleConversation
+def _decoder(limits: Limits, _options: DecodeOptions) -> Decoder:
+    from wirewitness.dissectors.example.decoder import ExampleDecoder
 
-    return ExampleConversation(limits)
+    return ExampleDecoder(limits)
 
 
 def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
@@ -35,7 +35,7 @@ EXAMPLE = Dissector(
     ports=(),
     probe=probe,
     framer=framer,
-    conversation=_conversation,
+    decoder=_decoder,
     rows={},
     error_names={},
     inspect=_inspect,

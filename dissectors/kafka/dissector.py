@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wirewitness.dissectors.core.inspect import Asked, Inspected
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.options import DecodeOptions
-from wirewitness.dissectors.core.protocol import Conversation, Dissector, Sink
+from wirewitness.dissectors.core.protocol import Decoder, Dissector, Sink
 from wirewitness.dissectors.kafka.error_codes import ERROR_NAMES
 from wirewitness.dissectors.kafka.framing import framer, opens, probe
 from wirewitness.dissectors.kafka.rows.fields import KAFKA_ROWS
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from wirewitness.dissectors.core.lockstep.streams import Streams, WholeRead
 
 
-def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
-    from wirewitness.dissectors.kafka.conversation import KafkaConversation
+def _decoder(limits: Limits, options: DecodeOptions) -> Decoder:
+    from wirewitness.dissectors.kafka.decoder import KafkaDecoder
 
-    return KafkaConversation(limits, options)
+    return KafkaDecoder(limits, options)
 
 
 def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
-    from wirewitness.dissectors.kafka.conversation import KafkaConversation
+    from wirewitness.dissectors.kafka.decoder import KafkaDecoder
     from wirewitness.dissectors.kafka.lockstep.complete_connections import read_whole
     from wirewitness.dissectors.kafka.rows.record_rows import payload_columns
 
     payload = payload_columns(options)
-    return read_whole(streams, limits, payload, partial(KafkaConversation, limits, options), out)
+    return read_whole(streams, limits, payload, partial(KafkaDecoder, limits, options), out)
 
 
 def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
@@ -52,7 +52,7 @@ KAFKA = Dissector(
     ports=(9092, 9093, 9094, 9095, 19092, 29092),
     probe=probe,
     framer=framer,
-    conversation=_conversation,
+    decoder=_decoder,
     rows=KAFKA_ROWS,
     error_names=ERROR_NAMES,
     inspect=_inspect,

@@ -1,4 +1,4 @@
-"""Remarks of one conversation on its frames. In: what is odd about a frame. Out: rows of `expert_infos`."""
+"""Remarks of one decoder on its frames. In: what is odd about a frame. Out: rows of `expert_infos`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wirewitness.dissectors.core.inspect import Asked, Inspected
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.options import DecodeOptions
-from wirewitness.dissectors.core.protocol import Conversation, Dissector, Sink
+from wirewitness.dissectors.core.protocol import Decoder, Dissector, Sink
 from wirewitness.dissectors.mongo.error_codes import ERROR_NAMES
 from wirewitness.dissectors.mongo.framing import framer, opens, probe
 from wirewitness.dissectors.mongo.rows import MONGO_ROWS
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from wirewitness.dissectors.core.lockstep.streams import Streams, WholeRead
 
 
-def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
-    from wirewitness.dissectors.mongo.conversation import MongoConversation
+def _decoder(limits: Limits, options: DecodeOptions) -> Decoder:
+    from wirewitness.dissectors.mongo.decoder import MongoDecoder
 
-    return MongoConversation(limits, options)
+    return MongoDecoder(limits, options)
 
 
 def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
-    from wirewitness.dissectors.mongo.conversation import MongoConversation
+    from wirewitness.dissectors.mongo.decoder import MongoDecoder
     from wirewitness.dissectors.mongo.lockstep.complete_connections import read_whole
 
-    return read_whole(streams, limits, partial(MongoConversation, limits, options), out, not options.payload)
+    return read_whole(streams, limits, partial(MongoDecoder, limits, options), out, not options.payload)
 
 
 def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
@@ -50,7 +50,7 @@ MONGO = Dissector(
     ports=(27017, 27018, 27019, 27020),
     probe=probe,
     framer=framer,
-    conversation=_conversation,
+    decoder=_decoder,
     rows=MONGO_ROWS,
     error_names=ERROR_NAMES,
     inspect=_inspect,

@@ -101,7 +101,7 @@ def _faulty(message: Message, complete: bool, remarks: list[Remark]) -> Message:
     return message
 
 
-# Remarks of one conversation on its messages.
+# Remarks of one decoder on its messages.
 
 # What is said once for each connection when a limit was reached.
 LIMIT_TEXTS: Mapping[str, str] = {

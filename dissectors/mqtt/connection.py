@@ -158,7 +158,7 @@ class Connection:
         self._facts.update(ts=ts_ns, packet=packet)
 
     def note(self, **facts: Any) -> None:
-        """Facts that the conversation tells itself."""
+        """Facts that the decoder tells itself."""
         self._facts.update(facts)
 
     def count(self, fact: str, more: int = 1) -> None:

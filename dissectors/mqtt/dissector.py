@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wirewitness.dissectors.core.inspect import Asked, Inspected
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.options import DecodeOptions
-from wirewitness.dissectors.core.protocol import Conversation, Dissector, Sink
+from wirewitness.dissectors.core.protocol import Decoder, Dissector, Sink
 from wirewitness.dissectors.mqtt.framing import framer
 from wirewitness.dissectors.mqtt.probe import opens, probe
 from wirewitness.dissectors.mqtt.reason_codes import REASON_NAMES
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from wirewitness.dissectors.core.lockstep.streams import Streams, WholeRead
 
 
-def _conversation(limits: Limits, options: DecodeOptions) -> Conversation:
-    from wirewitness.dissectors.mqtt.conversation import MqttConversation
+def _decoder(limits: Limits, options: DecodeOptions) -> Decoder:
+    from wirewitness.dissectors.mqtt.decoder import MqttDecoder
 
-    return MqttConversation(limits, options)
+    return MqttDecoder(limits, options)
 
 
 def _whole(streams: Streams, limits: Limits, options: DecodeOptions, out: Sink) -> WholeRead:
-    from wirewitness.dissectors.mqtt.conversation import MqttConversation
+    from wirewitness.dissectors.mqtt.decoder import MqttDecoder
     from wirewitness.dissectors.mqtt.lockstep.complete_connections import read_whole
 
-    return read_whole(streams, limits, partial(MqttConversation, limits, options), out, not options.payload)
+    return read_whole(streams, limits, partial(MqttDecoder, limits, options), out, not options.payload)
 
 
 def _inspect(data: bytes, asked: Asked, options: DecodeOptions) -> Inspected:
@@ -51,7 +51,7 @@ MQTT = Dissector(
     ports=(1883, 8883, 1884, 11883, 21883, 31883),
     probe=probe,
     framer=framer,
-    conversation=_conversation,
+    decoder=_decoder,
     rows=MQTT_ROWS,
     error_names=REASON_NAMES,
     inspect=_inspect,

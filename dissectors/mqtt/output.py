@@ -1,4 +1,4 @@
-"""Where the rows of a conversation go, and how those that several parts of it make are built.
+"""Where the rows of a decoder go, and how those that several parts of it make are built.
 
 In: a sink. Out: lists to append to, None for tables nobody wants.
 """

@@ -1,4 +1,4 @@
-"""Remarks of one conversation: the rules that its packets broke, as rows of `expert_infos`.
+"""Remarks of one decoder: the rules that its packets broke, as rows of `expert_infos`.
 
 In: the code of a rule and words about this case. Out: rows, no more than the limits allow.
 """

@@ -1,4 +1,4 @@
-"""The rows that the MQTT conversation makes: their fields, in the order of the tuples."""
+"""The rows that the MQTT decoder makes: their fields, in the order of the tuples."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def _provisional(finding: Finding) -> str:
 
 
 def _clients(cause: Cause) -> Iterable[Block]:
-    """The clients of all its findings side by side, with whatever the detector says of each."""
+    """The clients of all its findings side by side, with whatever the rule says of each."""
     several = len({f.numbers.get("where") for f in cause.own}) > 1
     clients = [
         {**client, "where": finding.numbers.get("where")} if several else client

@@ -291,7 +291,7 @@ def test_random_bytes(tmp_path: Path, server_port: int) -> None:
         assert made_up == []
 
 
-def test_random_bytes_in_a_real_conversation(tmp_path: Path) -> None:
+def test_random_bytes_in_a_real_decoder(tmp_path: Path) -> None:
     """Frames keep their sizes, all else in every sixth of them is at risk."""
     dice = random.Random(1)
     packets = kafka_packets(300)

@@ -15,7 +15,7 @@ from tests.app.captures import write_capture
 from tests.conftest import SAMPLES
 from tests.support.packets import pcap
 from tests.support.shares import every, share
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.tables.tables import DATASET_TABLES, TABLES, arrow_schema
 from wirewitness.app.cli.commands import COMMANDS
 from wirewitness.app.cli.main import cli
@@ -268,19 +268,19 @@ def test_tables_of_one_name_lists_its_columns() -> None:
     ).items()
 
 
-def test_detectors_lists_all() -> None:
+def test_rules_lists_all() -> None:
     shown = invoke("detectors").stdout
-    assert all(code in shown and detector.name in shown for code, detector in DETECTORS.items())
-    assert [d["code"] for d in json.loads(invoke("detectors", "--format", "json").stdout)] == sorted(DETECTORS)
+    assert all(code in shown and rule.name in shown for code, rule in RULES.items())
+    assert [d["code"] for d in json.loads(invoke("detectors", "--format", "json").stdout)] == sorted(RULES)
 
 
-@pytest.mark.parametrize("code", sorted(DETECTORS))
-def test_every_detector_has_a_page(code: str) -> None:
+@pytest.mark.parametrize("code", sorted(RULES))
+def test_every_rule_has_a_page(code: str) -> None:
     shown = invoke("detectors", code.lower()).stdout
-    assert shown.startswith(f"{code} {DETECTORS[code].name}")
+    assert shown.startswith(f"{code} {RULES[code].name}")
     for heading in ("Finds", "Why it matters", "How it decides", "False alarms", "References", "Thresholds", "Reads"):
         assert f"\n{heading}\n" in shown
-    assert invoke("detectors", DETECTORS[code].name).stdout == shown
+    assert invoke("detectors", RULES[code].name).stdout == shown
 
 
 def test_the_help_names_the_protocols_that_are_on() -> None:

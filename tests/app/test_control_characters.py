@@ -14,7 +14,7 @@ import pytest
 import wirewitness
 from tests.app.program import run
 from tests.support.packets import pcap
-from tests.support.planted import commits, conversation, mongo_turns, mqtt_turns, settings, together
+from tests.support.planted import commits, decoder, mongo_turns, mqtt_turns, settings, together
 
 # CSI, bell, backspace, delete, CR, NEL, 8-bit CSI, override, isolate, both separators, a tag, zero width, a line end.
 BAD = "\x1b[31m\x07\x08\x7f\r\x85\x9b2J\u202e\u2066\u2028\u2029\U000e0041\u200b\n"
@@ -45,7 +45,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     first = commits("app", "g", "m", "t", "", [1])  # what a connection begins with decides what it is
     kafka, others, changes = first + kafka, first + others, first + changes
     turns = [(kafka, 9092), (others, 9092), (changes, 9092), (mqtt, 1883), (mongo, 27017)]
-    packets = together(*(conversation(one, port, (f"10.0.0.{n}", 41000)) for n, (one, port) in enumerate(turns, 11)))
+    packets = together(*(decoder(one, port, (f"10.0.0.{n}", 41000)) for n, (one, port) in enumerate(turns, 11)))
     folder = tmp_path_factory.mktemp("names")
     path = folder / "=31m\r\u202e\x1b[31m\x9b.pcap"
     path.write_bytes(pcap(packets, nanoseconds=True))

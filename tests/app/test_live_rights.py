@@ -30,7 +30,7 @@ CALLER = 12345  # a user who called sudo
 HOSTILE = """
 import json, os, socket, sys
 from pathlib import Path
-from wirewitness.dissectors.example.conversation import ExampleConversation
+from wirewitness.dissectors.example.decoder import ExampleDecoder
 tried = {}
 def attempt(name, act):
     try:
@@ -38,7 +38,7 @@ def attempt(name, act):
         tried[name] = True
     except OSError:
         tried[name] = False
-right = ExampleConversation.feed
+right = ExampleDecoder.feed
 def feed(self, frames, out):
     if not tried:
         import tempfile
@@ -53,7 +53,7 @@ def feed(self, frames, out):
         attempt("root", lambda: os.setuid(0) if os.getuid() else os.chown(Path(sys.argv[-1], "theirs"), 1, 1))
         print("tried", json.dumps(tried), file=sys.stderr)
     right(self, frames, out)
-ExampleConversation.feed = feed
+ExampleDecoder.feed = feed
 place, port = sys.argv.pop(), sys.argv.pop()
 arguments = sys.argv[1:]
 sys.argv += [port, place]

@@ -59,8 +59,8 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
 )
 def test_a_table_imports_the_decoder_of_the_protocol_that_is_spoken(sample: str, spoken: str) -> None:
     there = loaded("table", "exchanges", str(SAMPLES / f"{sample}.pcapng"))
-    decoders = {f"wirewitness.dissectors.{protocol}.conversation" for protocol in PROTOCOLS}
-    assert decoders & there == {f"wirewitness.dissectors.{spoken}.conversation"}
+    decoders = {f"wirewitness.dissectors.{protocol}.decoder" for protocol in PROTOCOLS}
+    assert decoders & there == {f"wirewitness.dissectors.{spoken}.decoder"}
     assert rooms(there, *ARROW) == []
     assert rooms(there, "duckdb", "pandas", "rich", "crc32c", "wirewitness.analyser.analysis.all_rules", "http") == []
     assert rooms(there, "wirewitness.analyser.archive") == [
@@ -123,7 +123,7 @@ def test_a_message_of_a_capture_that_was_seen_before_needs_no_tables(
         wanted = analysis.arrow("messages", ["message_id"], limit=1).column(0)[0].as_py()
     assert run("show", sample, wanted).returncode == 0
     there = loaded("show", str(sample), wanted)
-    decoders = {f"wirewitness.dissectors.{protocol}.conversation" for protocol in PROTOCOLS}
+    decoders = {f"wirewitness.dissectors.{protocol}.decoder" for protocol in PROTOCOLS}
     assert decoders & there == set()
     assert (
         rooms(

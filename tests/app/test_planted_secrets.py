@@ -20,7 +20,7 @@ from tests.support.packets import pcap
 from tests.support.planted import (
     carried,
     commits,
-    conversation,
+    decoder,
     mongo_turns,
     mqtt_turns,
     settings,
@@ -72,7 +72,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]  # fmt: skip
     turns = [(first + kafka, 9092), (first + changes, 9092), (mqtt, 1883), (mongo, 27017)]
     packets = together(
-        *(conversation(one, port, (f"10.0.0.{n}", 41000)) for n, (one, port) in enumerate(turns, 11)),
+        *(decoder(one, port, (f"10.0.0.{n}", 41000)) for n, (one, port) in enumerate(turns, 11)),
         carried(HEADERS, inside),
     )
     path = tmp_path_factory.mktemp("planted") / "planted.pcap"

@@ -168,7 +168,7 @@ def _batch(said: Iterator[Said], before: Sequence[Frame] | None) -> list[Frame]:
 
 def _seconds(shape: Shape, parts: Sequence[Sequence[Frame]], *, later: bool) -> list[float]:
     """Of each batch."""
-    conversations = _conversations(shape)
+    decoders = _decoders(shape)
     sink = Sink(TABLES)
     sink.later = Later() if later else None
     store = _store(sink)
@@ -178,9 +178,9 @@ def _seconds(shape: Shape, parts: Sequence[Sequence[Frame]], *, later: bool) -> 
     try:
         for part in parts:
             if shape.anew:
-                conversations = _conversations(shape)
+                decoders = _decoders(shape)
             before = time.process_time()
-            _read(conversations, part, sink, store)
+            _read(decoders, part, sink, store)
             store.pack()
             seconds.append(time.process_time() - before)
     finally:
@@ -189,9 +189,9 @@ def _seconds(shape: Shape, parts: Sequence[Sequence[Frame]], *, later: bool) -> 
     return seconds
 
 
-def _conversations(shape: Shape) -> list[Any]:
+def _decoders(shape: Shape) -> list[Any]:
     limits, options = Limits(), DecodeOptions(whole=True)
-    return [PROTOCOLS[shape.protocol].conversation(limits, options) for _ in range(CONNECTIONS)]
+    return [PROTOCOLS[shape.protocol].decoder(limits, options) for _ in range(CONNECTIONS)]
 
 
 def _store(sink: Sink) -> RawStore:
@@ -201,18 +201,18 @@ def _store(sink: Sink) -> RawStore:
     return store
 
 
-def _read(conversations: Sequence[Any], part: Sequence[Frame], sink: Sink, store: RawStore) -> None:
+def _read(decoders: Sequence[Any], part: Sequence[Frame], sink: Sink, store: RawStore) -> None:
     """One batch of packets, as the pipeline reads it."""
     for feeds in (True, False):
         if not feeds and sink.later is not None:
             for kind, left in sink.later.take().items():
                 kind.read_together(left, sink)
-        for number, conversation in enumerate(conversations):
+        for number, decoder in enumerate(decoders):
             sink.drain, sink.take = partial(store.drain, number), partial(store.claim, number)
             if feeds:
-                conversation.feed(part, sink)
+                decoder.feed(part, sink)
             else:
-                conversation.settle(sink)
+                decoder.settle(sink)
             store.mark(number)
 
 

@@ -1,7 +1,7 @@
 """What must hold for every protocol, whatever its bytes mean.
 
-In: a `Case`, which says how a protocol's conversations are made up. Checked through the code that the analyser runs:
-identification, stream cutters, framers and conversation of one flow, fed with runs and gaps.
+In: a `Case`, which says how a protocol's decoders are made up. Checked through the code that the analyser runs:
+identification, stream cutters, framers and decoder of one flow, fed with runs and gaps.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Turn(NamedTuple):
 class Case:
     """A protocol under test.
 
-    talk: conversations from a connection's first byte, turn by turn, each turn one or more whole frames.
+    talk: decoders from a connection's first byte, turn by turn, each turn one or more whole frames.
     long_talk: one of at least 400 turns, for losses. asked: what `inspect` may be told.
     found_after_loss: the share of the messages not hit by a loss that must still be found.
     """
@@ -63,7 +63,7 @@ def decoded(case: Case, turns: Sequence[Turn], *, whole: bool = True, together: 
     """The rows of one flow. together: so many turns are consumed at a time. Packets count turns unless they say."""
     sink = Sink(list(case.fields()))
     flow = _flow(whole=whole)
-    decoder = FlowDecoder(
+    flow_decoder = FlowDecoder(
         {case.dissector.name: case.dissector}, (case.dissector.name, PORT), (PORT, 50000), case.limits, DecodeOptions()
     )
     for number, turn in enumerate(turns, 1):
@@ -74,9 +74,9 @@ def decoded(case: Case, turns: Sequence[Turn], *, whole: bool = True, together: 
         elif turn.data:
             half.emit(Run([turn.data], len(turn.data), Segments([0], [packet], [packet * NS], [packet])))
         if number % together == 0:
-            decoder.consume(flow, sink)
+            flow_decoder.consume(flow, sink)
     flow.finished = True
-    decoder.consume(flow, sink)
+    flow_decoder.consume(flow, sink)
     return {table: list(rows) for table, rows in sink.tables().items()}
 
 
@@ -171,9 +171,9 @@ def _found(rows: dict[str, list[Row]], since: int) -> set[tuple[Any, ...]]:
 
 
 def check_pickling(case: Case, data: st.DataObject) -> None:
-    """Framers and conversations can move between processes at any time."""
+    """Framers and decoders can move between processes at any time."""
     dissector, limits = case.dissector, case.limits
-    conversation = dissector.conversation(limits, DecodeOptions())
+    decoder = dissector.decoder(limits, DecodeOptions())
     framers = [dissector.framer(direction, True, limits) for direction in (CLIENT_TO_SERVER, SERVER_TO_CLIENT)]
     sink, plain = Sink(list(case.fields())), decoded(case, turns := data.draw(case.talk))
     at = [0, 0]
@@ -185,9 +185,9 @@ def check_pickling(case: Case, data: st.DataObject) -> None:
             for start, end in zip(cut.starts, cut.ends, strict=True)
         ]
         at[direction] += len(content)
-        conversation.feed(frames, sink)
-        conversation, framers = pickle.loads(pickle.dumps((conversation, framers)))
-    conversation.finish(sink)
+        decoder.feed(frames, sink)
+        decoder, framers = pickle.loads(pickle.dumps((decoder, framers)))
+    decoder.finish(sink)
     assert {table: list(rows) for table, rows in sink.tables().items()} == plain
 
 
@@ -247,7 +247,7 @@ def _any_turn() -> st.SearchStrategy[Turn]:
 
 
 def _broken(talk: st.SearchStrategy[list[Turn]]) -> st.SearchStrategy[Turn]:
-    """A turn of a valid conversation with some bytes changed."""
+    """A turn of a valid decoder with some bytes changed."""
 
     def damaged(parts: tuple[list[Turn], int, int, bytes]) -> Turn:
         turns, which, place, noise = parts

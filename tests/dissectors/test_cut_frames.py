@@ -68,7 +68,7 @@ def test_frames_of_connections_are_the_same_from_columns_and_lists() -> None:
 
 class _Waits:
     @staticmethod
-    def read_together(conversations: Sequence[object], out: object) -> None:
+    def read_together(decoders: Sequence[object], out: object) -> None:
         raise AssertionError
 
     def settle(self, out: object) -> None:

@@ -13,7 +13,7 @@ from wirewitness.dissectors.core.framer import LengthFramer
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from wirewitness.dissectors.core.protocol import STUCK, Plausible, Sink
-from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.decoder import KafkaDecoder
 from wirewitness.dissectors.kafka.framing import framer, probe
 
 
@@ -34,12 +34,12 @@ def nowhere(position: int) -> bool | None:
 
 
 def boundary(direction: int, data: bytes) -> Plausible:
-    """The judgement of a conversation that has sent heartbeats 8 and 9 and waits for their answers."""
-    conversation = KafkaConversation(Limits())
+    """The judgement of a decoder that has sent heartbeats 8 and 9 and waits for their answers."""
+    decoder = KafkaDecoder(Limits())
     for number in (8, 9):
         sent = heartbeat(number)
-        conversation.feed([Frame(1, CLIENT_TO_SERVER, sent, 0, len(sent), 0, 1, 1, 0, True)], Sink([]))
-    return lambda position: conversation.boundary(direction, data, position, position == 0)
+        decoder.feed([Frame(1, CLIENT_TO_SERVER, sent, 0, len(sent), 0, 1, 1, 0, True)], Sink([]))
+    return lambda position: decoder.boundary(direction, data, position, position == 0)
 
 
 def cut_all(made: LengthFramer, pieces: list[bytes]) -> list[bytes]:

@@ -19,7 +19,7 @@ from tests.support.shares import examples
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.core.options import DecodeOptions
-from wirewitness.dissectors.core.protocol import Conversation
+from wirewitness.dissectors.core.protocol import Decoder
 
 # Fields that tell where something is in the stream, or what that travels in.
 PLACES = ("stream_offset", "request_offset", "response_offset", "first_offset", "span", "transport")
@@ -70,15 +70,15 @@ def test_the_rows_are_the_same(protocol: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(("inside", "expected"), [(False, ("tcp", True)), (True, ("websocket", True))])
-def test_a_conversation_is_told_what_it_travels_in(inside: bool, expected: tuple[str, bool]) -> None:
+def test_a_decoder_is_told_what_it_travels_in(inside: bool, expected: tuple[str, bool]) -> None:
     case = CASES["example"]
     told: list[tuple[str, bool]] = []
 
-    def conversation(limits: Limits, options: DecodeOptions) -> Conversation:
+    def decoder(limits: Limits, options: DecodeOptions) -> Decoder:
         told.append((options.transport, options.whole))
-        return case.dissector.conversation(limits, options)
+        return case.dissector.decoder(limits, options)
 
     turns = case.long_talk[:4]
-    curious = replace(case, dissector=replace(case.dissector, conversation=conversation))
+    curious = replace(case, dissector=replace(case.dissector, decoder=decoder))
     decoded(curious, carried(turns, []) if inside else turns)
     assert told == [expected]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.mutated import PROTOCOLS as SPOKEN
-from tests.support.mutated import conversations
+from tests.support.mutated import decoders
 from tests.support.shares import RUNS_THE_REST
 from wirewitness.dissectors.core.lockstep.frames import Bytes
 from wirewitness.dissectors.core.lockstep.streams import HEAD_BYTES
@@ -21,7 +21,7 @@ OPENING = [dissector for dissector in PROTOCOLS.values() if dissector.opens is n
 
 def beginnings() -> list[bytes]:
     """What the clients of connections say first."""
-    found = [next((turn.data for turn in talked.turns if turn.data), b"") for talked in conversations()]
+    found = [next((turn.data for turn in talked.turns if turn.data), b"") for talked in decoders()]
     return [data for data in found if data]
 
 
@@ -63,7 +63,7 @@ def test_what_is_said_first_may_begin_the_protocol(dissector: Dissector) -> None
     own = {name for name, protocol in SPOKEN.items() if protocol == dissector.name}
     said = [
         next(turn.data for turn in talked.turns if turn.data)
-        for talked in conversations()
+        for talked in decoders()
         if talked.whole and talked.name.partition("_")[0] in own and talked.turns[0].direction == 0
         if "websocket" not in talked.name
     ]

@@ -13,7 +13,7 @@ LIMITS = replace(Limits(), max_outstanding=3, max_unheard=2, max_early=2)
 
 
 class Told:
-    """What a conversation would be told, in order."""
+    """What a decoder would be told, in order."""
 
     def __init__(self) -> None:
         self.all: list[tuple[str, object]] = []

@@ -72,7 +72,7 @@ def test_a_damaged_size_does_not_hide_what_follows(protocol: str, direction: int
 @each_case
 @few
 @given(data=st.data())
-def test_framers_and_conversations_can_be_pickled(protocol: str, data: st.DataObject) -> None:
+def test_framers_and_decoders_can_be_pickled(protocol: str, data: st.DataObject) -> None:
     properties.check_pickling(CASES[protocol], data)
 
 

@@ -41,7 +41,7 @@ def folder() -> Path:
 
 
 def check_streams(spoken: Spoken, data: bytes) -> None:
-    """DATA as a conversation, from reassembled streams to rows of Arrow."""
+    """DATA as a decoder, from reassembled streams to rows of Arrow."""
     from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
     from wirewitness.analyser.tcp.chunks import Gap, Run, Segments
     from wirewitness.analyser.tcp.flow import Flow
@@ -96,8 +96,8 @@ def _check_rows(sink: Sink) -> None:
         table.pack()
 
 
-def check_conversation(spoken: Spoken, data: bytes) -> None:
-    """DATA as a conversation in a capture, from packets to the raw tables."""
+def check_decoder(spoken: Spoken, data: bytes) -> None:
+    """DATA as a decoder in a capture, from packets to the raw tables."""
     flags = data[0] if data else 0
     forced = {spoken.port: spoken.protocol} if flags & FORCED else {}
     check_packets(packets(spoken, data), ReadOptions(decode_as=forced, payload=bool(flags & WITH_PAYLOAD)))

@@ -92,7 +92,7 @@ def run_cli(*words: str, cache: Path | None = None) -> bytes:
 
 
 def made(spoken: list[Spoken], dice: Random) -> bytes:
-    """A command, and a capture of a made-up conversation, of broken TCP or of any packets."""
+    """A command, and a capture of a made-up decoder, of broken TCP or of any packets."""
     match dice.randrange(6):
         case 0:
             capture = layers.capture_file(dice)

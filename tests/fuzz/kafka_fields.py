@@ -1,6 +1,6 @@
-"""Kafka conversations made up field by field from the schemas, some fields of which are broken.
+"""Kafka decoders made up field by field from the schemas, some fields of which are broken.
 
-In: dice. Out: pieces of a conversation, messages, bodies. Names come from a small pool, so that requests, answers and
+In: dice. Out: pieces of a decoder, messages, bodies. Names come from a small pool, so that requests, answers and
 groups meet; records are real batches, compressed or not, whole or damaged.
 """
 
@@ -34,7 +34,7 @@ NAMES = [
     "é漢\u202e",
     "10.0.0.2",
 ]
-# APIs whose conversations have state: the ones that clients use most.
+# APIs whose decoders have state: the ones that clients use most.
 _BUSY = [
     0,
     1,

@@ -2,7 +2,7 @@
 record.
 
 In: dice. Out: packets with their link type, capture files. The innermost packet is a TCP segment of a small
-conversation, so that what is read under all the headers goes on to be decoded.
+decoder, so that what is read under all the headers goes on to be decoded.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _of_protocol(spoken: Spoken) -> dict[str, Level]:
             return place.to_bytes(2, "big") + made
         return data[:2] + broken(data[2:], dice)
 
-    name, streams, whole = spoken.protocol, partial(checks.check_streams, spoken), checks.check_conversation
+    name, streams, whole = spoken.protocol, partial(checks.check_streams, spoken), checks.check_decoder
     messages = partial(checks.check_message, spoken)
     return {
         f"{name}-streams": Level(streams, lambda: iter(seeds()), change, size, repeated, 2.0),

@@ -1,6 +1,6 @@
-"""MongoDB conversations made up of BSON, some elements of which are broken.
+"""MongoDB decoders made up of BSON, some elements of which are broken.
 
-In: dice. Out: documents, messages of every opcode, pieces of a conversation. Documents are packed by hand, so that any
+In: dice. Out: documents, messages of every opcode, pieces of a decoder. Documents are packed by hand, so that any
 length, type and depth can be wrong.
 """
 

@@ -1,6 +1,6 @@
-"""MQTT conversations made up packet by packet, some fields of which are broken.
+"""MQTT decoders made up packet by packet, some fields of which are broken.
 
-In: dice. Out: pieces of a conversation, packets. Identifiers, topics and clients come from small pools, so that
+In: dice. Out: pieces of a decoder, packets. Identifiers, topics and clients come from small pools, so that
 handshakes and subscriptions meet.
 """
 

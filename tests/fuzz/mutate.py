@@ -1,4 +1,4 @@
-"""Breaking bytes: what any level does to an input, without knowing what it means, and what conversations do to pieces.
+"""Breaking bytes: what any level does to an input, without knowing what it means, and what decoders do to pieces.
 
 In: bytes and dice. Out: other bytes. The same dice give the same bytes.
 """
@@ -80,7 +80,7 @@ _DAMAGES = [_flip, _set, _set, _number, _number, _insert, _delete, _copy, _cut_o
 
 
 def broken_talk(spoken: Spoken, seeds: Callable[[], Sequence[bytes]]) -> Mutator:
-    """Damage of a conversation: its pieces in another order, lost, cut, broken, with others or made-up ones between."""
+    """Damage of a decoder: its pieces in another order, lost, cut, broken, with others or made-up ones between."""
 
     def change(data: bytes, dice: Random) -> bytes:
         options, pieces = (data[0] if data else 0), cut(data)
@@ -123,7 +123,7 @@ def _change_pieces(pieces: list[Piece], spoken: Spoken, others: Sequence[bytes],
 
 
 def repeated(data: bytes, dice: Random, most_bytes: int) -> bytes:
-    """A conversation of which some pieces come again and again, or a piece of which a part does, up to MOST_BYTES."""
+    """A decoder of which some pieces come again and again, or a piece of which a part does, up to MOST_BYTES."""
     pieces = cut(data)
     if not pieces:
         return data

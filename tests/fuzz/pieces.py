@@ -30,7 +30,7 @@ class Spoken(NamedTuple):
     """A protocol.
 
     framed: a frame around any body, with a right length; bare: the body of one whole frame, or None.
-    asked: what `show` may know of a message. talk: the pieces of a made-up conversation, with broken fields.
+    asked: what `show` may know of a message. talk: the pieces of a made-up decoder, with broken fields.
     message: one made-up frame, and the place of what is known of it in `asked`.
     """
 
@@ -62,7 +62,7 @@ class Said(NamedTuple):
 
 
 def joined(options: int, pieces: Iterable[Piece]) -> bytes:
-    """The bytes of a conversation."""
+    """The bytes of a decoder."""
     parts = [bytes([options])]
     for what, payload in pieces:
         kept = payload[:_MOST_PIECE_BYTES]
@@ -71,7 +71,7 @@ def joined(options: int, pieces: Iterable[Piece]) -> bytes:
 
 
 def cut(data: bytes) -> list[Piece]:
-    """The pieces of a conversation's bytes."""
+    """The pieces of a decoder's bytes."""
     pieces, at = [], 1
     while at + PIECE_HEAD_BYTES <= len(data):
         length = int.from_bytes(data[at + 1 : at + 3], "big")
@@ -100,7 +100,7 @@ def said(spoken: Spoken, data: bytes) -> Iterator[Said]:
 
 
 def packets(spoken: Spoken, data: bytes) -> list[Captured]:
-    """The conversation that DATA describes as packets; every DATA describes one."""
+    """The decoder that DATA describes as packets; every DATA describes one."""
     from tests.support.wire import Talk
 
     talk, sent = Talk(server=("10.0.0.2", spoken.port)), [0, 0]

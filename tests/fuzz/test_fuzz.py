@@ -65,7 +65,7 @@ def statuses(data: bytes, spoken: Spoken = KAFKA) -> list[object]:
 
 
 @each_protocol
-def test_seeds_of_conversations_are_exchanges(spoken: Spoken) -> None:
+def test_seeds_of_decoders_are_exchanges(spoken: Spoken) -> None:
     found = [statuses(seed, spoken) for seed in islice(conversation_seeds(spoken), 0, None, 9)]
     assert sum("ok" in one for one in found) > len(found) // 2
 
@@ -81,7 +81,7 @@ def test_seeds_of_messages_are_frames(spoken: Spoken) -> None:
 
 
 @each_protocol
-def test_made_up_conversations_are_messages_and_some_are_broken(spoken: Spoken) -> None:
+def test_made_up_decoders_are_messages_and_some_are_broken(spoken: Spoken) -> None:
     talks = [packets(spoken, joined(FORCED, spoken.talk(Random(seed)))) for seed in range(30)]
     whole = [complete for talk in talks for complete in rows(talk, "messages", "complete")]
     assert sum(map(bool, whole)) > 30

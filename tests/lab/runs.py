@@ -35,7 +35,7 @@ class Scenario(Protocol):
     SHOWS: str
     HOSTS: tuple[str, ...]  # client hosts
     CLIENTS: tuple[str, ...]  # client programs and their versions, for the manifest
-    EXPECTED: tuple[str, ...]  # detector codes that must fire above info
+    EXPECTED: tuple[str, ...]  # rule codes that must fire above info
 
     def prepare(self) -> None:
         """Build the clients, before any network exists."""

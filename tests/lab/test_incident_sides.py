@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from tests.lab.incidents.judge import truths_of_two
 from tests.lab.incidents.sides import BLAMES, blamed, guilty, wrong_side
 from tests.lab.incidents.verdict import Said, verdict
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.rules.running import run
 
 CLIENT = {"client_id": "shop", "address": "10.3.0.1"}
@@ -125,7 +125,7 @@ def texts_of(source: str) -> Iterator[str]:
 def sentences() -> list[str]:
     """What rules say, and what stands in their sources, their pages left out."""
     scenarios = [one for one in FIRES if one.code in PUT_TOGETHER]
-    told = [found.sentence for one in scenarios for found in run(connected(one), [DETECTORS[one.code]])]
+    told = [found.sentence for one in scenarios for found in run(connected(one), [RULES[one.code]])]
     sources = [path.read_text() for path in (ROOT / "analyser").rglob("*.py")]
     return [*told, *(text for source in sources for text in texts_of(source) if "How it decides" not in text)]
 

@@ -30,7 +30,7 @@ def properties(packet: int, **values: Any) -> Properties:
 
 
 class Talk:
-    """A paho client whose packets, and what is sent to it, go through a conversation."""
+    """A paho client whose packets, and what is sent to it, go through a decoder."""
 
     def __init__(self, version: str, **options: Any) -> None:
         self.five = version == "5.0"

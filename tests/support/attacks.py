@@ -38,7 +38,7 @@ def text(value: bytes) -> bytes:
 
 
 class Wire:
-    """A conversation; `say` cuts what one side says into segments."""
+    """A decoder; `say` cuts what one side says into segments."""
 
     def __init__(self, talk: Talk | None = None, *, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.talk = (talk or Talk()).handshake()
@@ -65,7 +65,7 @@ class Wire:
 
 
 def spoken(*parts: tuple[bool, bytes], server: tuple[str, int] = ("10.0.0.2", 9092)) -> bytes:
-    """A capture of one conversation: who says what."""
+    """A capture of one decoder: who says what."""
     wire = Wire(Talk(server=server))
     for from_client, data in parts:
         wire.say(from_client, data)
@@ -348,7 +348,7 @@ def huge_statistics(size: int) -> bytes:
 
 
 def times_at_the_ends(size: int) -> bytes:
-    """Packets of one conversation at both ends of what 64 bits hold, in units of nanoseconds, seconds and 2^-63 s."""
+    """Packets of one decoder at both ends of what 64 bits hold, in units of nanoseconds, seconds and 2^-63 s."""
     wire = Wire()
     for n in range(10 * size):
         wire.say(True, kafka(18, 0, n, b"")).say(False, answer(n, struct.pack(">hi", 0, 0)))

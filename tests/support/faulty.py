@@ -15,7 +15,7 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import Frame
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
-from wirewitness.dissectors.example.conversation import ExampleConversation
+from wirewitness.dissectors.example.decoder import ExampleDecoder
 from wirewitness.dissectors.example.dissector import EXAMPLE
 from wirewitness.dissectors.example.framing import framer
 
@@ -44,11 +44,11 @@ def _framer(direction: int, synchronised: bool, limits: Limits) -> LengthFramer:
     return LengthFramer(_Measure(direction, limits), right._candidates, synchronised)
 
 
-class FaultyConversation:
+class FaultyDecoder:
     """The example's, with faults."""
 
     def __init__(self, limits: Limits) -> None:
-        self._right = ExampleConversation(limits)
+        self._right = ExampleDecoder(limits)
         self._lost = self._finish = b""
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
@@ -80,8 +80,8 @@ class FaultyConversation:
             raise KeyError(self._finish)
 
 
-def _conversation(limits: Limits, _options: DecodeOptions) -> FaultyConversation:
-    return FaultyConversation(limits)
+def _decoder(limits: Limits, _options: DecodeOptions) -> FaultyDecoder:
+    return FaultyDecoder(limits)
 
 
 def _probe(client: bytes, server: bytes, whole: bool) -> int:
@@ -100,7 +100,7 @@ FAULTY = replace(
     title="Faulty",
     probe=_probe,
     framer=_framer,
-    conversation=_conversation,
+    decoder=_decoder,
     inspect=_inspect,
 )
 

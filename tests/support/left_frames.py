@@ -1,6 +1,6 @@
-"""Frames of several connections fed to conversations that leave them for later, batch by batch.
+"""Frames of several connections fed to decoders that leave them for later, batch by batch.
 
-In: conversations and their frames. Out: the rows of each, and what was known behind each batch.
+In: decoders and their frames. Out: the rows of each, and what was known behind each batch.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def as_cut(frames: list[Frame], out: Sink) -> Sequence[Frame]:
     return CutFrames.of(frames) if out.later is not None and len(frames) % 2 else frames
 
 
-def _feed(conversation: Any, frames: list[Frame], out: Sink) -> None:
-    conversation.feed(as_cut(frames, out), out)
+def _feed(decoder: Any, frames: list[Frame], out: Sink) -> None:
+    decoder.feed(as_cut(frames, out), out)
 
 
 def feed_in_batches(
-    conversations: Sequence[Any],
+    decoders: Sequence[Any],
     talks: Sequence[list[Any]],
     sizes: Sequence[int],
     tables: tuple[str, ...],
@@ -54,30 +54,30 @@ def feed_in_batches(
 ) -> tuple[list[dict[str, list[Row]]], list[Any]]:
     """Feed so many frames of each connection at a time. later: together, else each is decoded as it comes.
 
-    feed: gives a conversation what stands in a part of `talks`, which may be more than frames.
+    feed: gives a decoder what stands in a part of `talks`, which may be more than frames.
     """
     shared = Later() if later else None
     sinks = [Sink(tables) for _ in talks]
     told = []
     for together in zip(*[_parts(frames, sizes) for frames in talks], strict=True):
-        for conversation, sink, part in zip(conversations, sinks, together, strict=True):
+        for decoder, sink, part in zip(decoders, sinks, together, strict=True):
             sink.later = shared
-            feed(conversation, part, sink)
-        settle_together(conversations, sinks, shared)
+            feed(decoder, part, sink)
+        settle_together(decoders, sinks, shared)
         if known is not None:
-            told.append([known(conversation) for conversation in conversations])
-    for conversation, sink in zip(conversations, sinks, strict=True):
-        conversation.finish(sink)
+            told.append([known(decoder) for decoder in decoders])
+    for decoder, sink in zip(decoders, sinks, strict=True):
+        decoder.finish(sink)
     return [dict(sink.tables()) for sink in sinks], told
 
 
-def settle_together(conversations: Sequence[Any], sinks: Sequence[Sink], shared: Later | None) -> None:
+def settle_together(decoders: Sequence[Any], sinks: Sequence[Sink], shared: Later | None) -> None:
     """What happens at the end of a batch of packets."""
     if shared is not None:
         for kind, left in shared.take().items():
             kind.read_together(left, sinks[0])
-    for conversation, sink in zip(conversations, sinks, strict=True):
-        conversation.settle(sink)
+    for decoder, sink in zip(decoders, sinks, strict=True):
+        decoder.settle(sink)
 
 
 def _parts(frames: list[Any], sizes: Sequence[int]) -> Iterator[list[Any]]:

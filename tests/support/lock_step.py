@@ -15,19 +15,19 @@ import pytest
 from wirewitness.analyser.tcp import complete_connections
 from wirewitness.dissectors.core import batch_backoff
 from wirewitness.dissectors.core.batch_backoff import Rests, Worth, try_together
-from wirewitness.dissectors.kafka import conversation as kafka_conversation
+from wirewitness.dissectors.kafka import decoder as kafka_decoder
 from wirewitness.dissectors.kafka.lockstep import groups
-from wirewitness.dissectors.mongo import conversation as mongo_conversation
+from wirewitness.dissectors.mongo import decoder as mongo_decoder
 from wirewitness.dissectors.mongo.lockstep import batch_decode, counting
-from wirewitness.dissectors.mqtt import conversation as mqtt_conversation
+from wirewitness.dissectors.mqtt import decoder as mqtt_decoder
 from wirewitness.dissectors.mqtt.lockstep import batch_decode as mqtt_together
 
 NEVER = 1 << 62
-_CONVERSATIONS = (kafka_conversation, mqtt_conversation, mongo_conversation)
+_DECODERS = (kafka_decoder, mqtt_decoder, mongo_decoder)
 # From how many on: frames in all, of a connection, of one kind.
 _LEAST = [
-    *((module, "LEAST_FRAMES") for module in _CONVERSATIONS),
-    *((module, "MANY_FRAMES") for module in _CONVERSATIONS),
+    *((module, "LEAST_FRAMES") for module in _DECODERS),
+    *((module, "MANY_FRAMES") for module in _DECODERS),
     (groups, "LEAST"),
     (mqtt_together, "LEAST"),
     (batch_decode, "LEAST"),
@@ -55,6 +55,6 @@ def lock_step(least: int) -> Iterator[Counter[str]]:
         for module, name in _RESTS:
             patch.setattr(module, name, 0)
         patch.setattr(complete_connections, "LEAST", NEVER)  # connections that are taken whole are read together, too
-        for module in _CONVERSATIONS:
+        for module in _DECODERS:
             patch.setattr(module, "try_together", counted)
         yield read

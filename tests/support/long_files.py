@@ -198,7 +198,7 @@ NONE = frozenset(
         "analyser/archive/decode/test_share_decoder.py",
         "analyser/archive/decode/test_source.py",
         "analyser/archive/aggregate/test_context.py",
-        "analyser/archive/aggregate/test_detectors.py",
+        "analyser/archive/aggregate/test_rules.py",
         "analyser/archive/aggregate/test_kafka_context.py",
         "analyser/archive/aggregate/test_keyed.py",
         "analyser/archive/aggregate/test_lags.py",

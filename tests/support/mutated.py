@@ -1,6 +1,6 @@
 """Conversations with bytes changed, and the rows that several ways of feeding them give.
 
-In: conversations, made up and taken out of the sample captures, each a list of turns. Out: the same with bytes
+In: decoders, made up and taken out of the sample captures, each a list of turns. Out: the same with bytes
 flipped, cut out, put in, sent twice or lost; and the rows and facts of one flow for turns that are fed one by one, some
 at a time, or cut into other segments. `python -m tests.support.mutated --number 100000` tries so many.
 """
@@ -50,7 +50,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class Talked(NamedTuple):
-    """A conversation. whole: seen from its first byte. port: the server's."""
+    """A decoder. whole: seen from its first byte. port: the server's."""
 
     name: str
     turns: list[Turn]
@@ -71,7 +71,7 @@ class Told(NamedTuple):
 
 
 @cache
-def conversations() -> tuple[Talked, ...]:
+def decoders() -> tuple[Talked, ...]:
     """All of them: about as many of each protocol."""
     return tuple(talked for found in (_made_up(), _in_websocket(), _of_samples()) for talked in found)
 
@@ -274,7 +274,7 @@ def in_time(table: str, rows: Sequence[Row]) -> list[str]:
 
 @cache
 def protocol_of(name: str) -> str:
-    """Of a conversation."""
+    """Of a decoder."""
     return next(protocol for prefix, protocol in PROTOCOLS.items() if name.startswith(prefix))
 
 
@@ -298,9 +298,9 @@ class Tried(NamedTuple):
 
 
 def tried(number: int, seed: int = 1) -> Tried:
-    """One conversation, changed and fed in four ways."""
+    """One decoder, changed and fed in four ways."""
     dice = random.Random(seed * 1_000_003 + number)
-    talked = changed(dice.choice(conversations()), dice)
+    talked = changed(dice.choice(decoders()), dice)
     turns, protocol = talked.turns, protocol_of(talked.name)
     one_by_one = told(talked, turns)
     batched = None

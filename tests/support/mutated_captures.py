@@ -1,6 +1,6 @@
-"""Captures of several changed conversations at once, and whose packets their rows name.
+"""Captures of several changed decoders at once, and whose packets their rows name.
 
-In: conversations of `tests/support/mutated.py`. Out: packets, some of them lost, doubled, out of order or with other
+In: decoders of `tests/support/mutated.py`. Out: packets, some of them lost, doubled, out of order or with other
 numbers in their headers; the raw rows of every table; and the rows that name a packet of another connection than their
 own. `python -m tests.support.mutated_captures --number 1000` tries so many.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tests.support.mutated import Talked, changed, conversations
+from tests.support.mutated import Talked, changed, decoders
 from tests.support.packets import ACK, FIN, Captured
 from tests.support.raw_rows import raw_tables
 from tests.support.wire import Talk, decode, duplicated, lossy, reordered
@@ -40,7 +40,7 @@ def capture(dice: random.Random) -> list[Captured]:
     """Two to five connections side by side, most of them changed."""
     packets: list[Captured] = []
     for number in range(dice.randint(2, 5)):
-        talked = dice.choice(conversations())
+        talked = dice.choice(decoders())
         talked = changed(talked, dice) if dice.random() < 0.8 else talked
         packets += _packets(talked, number, dice)
     packets.sort(key=lambda packet: packet.ts_ns)

@@ -25,7 +25,7 @@ Name = Callable[[str], str]
 Turn = tuple[bytes, bytes]  # what the client sends, what the server answers
 
 
-def conversation(turns: Iterable[Turn], port: int, client: tuple[str, int]) -> list[Captured]:
+def decoder(turns: Iterable[Turn], port: int, client: tuple[str, int]) -> list[Captured]:
     """One connection, from its handshake to its end."""
     talk = Talk(server=("10.0.0.2", port), client=client).handshake()
     sent = [0, 0]

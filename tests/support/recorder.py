@@ -1,7 +1,7 @@
 """Decoded values of a capture, by way of the real pipeline.
 
 In: paths of captures. Out: one `Recorded` for each exchange, with all that the decoders give for request and response.
-Streams, frames, pairing and exchange rows are the product's own; the recorder stands between framing and conversation,
+Streams, frames, pairing and exchange rows are the product's own; the recorder stands between framing and decoder,
 keeps each frame's bytes, and decodes them with the product's decoders once the rows tell what belongs together.
 """
 
@@ -20,7 +20,7 @@ from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, EXCHANGE_FIELDS, SERVER_TO_CLIENT, Frame
 from wirewitness.dissectors.core.options import DecodeOptions
-from wirewitness.dissectors.core.protocol import Conversation, Sink
+from wirewitness.dissectors.core.protocol import Decoder, Sink
 from wirewitness.dissectors.kafka.dissector import KAFKA
 from wirewitness.dissectors.kafka.headers import decode_response, request_header, response_header
 from wirewitness.dissectors.kafka.operation import TOKEN
@@ -81,30 +81,30 @@ def record(paths: Sequence[str | Path], options: ReadOptions | None = None) -> R
 
 
 class _RecordingPipeline(Pipeline):
-    """The pipeline, with something that listens to every Kafka conversation."""
+    """The pipeline, with something that listens to every Kafka decoder."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.kept: list[_Kept] = []
         self.flows: dict[int, Flow] = {}
         self._flow = -1
-        dissector = replace(KAFKA, conversation=self._conversation, whole=None)
+        dissector = replace(KAFKA, decoder=self._decoder, whole=None)
         super().__init__({KAFKA.name: dissector}, ("exchanges",), options)
 
     def _consume(self, flow: Flow) -> None:
         self.flows[flow.index] = flow
-        self._flow = flow.index  # a conversation begins while its flow is consumed
+        self._flow = flow.index  # a decoder begins while its flow is consumed
         super()._consume(flow)
 
-    def _conversation(self, limits: Limits, options: DecodeOptions) -> Conversation:
+    def _decoder(self, limits: Limits, options: DecodeOptions) -> Decoder:
         self.kept.append(_Kept(self._flow, {}, []))
-        return cast(Conversation, _Listener(KAFKA.conversation(limits, options), self.kept[-1]))
+        return cast(Decoder, _Listener(KAFKA.decoder(limits, options), self.kept[-1]))
 
 
 class _Listener:
-    """Passes everything on to a conversation."""
+    """Passes everything on to a decoder."""
 
-    def __init__(self, conversation: Any, kept: _Kept) -> None:
-        self._conversation = conversation
+    def __init__(self, decoder: Any, kept: _Kept) -> None:
+        self._decoder = decoder
         self._kept = kept
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
@@ -114,22 +114,22 @@ class _Listener:
             self._kept.frames[frame.direction, frame.stream_offset] = data, frame.complete
         before = len(out.rows("exchanges") or ())
         out.take = None  # rows come as tuples
-        self._conversation.feed(frames, out)
+        self._decoder.feed(frames, out)
         if out.later is not None:  # the rows come at once
-            for kind, conversations in out.later.take().items():
-                kind.read_together(conversations, out)
-            self._conversation.settle(out)
+            for kind, decoders in out.later.take().items():
+                kind.read_together(decoders, out)
+            self._decoder.settle(out)
         self._keep_rows(before, out)
 
     def finish(self, out: Sink) -> None:
         """See `Conversation.finish`."""
         before = len(out.rows("exchanges") or ())
-        self._conversation.finish(out)
+        self._decoder.finish(out)
         self._keep_rows(before, out)
 
     def __getattr__(self, name: str) -> Any:
-        """What else a conversation can do, it does itself."""
-        return getattr(self._conversation, name)
+        """What else a decoder can do, it does itself."""
+        return getattr(self._decoder, name)
 
     def _keep_rows(self, before: int, out: Sink) -> None:
         for row in (out.rows("exchanges") or [])[before:]:

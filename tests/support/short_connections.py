@@ -1,6 +1,6 @@
 """Captures of many short connections, most of them in order from the first SYN to both FINs, others not.
 
-In: a dice. Out: packets. What the connections say comes from lab captures and from conversations that tests make up;
+In: a dice. Out: packets. What the connections say comes from lab captures and from decoders that tests make up;
 what goes wrong is one of `MISHAPS`.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 
 from tests.support.lab_exchanges import Exchange, lab_connections
-from tests.support.mutated import conversations
+from tests.support.mutated import decoders
 from tests.support.packets import ACK, FIN, PSH, RST, SYN, Captured
 from tests.support.replay_mongo import mongo_scripts, numbered
 from tests.support.shares import SAMPLES
@@ -66,7 +66,7 @@ def said(dice: random.Random) -> Said:
         case 2:
             return [(True, HELLO), (False, HELLO[:3])]
         case 3 | 4:
-            talked = dice.choice(conversations())
+            talked = dice.choice(decoders())
             return [(turn.direction == 0, turn.data) for turn in talked.turns if turn.data]
         case 5 | 6 | 7 | 8 | 9 | 10:
             return _changed_turns(_of_mongo(dice), dice)

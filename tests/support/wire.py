@@ -1,4 +1,4 @@
-"""Captures that tests change: read packets of a real one, build TCP conversations, apply damage, write them again."""
+"""Captures that tests change: read packets of a real one, build TCP decoders, apply damage, write them again."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from wirewitness.analyser.analysis.processes.messages import Looked
 from wirewitness.analyser.engine.rules.failures import failure_data
 from wirewitness.analyser.engine.rules.findings import finding_row
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.engine.rules.running import Failure, PartitionTooLarge, found_together
 from wirewitness.analyser.engine.rules.shared_rows import SharedRows
 
@@ -25,8 +25,8 @@ _NO_TABLES: Mapping[str, pa.Table | Path] = MappingProxyType({})
 def look(
     con: duckdb.DuckDBPyConnection,
     numbers: Iterable[int],
-    offered: Sequence[Sequence[Detector]],
-    expected: Iterable[Detector],
+    offered: Sequence[Sequence[Rule]],
+    expected: Iterable[Rule],
     until: Callable[[int], None] = lambda _: None,
     rows: Mapping[str, int] = _NOTHING,
     tables: Mapping[str, pa.Table | Path] = _NO_TABLES,

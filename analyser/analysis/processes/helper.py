@@ -78,19 +78,19 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
 
     import pyarrow as pa
 
-    from wirewitness.analyser.analysis.all_rules import DETECTORS
+    from wirewitness.analyser.analysis.all_rules import RULES
     from wirewitness.analyser.analysis.processes.evaluate import look
     from wirewitness.analyser.analysis.processes.messages import LookedAt, Shares
     from wirewitness.analyser.analysis.processes.queue import taken
     from wirewitness.analyser.analysis.processes.shard_maker import ShareMaker
     from wirewitness.analyser.analysis.processes.shared_tables import make_view
     from wirewitness.analyser.decoding.run.shared_memory import Area
-    from wirewitness.analyser.engine.rules.rule import Detector
+    from wirewitness.analyser.engine.rules.rule import Rule
     from wirewitness.analyser.tables.queries import HELPER_MEMORY, open_connection
     from wirewitness.analyser.tables.tables import arrow_schema
 
     area = Area(begin.tables)
-    offered: list[list[Detector]] = []
+    offered: list[list[Rule]] = []
     rows: dict[str, int] = dict.fromkeys(begin.names, 0)
     tables: dict[str, pa.Table | Path] = {}
     with TemporaryDirectory(prefix="rules-", dir=begin.folder) as own:
@@ -110,7 +110,7 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
             for shown in told.tables:
                 tables[shown.name] = make_view(con, area, shown)
                 rows[shown.name] = shown.rows
-            offered.extend([DETECTORS[code] for code in codes] for codes in told.codes)
+            offered.extend([RULES[code] for code in codes] for codes in told.codes)
 
         def hear(number: int) -> None:
             """Take offers until the rules with this number are among them."""
@@ -126,7 +126,7 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
         with con, closing(maker):
             for name in begin.names:
                 con.register(name, arrow_schema(name).empty_table())
-            expected = [DETECTORS[code] for code in begin.codes]
+            expected = [RULES[code] for code in begin.codes]
             found = look(con, taken(begin.queue, begin.first, make), offered, expected, hear, rows, tables, Path(own))
             # The process that started it has more memory: it runs those rules again that need it.
             return LookedAt({code: looked for code, looked in found.items() if not looked.lacks_memory})

@@ -35,7 +35,7 @@ from wirewitness.analyser.decoding.run.helpers import Helpers
 from wirewitness.analyser.decoding.run.shard import ShareFailed
 from wirewitness.analyser.decoding.run.shared_memory import Area
 from wirewitness.analyser.engine.facts.stage import Held
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 
 # Shares of the stages of the context, dealt to this process and to helpers.
 
@@ -123,7 +123,7 @@ class RuleDealing:
         helpers: Helpers,
         folder: Path,
         names: Sequence[str],
-        expected: Sequence[Detector],
+        expected: Sequence[Rule],
         meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         self._helpers = helpers
@@ -131,7 +131,7 @@ class RuleDealing:
         self._folder = folder
         self._tables = SharedTables(Area(helpers.tables))
         self._expected = expected
-        self._offered: list[Sequence[Detector]] = []
+        self._offered: list[Sequence[Rule]] = []
         # Codes of rules that helpers ran.
         self.helped: list[str] = []
         self._shown: dict[str, Shown] = {}
@@ -145,12 +145,12 @@ class RuleDealing:
         """Lay rows where all see them; where, and the rows that lie there."""
         return self._tables.put(name, rows)
 
-    def offer(self, tables: Sequence[Shown], detectors: Sequence[Sequence[Detector]]) -> None:
+    def offer(self, tables: Sequence[Shown], rules: Sequence[Sequence[Rule]]) -> None:
         """These rules read tables that were shown now or before; they are taken in this order, some together."""
         first = len(self._offered)
         self._shown.update({one.name: one for one in tables})
-        self._tell(Offer(tuple(tables), tuple(tuple(one.code for one in some) for some in detectors)))
-        self._offered += detectors
+        self._tell(Offer(tuple(tables), tuple(tuple(one.code for one in some) for some in rules)))
+        self._offered += rules
         give(self._helpers.giving, range(first, len(self._offered)))
 
     def looked(
@@ -159,7 +159,7 @@ class RuleDealing:
         rows: Mapping[str, int],
         tables: Mapping[str, pa.Table | Path],
         faults: list[str],
-    ) -> Iterator[tuple[Detector, Looked]]:
+    ) -> Iterator[tuple[Rule, Looked]]:
         """What each of the offered rules gave, once no more are offered. rows, tables: as in `look`. faults: gets
         sentences about processes that are gone."""
         self._helpers.no_more()

@@ -1,6 +1,6 @@
 """Kafka records of many batches at once: raw rows of `kafka_records`, one for a batch, to Arrow columns with lists.
 
-In: the conversation's rows (RECORDS), as tuples or in a block, whose `data` is what decompressing gave. Out: an Arrow
+In: the decoder's rows (RECORDS), as tuples or in a block, whose `data` is what decompressing gave. Out: an Arrow
 batch with FIELDS; of every column in `Table.lists` a row holds a list with one element per record, at most LIST_ROWS.
 `record_places.py` finds the records; here their fields become columns.
 """

@@ -106,7 +106,7 @@ class WholeReading:
         self._out.take = partial(self._store.claim, first_packet)
         try:
             single.give(self._out)
-        except Exception as error:  # of a conversation; the rest of this connection is not told
+        except Exception as error:  # of a decoder; the rest of this connection is not told
             place = Place(None, first_packet, int(flows.ts_first_ns[number]))
             tell(portion.protocol, caught(error), place, self._out, goes_on=False)
         finally:

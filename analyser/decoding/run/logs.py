@@ -21,7 +21,7 @@ from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.decoding.run.flow_records import FlowRecords
 from wirewitness.analyser.decoding.run.log_losses import LogLosses, Missing, Moments
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.core.log_reader import LogError, LoggedConversation, LoggedExchange, LogReader, Moment
+from wirewitness.dissectors.core.log_reader import LogError, LoggedDecoder, LoggedExchange, LogReader, Moment
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Row, packet_of
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
@@ -49,7 +49,7 @@ class _Connection:
     flow_id: str
     client: tuple[str, int]
     server: tuple[str, int]
-    conversation: LoggedConversation
+    decoder: LoggedDecoder
     ts_first_ns: int
     ts_last_ns: int
     missing: int | None = None
@@ -149,7 +149,7 @@ class LogReading:
         stats.ts_last_ns = moment.ts_response_ns if last is None else max(last, moment.ts_response_ns)
         self._mark(known.first_line)
         self._count(known, exchange, moment)
-        known.conversation.add(exchange, moment, self._out)
+        known.decoder.add(exchange, moment, self._out)
         self._out.relieve()
 
     def _count(self, known: _Connection, exchange: LoggedExchange, moment: Moment) -> None:
@@ -173,8 +173,8 @@ class LogReading:
             self._end(self._open.popitem(last=False)[1])
         name = f"{IDENTIFIED_BY}|{exchange.connection}|{exchange.asked}"
         flow_id = hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
-        conversation = self._reader.conversation(self._limits, self._options)
-        found = _Connection(line, flow_id, exchange.client, exchange.server, conversation, logged_ns, logged_ns)
+        decoder = self._reader.decoder(self._limits, self._options)
+        found = _Connection(line, flow_id, exchange.client, exchange.server, decoder, logged_ns, logged_ns)
         self._open[exchange.connection] = found
         if self._listener is not None:
             self._listener.began(line, self._protocol, partial(self._flow, found))
@@ -182,7 +182,7 @@ class LogReading:
 
     def _end(self, known: _Connection) -> None:
         self._mark(known.first_line)
-        known.conversation.finish(self._out)
+        known.decoder.finish(self._out)
         for ts_ns, line in () if known.moments is None else self._losses.among(known.moments):
             self._out.expert(_gap_row(line, ts_ns, "note", _OTHERS_MISS))
         self._records.add_logged(known.first_line, self._flow(known))

@@ -352,11 +352,11 @@ class Pipeline:
         self._over.clear()
 
     def _settle(self) -> None:
-        """Decode what conversations left for later, those of one kind together."""
+        """Decode what decoders left for later, those of one kind together."""
         leaving, self._leaving = self._leaving, {}
-        for kind, conversations in self._later.take().items():
+        for kind, decoders in self._later.take().items():
             try:
-                kind.read_together(conversations, self._sink)
+                kind.read_together(decoders, self._sink)
             except Exception as error:  # of our own: each reads what it left by itself
                 text = sentence(caught(error), "what reads messages together", "they are read one by one")
                 self._sink.expert(

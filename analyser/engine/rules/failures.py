@@ -12,8 +12,8 @@ from wirewitness.analyser.engine.rules.running import Failure, PartitionTooLarge
 _LIMITS = {kind.__name__: kind for kind in (PartitionTooLarge, TooManyFindings)}
 
 
-class DetectorBroke(Exception):
-    """A detector raised in another process; the text is what it raised, as `repr` shows it."""
+class RuleBroke(Exception):
+    """A rule raised in another process; the text is what it raised, as `repr` shows it."""
 
     def __repr__(self) -> str:
         """What was raised there."""
@@ -27,7 +27,7 @@ def failure_data(failure: Failure) -> bytes:
 
 
 def failure_of(code: str, data: bytes) -> Failure:
-    """The failure of the detector with this code."""
+    """The failure of the rule with this code."""
     told = json.loads(data)
-    kind = _LIMITS.get(told["kind"], DetectorBroke)
+    kind = _LIMITS.get(told["kind"], RuleBroke)
     return Failure(code, tuple(told["key"]), kind(told["text"]))

@@ -1,6 +1,6 @@
-"""What a detector concludes: one value per conclusion, and the table of them.
+"""What a rule concludes: one value per conclusion, and the table of them.
 
-In: facts that a detector measured. Out: `Finding` values with a stable id, and `findings_table` with the columns that
+In: facts that a rule measured. Out: `Finding` values with a stable id, and `findings_table` with the columns that
 `analyser/tables/tables.py` registers. A finding is content only: the same rows give the same finding, in whatever
 order.
 """

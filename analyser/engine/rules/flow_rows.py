@@ -1,6 +1,6 @@
 """What the rules about captures and TCP share: how a flow is named, what proves a wait, the finding on a whole capture.
 
-In: rows of a detector's frames as dicts. Out: words, evidence, findings.
+In: rows of a rule's frames as dicts. Out: words, evidence, findings.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.engine.rules.evidence import Proof, proof_of
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 
 # Columns of flows by which one is named.
 FLOW_COLUMNS = ("flow_id", "protocol", "client_address", "client_port", "server_address", "server_port")
@@ -67,7 +67,7 @@ def flow_numbers(flow: Mapping[str, Any], name: str | None = None) -> dict[str, 
 
 
 def capture_finding(
-    detector: Detector,
+    rule: Rule,
     worst: Sequence[Mapping[str, Any]],
     proof: Sequence[Mapping[str, Any]],
     counted: Mapping[str, str],
@@ -88,7 +88,7 @@ def capture_finding(
         }
         for f in worst[:MOST_NAMED]
     ]
-    return detector.finding(
+    return rule.finding(
         subject={"capture": "all"},
         sentence=sentence,
         next_step=next_step,

@@ -1,4 +1,4 @@
-"""One sorted stream of rows to the partitions of a detector.
+"""One sorted stream of rows to the partitions of a rule.
 
 In: Arrow batches sorted by key, table and time, whoever sorted them (DuckDB here, Spark in an archive), times as int64
 of nanoseconds. Out: key and frames of one partition after the other. Memory holds one partition and one batch.
@@ -17,7 +17,7 @@ import pyarrow as pa
 from wirewitness.analyser.engine.rules.columns import held_rows
 from wirewitness.analyser.engine.rules.frame import Frame, Span
 from wirewitness.analyser.engine.rules.partition_sql import TABLE_TAG, column_of
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.tables import ARROW_TYPES, TABLES
 
 Key = tuple[Any, ...]
@@ -25,7 +25,7 @@ Key = tuple[Any, ...]
 
 def cut(
     batches: Iterable[pa.RecordBatch],
-    detector: Detector,
+    rule: Rule,
     most_rows: int,
     too_large: Callable[[Key], None],
 ) -> Iterator[tuple[Key, dict[str, Frame]]]:
@@ -37,9 +37,9 @@ def cut(
     held: dict[str, list[Span]] = {}
     rows = 0
     # Made once: where most partitions have rows of few of the tables, making them anew takes longer than the rule.
-    without_rows = {table: empty(detector, table) for table in detector.reads}
+    without_rows = {table: empty(rule, table) for table in rule.reads}
     for batch in batches:
-        for piece_key, table, piece in _pieces(batch, detector):
+        for piece_key, table, piece in _pieces(batch, rule):
             if piece_key != key:
                 if key is not None and rows <= most_rows:
                     yield key, _frames(held, without_rows)
@@ -54,26 +54,26 @@ def cut(
         yield key, _frames(held, without_rows)
 
 
-def _pieces(batch: pa.RecordBatch, detector: Detector) -> Iterator[tuple[Key, str, Span]]:
+def _pieces(batch: pa.RecordBatch, rule: Rule) -> Iterator[tuple[Key, str, Span]]:
     """(key, table, rows) of every run of rows with one key and table.
 
     A table's rows are put together once for the whole batch: columns of the other tables, all null, cost nothing more.
     """
     tags = batch.column(TABLE_TAG).to_numpy(zero_copy_only=False)
-    rows_of = {table: np.flatnonzero(tags == table) for table in detector.reads}
-    own = {table: held_rows(_own_rows(batch, rows, table, detector)) for table, rows in rows_of.items() if len(rows)}
-    starts = _run_starts(batch, [*detector.partition_by, TABLE_TAG])
-    columns = [batch.column(name).take(pa.array(starts)).to_pylist() for name in detector.partition_by]
+    rows_of = {table: np.flatnonzero(tags == table) for table in rule.reads}
+    own = {table: held_rows(_own_rows(batch, rows, table, rule)) for table, rows in rows_of.items() if len(rows)}
+    starts = _run_starts(batch, [*rule.partition_by, TABLE_TAG])
+    columns = [batch.column(name).take(pa.array(starts)).to_pylist() for name in rule.partition_by]
     for number, (start, end) in enumerate(pairwise([*starts, batch.num_rows])):
         table = str(tags[start])
         first, last = np.searchsorted(rows_of[table], (start, end)).tolist()
         yield tuple(column[number] for column in columns), table, Span(own[table], first, last)
 
 
-def _own_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.intp], table: str, detector: Detector) -> pa.RecordBatch:
+def _own_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.intp], table: str, rule: Rule) -> pa.RecordBatch:
     """These rows of a batch with the columns of the table, times as such."""
-    names = detector.columns(table)
-    found = batch.select([c if c in detector.partition_by else column_of(table, c) for c in names])
+    names = rule.columns(table)
+    found = batch.select([c if c in rule.partition_by else column_of(table, c) for c in names])
     if len(rows) < batch.num_rows:
         found = found.take(pa.array(rows))
     columns = [
@@ -104,7 +104,7 @@ def _frames(held: dict[str, list[Span]], without_rows: Mapping[str, Frame]) -> d
     }
 
 
-def empty(detector: Detector, table: str) -> Frame:
+def empty(rule: Rule, table: str) -> Frame:
     """A frame without rows, with the registered column types."""
-    kinds = {column: TABLES[table].column(column).kind for column in detector.columns(table)}
+    kinds = {column: TABLES[table].column(column).kind for column in rule.columns(table)}
     return Frame(pa.schema([(column, ARROW_TYPES[kind]) for column, kind in kinds.items()]), [])

@@ -24,7 +24,7 @@ from wirewitness.analyser.engine.rules.frame import Frame, Span
 from wirewitness.analyser.engine.rules.loaded import LoadedRows, loaded_batches, numbered_files, without_others
 from wirewitness.analyser.engine.rules.partition_sql import BUCKET, BUCKETS, buckets_sql
 from wirewitness.analyser.engine.rules.partition_stream import Key, empty
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.coded import BATCH_ROWS
 from wirewitness.analyser.tables.parquet import TEMPORARY, temporary_reader
 
@@ -66,7 +66,7 @@ class Asked(NamedTuple):
     loaded: which rows of loaded tables are wanted, as that becomes known.
     """
 
-    detector: Detector
+    rule: Rule
     buckets: Sequence[int]
     suspects: str | None
     wanted: Mapping[str, int]
@@ -101,11 +101,11 @@ class Part(NamedTuple):
     spans: Mapping[Key, tuple[int, int]]
 
 
-def part_of(detector: Detector, rows: LoadedRows, numbers: Integers, names: Mapping[str, str]) -> Part | None:
+def part_of(rule: Rule, rows: LoadedRows, numbers: Integers, names: Mapping[str, str]) -> Part | None:
     """The rows with these numbers; None where there are none. names: of the frame's columns -> those of the rows."""
     if not len(numbers):
         return None
-    keys = [names[key] for key in detector.partition_by]
+    keys = [names[key] for key in rule.partition_by]
     starts = [0]
     if keys:
         ranks = [rows.ranks(name)[numbers] for name in keys]
@@ -122,9 +122,9 @@ def part_of(detector: Detector, rows: LoadedRows, numbers: Integers, names: Mapp
     return Part(TakenRows(rows.held, None if are_all else numbers, names), len(numbers), spans)
 
 
-def partitions_of(detector: Detector, parts: Mapping[str, Part]) -> Partitions:
+def partitions_of(rule: Rule, parts: Mapping[str, Part]) -> Partitions:
     """Key and frames of every partition that has rows in any part, in the order of keys. parts: by their tables."""
-    nothing = {table: empty(detector, table) for table in detector.reads}
+    nothing = {table: empty(rule, table) for table in rule.reads}
     for key in sorted({key for part in parts.values() for key in part.spans}, key=_null_first):
         frames = dict(nothing)
         for table, part in parts.items():
@@ -185,21 +185,21 @@ class Dealt(NamedTuple):
 
 def dealt(
     con: duckdb.DuckDBPyConnection,
-    detector: Detector,
+    rule: Rule,
     table: str,
     path: Path,
     columns: Sequence[str],
     targets: Sequence[Path],
     most_small: int,
 ) -> Dealt | None:
-    """Deal rows by the detector's key; None where nearly all would come into one file.
+    """Deal rows by the rule's key; None where nearly all would come into one file.
 
     columns: that will be wanted. targets: the files, a power of 2. most_small: files with more rows are too large to be
     loaded as a whole. Raises OSError where there is no room for them.
     """
     import pyarrow.parquet as pq
 
-    numbers = _numbers(con, detector, table, path) % len(targets)
+    numbers = _numbers(con, rule, table, path) % len(targets)
     sizes = np.bincount(numbers, minlength=len(targets)).tolist()
     if max(sizes) > _MOST_OF_ALL * len(numbers):
         return None
@@ -250,9 +250,9 @@ def _read(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
             yield from batches
 
 
-def _numbers(con: duckdb.DuckDBPyConnection, detector: Detector, table: str, path: Path) -> Integers:
+def _numbers(con: duckdb.DuckDBPyConnection, rule: Rule, table: str, path: Path) -> Integers:
     """The bucket of each row, in the order of the file."""
-    query = buckets_sql(detector, table, numbered_files([path], [0]))
+    query = buckets_sql(rule, table, numbered_files([path], [0]))
     return np.asarray(con.execute(query).fetchnumpy()[BUCKET])
 
 

@@ -1,6 +1,6 @@
-"""The partitions that a detector suspects, as a table that its other statements join.
+"""The partitions that a rule suspects, as a table that its other statements join.
 
-Most detectors suspect nobody in most captures, so that is found out with one statement that only reads: to make a table
+Most rules suspect nobody in most captures, so that is found out with one statement that only reads: to make a table
 and drop it takes as long as to plan it.
 """
 
@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from wirewitness.analyser.engine.rules.partition_sql import key_kind, suspects_sql
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.tables import ARROW_TYPES
 
 # Instead of a table where no partition is suspected.
@@ -27,16 +27,16 @@ _NAME = "wirewitness_suspects"
 
 @contextmanager
 def suspected(
-    con: duckdb.DuckDBPyConnection, detector: Detector, buckets: Sequence[int], most_keys: int = MOST_KEYS
+    con: duckdb.DuckDBPyConnection, rule: Rule, buckets: Sequence[int], most_keys: int = MOST_KEYS
 ) -> Iterator[str | None]:
     """The name of a table with the keys of these partitions, there until the end of the block; NOBODY for none.
 
-    None where the detector names no suspects. buckets: as in `selection_sql`. most_keys: see MOST_KEYS.
+    None where the rule names no suspects. buckets: as in `selection_sql`. most_keys: see MOST_KEYS.
     """
-    if detector.suspects is None:
+    if rule.suspects is None:
         yield None
         return
-    query, name = suspects_sql(detector, buckets), f"{_NAME}_{detector.code}"
+    query, name = suspects_sql(rule, buckets), f"{_NAME}_{rule.code}"
     keys = con.execute(query).fetchmany(most_keys + 1)
     if not keys:
         yield NOBODY
@@ -47,14 +47,14 @@ def suspected(
         finally:
             con.execute(f"DROP TABLE IF EXISTS {name}")
     else:
-        con.register(name, _table(detector, keys))
+        con.register(name, _table(rule, keys))
         try:
             yield name
         finally:
             con.unregister(name)
 
 
-def _table(detector: Detector, keys: Sequence[tuple[Any, ...]]) -> pa.Table:
+def _table(rule: Rule, keys: Sequence[tuple[Any, ...]]) -> pa.Table:
     columns = zip(*keys, strict=True)
-    types = {key: ARROW_TYPES[key_kind(detector, key)] for key in detector.partition_by}
+    types = {key: ARROW_TYPES[key_kind(rule, key)] for key in rule.partition_by}
     return pa.table({name: pa.array(column, kind) for (name, kind), column in zip(types.items(), columns, strict=True)})

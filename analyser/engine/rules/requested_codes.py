@@ -1,42 +1,42 @@
-"""Which detectors have any row to look at: asking for none costs each of the others a statement that must be planned.
+"""Which rules have any row to look at: asking for none costs each of the others a statement that must be planned.
 
-In: the names of tables that have rows, and the protocols of flows. Out: detectors; the others could find nothing.
+In: the names of tables that have rows, and the protocols of flows. Out: rules; the others could find nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.tables import TABLES
 
 # Rules about connections, whatever they carry. Some read tables of a protocol too, for what it says of a connection.
 _OF_ANY_PROTOCOL = ("CAP", "TCP", "TLS", "NET")
 
 
-def asked(detectors: Iterable[Detector], filled: Collection[str], protocols: Collection[str | None]) -> list[Detector]:
+def asked(rules: Iterable[Rule], filled: Collection[str], protocols: Collection[str | None]) -> list[Rule]:
     """Those worth asking. filled: tables with rows. protocols: what flows speak, None for what nobody could read.
 
-    One of its tables must have rows. A detector of a protocol is asked where that is a table of its protocol, or a flow
+    One of its tables must have rows. A rule of a protocol is asked where that is a table of its protocol, or a flow
     speaks it: connections and remarks of other protocols are nothing to it.
     """
-    return [one for one in detectors if not one.reads.keys().isdisjoint(filled) and _is_there(one, filled, protocols)]
+    return [one for one in rules if not one.reads.keys().isdisjoint(filled) and _is_there(one, filled, protocols)]
 
 
-def protocol_of(detector: Detector) -> str | None:
+def protocol_of(rule: Rule) -> str | None:
     """The protocol that a rule is about; None for one about connections of any."""
-    found = {*_own_tables(detector).values()}
+    found = {*_own_tables(rule).values()}
     return found.pop() if len(found) == 1 else None
 
 
-def _is_there(detector: Detector, filled: Collection[str], protocols: Collection[str | None]) -> bool:
+def _is_there(rule: Rule, filled: Collection[str], protocols: Collection[str | None]) -> bool:
     """Is there anything of its protocol?"""
-    own = _own_tables(detector)
+    own = _own_tables(rule)
     return not own or not own.keys().isdisjoint(filled) or not {*own.values()}.isdisjoint(protocols)
 
 
-def _own_tables(detector: Detector) -> dict[str, str]:
+def _own_tables(rule: Rule) -> dict[str, str]:
     """The tables of a protocol that it reads, with that; none of a rule about connections of any."""
-    if detector.code.startswith(_OF_ANY_PROTOCOL):
+    if rule.code.startswith(_OF_ANY_PROTOCOL):
         return {}
-    return {name: of for name in detector.reads if (of := TABLES[name].protocol)}
+    return {name: of for name in rule.reads if (of := TABLES[name].protocol)}

@@ -1,4 +1,4 @@
-"""What a detector declares: the rows it reads, the key that cuts them into partitions, the function that judges one.
+"""What a rule declares: the rows it reads, the key that cuts them into partitions, the function that judges one.
 
 It sees one partition at a time, sorted by time, as a mapping of table name to `Frame`, and nothing else. So the same
 function runs here (`running.py`), on Spark and in a test.
@@ -27,7 +27,7 @@ LIMITS_SECTION = "What it cannot tell"
 
 
 @dataclass(frozen=True, slots=True)
-class Detector:
+class Rule:
     """One rule.
 
     severity, confidence: the highest that its findings may have.
@@ -59,7 +59,7 @@ class Detector:
 
     @property
     def page(self) -> str:
-        """The page for people: the docstring of the detector's module."""
+        """The page for people: the docstring of the rule's module."""
         return inspect.cleandoc(sys.modules[self.detect.__module__].__doc__ or "")
 
     def columns(self, table: str) -> tuple[str, ...]:

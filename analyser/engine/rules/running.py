@@ -1,10 +1,10 @@
-"""The machine that runs detectors.
+"""The machine that runs rules.
 
 In: a DuckDB connection with a view for every registered table. Out: findings, and what could not be looked at.
 
-A detector that names suspects is asked for them first. Rules take their rows out of the same columns
+A rule that names suspects is asked for them first. Rules take their rows out of the same columns
 (`shared_rows.py`), some buckets at a time where these are too many: those of one key (`families.py`) look at the same
-buckets in turns, so that rows are loaded once for all of them. Where that does not suffice, one statement per detector
+buckets in turns, so that rows are loaded once for all of them. Where that does not suffice, one statement per rule
 (`partition_sql.py`) gives them, which DuckDB sorts (and spills); the Arrow stream is cut where the key changes
 (`cut.py`), so that memory holds one partition and one batch.
 """
@@ -34,7 +34,7 @@ from wirewitness.analyser.engine.rules.partition_sql import (
 )
 from wirewitness.analyser.engine.rules.partition_stream import Key, cut
 from wirewitness.analyser.engine.rules.prefilter import NOBODY, suspected
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.engine.rules.shared_rows import SharedRows
 from wirewitness.analyser.engine.rules.sizes import small_enough
 
@@ -51,7 +51,7 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_TABLES: Mapping[str, pa.Table | Path] = MappingProxyType({})
 
 Partitions = Iterable[tuple[Key, Frames]]
-# What a detector gives in the end, with a stop wherever others may have their turn.
+# What a rule gives in the end, with a stop wherever others may have their turn.
 Looking = Generator[None, None, list[Finding]]
 
 
@@ -66,14 +66,14 @@ class PartitionTooLarge(NotLookedAt):
 
 
 class TooManyFindings(NotLookedAt):
-    """A detector has as many findings as one may have; what lies behind the last one's partition was not looked at."""
+    """A rule has as many findings as one may have; what lies behind the last one's partition was not looked at."""
 
     what = "the rest of the capture"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A detector that could not look at one partition, or at more than some: it broke, or reached a limit."""
+    """A rule that could not look at one partition, or at more than some: it broke, or reached a limit."""
 
     code: str
     key: Key
@@ -87,20 +87,20 @@ class Failure:
 
 def run(
     con: duckdb.DuckDBPyConnection,
-    detectors: Iterable[Detector],
+    rules: Iterable[Rule],
     failures: list[Failure] | None = None,
     most_rows: int = MOST_PARTITION_ROWS,
     rows: Mapping[str, int] = _NOTHING,
     tables: Mapping[str, pa.Table | Path] = _NO_TABLES,
     folder: Path | None = None,
 ) -> list[Finding]:
-    """Run detectors over all partitions. rows: how many rows tables have, where that is known. tables: those whose rows
+    """Run rules over all partitions. rows: how many rows tables have, where that is known. tables: those whose rows
     lie in memory or in a Parquet file, as their views have them. folder: for temporary files, where there is one.
 
-    A detector that raises loses its findings on that partition only: the error is appended to `failures` (with an empty
+    A rule that raises loses its findings on that partition only: the error is appended to `failures` (with an empty
     key when its rows could not be read). Without such a list the error is raised, as tests want it.
     """
-    chosen = [*detectors]
+    chosen = [*rules]
     shared = SharedRows(con, chosen, rows=rows, tables=tables, folder=folder)
     failed = {one.code: None if failures is None else list[Failure]() for one in chosen}
     found: dict[str, list[Finding]] = {}
@@ -113,18 +113,18 @@ def run(
 
 def found_together(
     con: duckdb.DuckDBPyConnection,
-    detectors: Sequence[Detector],
+    rules: Sequence[Rule],
     failures: Mapping[str, list[Failure] | None],
     most_rows: int = MOST_PARTITION_ROWS,
     *,
     shared: SharedRows,
 ) -> dict[str, list[Finding]]:
-    """Findings of some detectors, each as `found_in` gives them; they look at the same rows in turns, and what only
+    """Findings of some rules, each as `found_in` gives them; they look at the same rows in turns, and what only
     those read that have ended is let go.
 
     failures, and what is returned: by their codes.
     """
-    by_code = {one.code: one for one in detectors}
+    by_code = {one.code: one for one in rules}
     looking = {
         code: _looking(con, one, ALL_BUCKETS, failures[code], most_rows, shared) for code, one in by_code.items()
     }
@@ -146,7 +146,7 @@ def found_together(
 
 def found_in(
     con: duckdb.DuckDBPyConnection,
-    detector: Detector,
+    rule: Rule,
     buckets: Sequence[int],
     failures: list[Failure] | None,
     most_rows: int = MOST_PARTITION_ROWS,
@@ -154,9 +154,9 @@ def found_in(
 ) -> list[Finding]:
     """Findings of the partitions in these buckets; when memory does not suffice for all, of one half and the other.
 
-    shared: rows that other detectors read, too.
+    shared: rows that other rules read, too.
     """
-    looking = _looking(con, detector, buckets, failures, most_rows, shared)
+    looking = _looking(con, rule, buckets, failures, most_rows, shared)
     while True:
         try:
             next(looking)
@@ -167,26 +167,26 @@ def found_in(
 
 def _looking(
     con: duckdb.DuckDBPyConnection,
-    detector: Detector,
+    rule: Rule,
     buckets: Sequence[int],
     failures: list[Failure] | None,
     most_rows: int,
     shared: SharedRows | None,
 ) -> Looking:
-    """`found_in` with a stop wherever other detectors may have their turn."""
+    """`found_in` with a stop wherever other rules may have their turn."""
     failed: list[Failure] | None = None if failures is None else []
     try:
-        found = yield from _looking_at(con, detector, buckets, failed, most_rows, shared)
+        found = yield from _looking_at(con, rule, buckets, failed, most_rows, shared)
     except Exception as error:
         if not (isinstance(error, _UNREADABLE) and _is_out_of_memory(error)):
-            _failed(failures, Failure(detector.code, (), error))
+            _failed(failures, Failure(rule.code, (), error))
             return []
         half = len(buckets) // 2
-        if half >= _FEWEST_BUCKETS and detector.partition_by:
-            first = yield from _looking(con, detector, buckets[:half], failures, most_rows, shared)
-            second = yield from _looking(con, detector, buckets[half:], failures, most_rows, shared)
+        if half >= _FEWEST_BUCKETS and rule.partition_by:
+            first = yield from _looking(con, rule, buckets[:half], failures, most_rows, shared)
+            second = yield from _looking(con, rule, buckets[half:], failures, most_rows, shared)
             return [*first, *second]
-        _failed(failures, Failure(detector.code, (), PartitionTooLarge("more rows belong together than memory holds")))
+        _failed(failures, Failure(rule.code, (), PartitionTooLarge("more rows belong together than memory holds")))
         return []
     if failures is not None:
         failures.extend(failed or ())
@@ -195,7 +195,7 @@ def _looking(
 
 def _looking_at(
     con: duckdb.DuckDBPyConnection,
-    detector: Detector,
+    rule: Rule,
     buckets: Sequence[int],
     failures: list[Failure] | None,
     most_rows: int,
@@ -203,30 +203,28 @@ def _looking_at(
 ) -> Looking:
     """Findings of partitions; asking for their rows is spared where none is suspected. It stops when that is known, and
     after each portion of the rows."""
-    told_by = suspected_from(detector)
+    told_by = suspected_from(rule)
     if shared is not None and told_by and shared.are_empty(told_by):
         return []
     with ExitStack() as there:
-        suspects = there.enter_context(suspected(con, detector, buckets))
+        suspects = there.enter_context(suspected(con, rule, buckets))
         if suspects == NOBODY:
             return []
         yield
-        too_large = partial(_too_large, detector, failures, most_rows)
-        if shared is not None and shared.may_exceed(detector, most_rows):
-            suspects = there.enter_context(small_enough(con, detector, buckets, suspects, most_rows, too_large))
+        too_large = partial(_too_large, rule, failures, most_rows)
+        if shared is not None and shared.may_exceed(rule, most_rows):
+            suspects = there.enter_context(small_enough(con, rule, buckets, suspects, most_rows, too_large))
         found: list[Finding] = []
-        portions = iter([(buckets, None)]) if shared is None else shared.portions(detector, buckets, suspects)
+        portions = iter([(buckets, None)]) if shared is None else shared.portions(rule, buckets, suspects)
         for some, taken in portions:
             partitions = (
-                _sorted(con, detector, some, suspects, too_large, most_rows)
+                _sorted(con, rule, some, suspects, too_large, most_rows)
                 if taken is None
                 else _of_bounded_size(taken, most_rows, too_large)
             )
-            found += _found(partitions, detector, failures, MOST_FINDINGS - len(found))
+            found += _found(partitions, rule, failures, MOST_FINDINGS - len(found))
             if len(found) > MOST_FINDINGS:
-                _failed(
-                    failures, Failure(detector.code, (), TooManyFindings(f"it has {MOST_FINDINGS:,} findings already"))
-                )
+                _failed(failures, Failure(rule.code, (), TooManyFindings(f"it has {MOST_FINDINGS:,} findings already")))
                 del found[MOST_FINDINGS:]
                 break
             del taken, partitions  # not needed while others have their turn
@@ -236,7 +234,7 @@ def _looking_at(
 
 def _sorted(
     con: duckdb.DuckDBPyConnection,
-    detector: Detector,
+    rule: Rule,
     buckets: Sequence[int],
     suspects: str | None,
     too_large: Callable[[Key], None],
@@ -245,11 +243,11 @@ def _sorted(
     """Partitions of the rows that one statement gives."""
     filled = None
     if suspects is not None:
-        filled = {table for (table,) in con.execute(filled_sql(detector, buckets, suspects)).fetchall()}
+        filled = {table for (table,) in con.execute(filled_sql(rule, buckets, suspects)).fetchall()}
         if not filled:
             return iter(())
-    batches = con.sql(partitions_sql(detector, buckets, suspects, filled)).to_arrow_reader(BATCH_ROWS)
-    return cut(batches, detector, most_rows, too_large)
+    batches = con.sql(partitions_sql(rule, buckets, suspects, filled)).to_arrow_reader(BATCH_ROWS)
+    return cut(batches, rule, most_rows, too_large)
 
 
 def _of_bounded_size(
@@ -262,9 +260,9 @@ def _of_bounded_size(
             too_large(key)
 
 
-def _too_large(detector: Detector, failures: list[Failure] | None, most_rows: int, key: Key) -> None:
+def _too_large(rule: Rule, failures: list[Failure] | None, most_rows: int, key: Key) -> None:
     error = PartitionTooLarge(f"more than {most_rows:,} rows belong together")
-    _failed(failures, Failure(detector.code, key, error))
+    _failed(failures, Failure(rule.code, key, error))
 
 
 def _is_out_of_memory(error: Exception) -> bool:
@@ -272,24 +270,22 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory Error" in str(error)
 
 
-def _found(partitions: Partitions, detector: Detector, failures: list[Failure] | None, room: int) -> list[Finding]:
+def _found(partitions: Partitions, rule: Rule, failures: list[Failure] | None, room: int) -> list[Finding]:
     """Findings of partitions, one more than there is room for where there are more. Failures as in `run`."""
     found: list[Finding] = []
     for key, frames in partitions:
-        found += _findings(detector, key, frames, failures, room + 1 - len(found))
+        found += _findings(rule, key, frames, failures, room + 1 - len(found))
         del frames  # else they are held while the next ones are put together
         if len(found) > room:
             break
     return found
 
 
-def _findings(
-    detector: Detector, key: Key, frames: Frames, failures: list[Failure] | None, most: int
-) -> Sequence[Finding]:
+def _findings(rule: Rule, key: Key, frames: Frames, failures: list[Failure] | None, most: int) -> Sequence[Finding]:
     try:
-        return list(islice(detector.detect(frames), most))
+        return list(islice(rule.detect(frames), most))
     except Exception as error:
-        _failed(failures, Failure(detector.code, key, error))
+        _failed(failures, Failure(rule.code, key, error))
         return ()
 
 

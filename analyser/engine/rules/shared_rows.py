@@ -48,7 +48,7 @@ from wirewitness.analyser.engine.rules.partitioned_rows import (
     part_of,
     partitions_of,
 )
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.coded import TooManyBytes
 from wirewitness.analyser.tables.tables import TABLES
 
@@ -86,7 +86,7 @@ class SharedRows:
     def __init__(
         self,
         con: duckdb.DuckDBPyConnection,
-        detectors: Iterable[Detector],
+        rules: Iterable[Rule],
         few_rows: int = FEW_ROWS,
         most_bytes: int = MOST_BYTES,
         portion_bytes: int = PORTION_BYTES,
@@ -95,7 +95,7 @@ class SharedRows:
         folder: Path | None = None,
     ) -> None:
         self._con, self._few_rows, self._most_bytes, self._portion_bytes = con, few_rows, most_bytes, portion_bytes
-        self._waiting = [*detectors]
+        self._waiting = [*rules]
         self._known, self._counts = rows, dict[str, int]()
         self._tables = tables
         self._loaded: dict[str, LoadedRows] = {}
@@ -103,7 +103,7 @@ class SharedRows:
         self._largest_by_key: dict[tuple[str, ...], int] = {}
         self._too_large: set[str] = set()
         self._folder = folder
-        self._together: Collection[Detector] = ()
+        self._together: Collection[Rule] = ()
         # By table and its key columns; None where that is not worth it, or there was no room.
         self._dealt: dict[tuple[str, ...], Dealt | None] = {}
         # The last portion of each, for the next rule that looks at it.
@@ -122,29 +122,29 @@ class SharedRows:
             if files := self._dealt.pop(key):
                 files.remove()
 
-    def look_together(self, detectors: Collection[Detector]) -> None:
+    def look_together(self, rules: Collection[Rule]) -> None:
         """These rules ask next, portion by portion in turns: what is loaded of dealt rows has the columns of all."""
-        self._together = detectors
+        self._together = rules
 
     def are_empty(self, tables: Iterable[str]) -> bool:
         """Have none of these tables any row?"""
         return not any(map(self._count, tables))
 
-    def may_exceed(self, detector: Detector, most_rows: int) -> bool:
+    def may_exceed(self, rule: Rule, most_rows: int) -> bool:
         """May any partition of the rule have more rows?"""
-        if not detector.partition_by or sum(map(self._count, detector.reads)) <= most_rows:
+        if not rule.partition_by or sum(map(self._count, rule.reads)) <= most_rows:
             return False
-        return sum(self._largest(detector, table) for table in detector.reads) > most_rows
+        return sum(self._largest(rule, table) for table in rule.reads) > most_rows
 
     def portions(
-        self, detector: Detector, buckets: Sequence[int], suspects: str | None
+        self, rule: Rule, buckets: Sequence[int], suspects: str | None
     ) -> Iterator[tuple[Sequence[int], Partitions | None]]:
         """Key and frames of every partition in these buckets, in the order of keys; some of the buckets at a time where
         all rows together take too much memory. None in place of those that do so even then.
 
         buckets: as in `selection_sql`. suspects: the table that has their keys, None for all partitions.
         """
-        asked = self._asked(detector, buckets, suspects)
+        asked = self._asked(rule, buckets, suspects)
         largest = 0
         left = [*self._some_at_a_time(asked)]
         while left:
@@ -156,22 +156,22 @@ class SharedRows:
             if size > _LARGE_PORTIONS * self._portion_bytes:
                 _release()
             largest = max(largest, size)
-            partitions = None if parts is None else partitions_of(detector, parts)
+            partitions = None if parts is None else partitions_of(rule, parts)
             del parts
             yield portion.buckets, partitions
             del partitions
         if largest > self._portion_bytes // _LARGE_PORTIONS:
             _release()
 
-    def _asked(self, detector: Detector, buckets: Sequence[int], suspects: str | None) -> Asked:
-        wanted = {table: self._wanted(detector, table, buckets, suspects) for table in detector.reads}
+    def _asked(self, rule: Rule, buckets: Sequence[int], suspects: str | None) -> Asked:
+        wanted = {table: self._wanted(rule, table, buckets, suspects) for table in rule.reads}
         few = {
-            table: self._few(detector, table, buckets, suspects)
+            table: self._few(rule, table, buckets, suspects)
             for table, rows in wanted.items()
             if self._count(table) > self._few_rows >= rows > 0 and table not in self._loaded
         }
         whole = {table for table, rows in wanted.items() if rows == self._count(table) > self._few_rows}
-        return Asked(detector, buckets, suspects, wanted, whole, few, {})
+        return Asked(rule, buckets, suspects, wanted, whole, few, {})
 
     def _parts(self, asked: Asked, portion: Portion) -> dict[str, Part] | None:
         """Of each table that has any, the rows in these buckets; None where they take too much memory."""
@@ -179,7 +179,7 @@ class SharedRows:
         for table in (table for table, rows in asked.wanted.items() if rows):
             try:
                 part = (
-                    _few_of(asked.detector, table, asked.few[table], portion)
+                    _few_of(asked.rule, table, asked.few[table], portion)
                     if table in asked.few
                     else self._part(asked, table, portion)
                 )
@@ -191,12 +191,12 @@ class SharedRows:
 
     def _some_at_a_time(self, asked: Asked) -> Iterator[Portion]:
         """The buckets in as many portions as all rows are times too large, or as there are files of dealt rows."""
-        detector, buckets, wanted = asked.detector, asked.buckets, asked.wanted
-        size = sum(rows * _row_bytes(len(detector.columns(table))) for table, rows in wanted.items())
-        portions = self._times_too_large(size) if detector.partition_by else 1
+        rule, buckets, wanted = asked.rule, asked.buckets, asked.wanted
+        size = sum(rows * _row_bytes(len(rule.columns(table))) for table, rows in wanted.items())
+        portions = self._times_too_large(size) if rule.partition_by else 1
         if portions >= _PORTIONS_TO_DEAL:
             many = [table for table, rows in wanted.items() if rows and table not in asked.few]
-            portions = max(portions, self._dealt_files(detector, many))
+            portions = max(portions, self._dealt_files(rule, many))
         if portions == 1:
             yield Portion(buckets)
             return
@@ -205,7 +205,7 @@ class SharedRows:
             if some:
                 yield Portion(some, number, portions)
 
-    def _dealt_files(self, detector: Detector, tables: Iterable[str]) -> int:
+    def _dealt_files(self, rule: Rule, tables: Iterable[str]) -> int:
         """Into how many files any of these tables is dealt: the rows of one file are in order, those of several have to
         be put in order. 1 where a table has to be asked again for each portion."""
         most = 1
@@ -213,7 +213,7 @@ class SharedRows:
             if self._load(table):
                 continue
             place = self._tables.get(table)
-            files = self._deal(detector, table, place) if isinstance(place, Path) else None
+            files = self._deal(rule, table, place) if isinstance(place, Path) else None
             if files is None:
                 return 1
             most = max(most, len(files.paths))
@@ -223,17 +223,17 @@ class SharedRows:
         """As a power of 2."""
         return min(1 << (-(-size // self._portion_bytes) - 1).bit_length(), _MOST_PORTIONS) if size else 1
 
-    def _wanted(self, detector: Detector, table: str, buckets: Sequence[int], suspects: str | None) -> int:
+    def _wanted(self, rule: Rule, table: str, buckets: Sequence[int], suspects: str | None) -> int:
         """How many rows of a table a rule wants, at most."""
         every = self._count(table)
         if every <= self._few_rows:
             return every
-        wanted: int = self._con.execute(wanted_count_sql(detector, table, buckets, suspects)).fetchall()[0][0]
+        wanted: int = self._con.execute(wanted_count_sql(rule, table, buckets, suspects)).fetchall()[0][0]
         return wanted
 
-    def _few(self, detector: Detector, table: str, buckets: Sequence[int], suspects: str | None) -> LoadedRows | None:
+    def _few(self, rule: Rule, table: str, buckets: Sequence[int], suspects: str | None) -> LoadedRows | None:
         """All rows that a rule wants of a large table, where they are few; None where they are too large."""
-        query = wanted_rows_sql(detector, table, buckets, suspects)
+        query = wanted_rows_sql(rule, table, buckets, suspects)
         try:
             return loaded(self._con, query, table, 3 * self._most_bytes)
         except TooManyBytes:
@@ -241,38 +241,38 @@ class SharedRows:
 
     def _part(self, asked: Asked, table: str, portion: Portion) -> Part | None:
         """Rows of a table of which more than a few are wanted."""
-        detector, suspects = asked.detector, asked.suspects
-        names = _names(detector, table)
+        rule, suspects = asked.rule, asked.suspects
+        names = _names(rule, table)
         if self._load(table):
             rows = self._loaded[table]
             if table in asked.whole and portion.portions == 1:
-                return part_of(detector, rows, np.arange(len(rows)), names)
+                return part_of(rule, rows, np.arange(len(rows)), names)
             if table not in asked.loaded:
-                asked.loaded[table] = self._rows(detector, table, _view(table), asked.buckets, suspects)
-            return part_of(detector, rows, asked.loaded[table].of(portion), names)
+                asked.loaded[table] = self._rows(rule, table, _view(table), asked.buckets, suspects)
+            return part_of(rule, rows, asked.loaded[table].of(portion), names)
         place, most = self._tables.get(table), 3 * self._most_bytes
         if not isinstance(place, Path):
-            query = wanted_rows_sql(detector, table, portion.buckets, suspects)
+            query = wanted_rows_sql(rule, table, portion.buckets, suspects)
             rows = loaded(self._con, query, table, most)
-            return part_of(detector, rows, np.arange(len(rows)), {name: name for name in detector.columns(table)})
-        files = self._files(detector, table, place, portion)
+            return part_of(rule, rows, np.arange(len(rows)), {name: name for name in rule.columns(table)})
+        files = self._files(rule, table, place, portion)
         if files.small:
             if not any(files.rows):
                 return None
-            rows = self._portion(detector, table, files, portion)
+            rows = self._portion(rule, table, files, portion)
             if table in asked.whole and files.exact and portion.is_whole:
-                return part_of(detector, rows, np.arange(len(rows)), names)
+                return part_of(rule, rows, np.arange(len(rows)), names)
             buckets = ALL_BUCKETS if files.exact and portion.is_whole else portion.buckets
-            return part_of(detector, rows, self._numbers_among(detector, table, rows, buckets, suspects), names)
-        numbers = self._rows(detector, table, files.source, portion.buckets, suspects).numbers
+            return part_of(rule, rows, self._numbers_among(rule, table, rows, buckets, suspects), names)
+        numbers = self._rows(rule, table, files.source, portion.buckets, suspects).numbers
         if not len(numbers):
             return None
-        rows = at_hand(files.paths, loaded_columns([detector], table), table, most, numbers)
-        return part_of(detector, rows, np.arange(len(rows)), names)
+        rows = at_hand(files.paths, loaded_columns([rule], table), table, most, numbers)
+        return part_of(rule, rows, np.arange(len(rows)), names)
 
-    def _portion(self, detector: Detector, table: str, files: Dealt, portion: Portion) -> LoadedRows:
+    def _portion(self, rule: Rule, table: str, files: Dealt, portion: Portion) -> LoadedRows:
         """The rows of a portion of what was dealt, for all rules that look at it. Raises TooManyBytes."""
-        key, columns = _key_of(detector, table), _columns_of_key(detector, table, self._together)
+        key, columns = _key_of(rule, table), _columns_of_key(rule, table, self._together)
         found = self._portions.get(key)
         if found is None or not found.has(portion, columns):
             self._portions.pop(key, None)  # not needed while the next ones are loaded
@@ -281,20 +281,20 @@ class SharedRows:
             found = self._portions[key] = LoadedPortion(portion.number, portion.portions, rows)
         return found.rows
 
-    def _files(self, detector: Detector, table: str, place: Path, portion: Portion) -> Dealt:
+    def _files(self, rule: Rule, table: str, place: Path, portion: Portion) -> Dealt:
         """The files that have the rows of a portion, and where nothing was dealt all others, too."""
-        files = self._deal(detector, table, place) if portion.portions >= _PORTIONS_TO_DEAL else None
+        files = self._deal(rule, table, place) if portion.portions >= _PORTIONS_TO_DEAL else None
         if files is None:
             return Dealt([place], [self._count(table)])
         return files.of(portion.number, portion.portions)
 
-    def _deal(self, detector: Detector, table: str, place: Path) -> Dealt | None:
+    def _deal(self, rule: Rule, table: str, place: Path) -> Dealt | None:
         """Deal the rows of a table, once, with the columns of all rules of this key that still may ask; None where
         nothing is dealt."""
-        key = _key_of(detector, table)
+        key = _key_of(rule, table)
         if self._folder is None or key in self._dealt:
             return self._dealt.get(key)
-        columns = {*_columns_of_key(detector, table, self._waiting)} - {TOPIC}
+        columns = {*_columns_of_key(rule, table, self._waiting)} - {TOPIC}
         size = _row_bytes(len(columns))
         number = min(self._times_too_large(self._count(table) * size), _MOST_FILES)
         stem = f"dealt-{next(self._numbered)}-{table}"
@@ -302,29 +302,27 @@ class SharedRows:
         most = _LARGE_PORTIONS * self._portion_bytes // size
         in_order = [name for name in TABLES[table].column_names() if name in columns]
         try:
-            self._dealt[key] = dealt(self._con, detector, table, place, in_order, targets, most)
+            self._dealt[key] = dealt(self._con, rule, table, place, in_order, targets, most)
         except OSError:  # no room: the rows are read from where they are, again for each portion
             self._dealt[key] = None
         return self._dealt[key]
 
-    def _rows(
-        self, detector: Detector, table: str, source: str, buckets: Sequence[int], suspects: str | None
-    ) -> WantedRows:
-        query = wanted_numbers_sql(detector, table, source, buckets, suspects)
+    def _rows(self, rule: Rule, table: str, source: str, buckets: Sequence[int], suspects: str | None) -> WantedRows:
+        query = wanted_numbers_sql(rule, table, source, buckets, suspects)
         found = self._con.execute(query).fetchnumpy()
         rows = np.asarray(found[ROW])
         order = np.argsort(rows)
-        return WantedRows(rows[order], np.asarray(found[BUCKET])[order] if detector.partition_by else None)
+        return WantedRows(rows[order], np.asarray(found[BUCKET])[order] if rule.partition_by else None)
 
     def _numbers_among(
-        self, detector: Detector, table: str, rows: LoadedRows, buckets: Sequence[int], suspects: str | None
+        self, rule: Rule, table: str, rows: LoadedRows, buckets: Sequence[int], suspects: str | None
     ) -> Integers:
         """Which of the rows of a portion, loaded for all rules of the key, this rule wants in these buckets."""
-        if suspects is None and table not in detector.rows and len(buckets) == len(ALL_BUCKETS):
+        if suspects is None and table not in rule.rows and len(buckets) == len(ALL_BUCKETS):
             return np.arange(len(rows))
         self._show(rows, _PORTION)
         try:
-            return self._rows(detector, table, _PORTION, buckets, suspects).numbers
+            return self._rows(rule, table, _PORTION, buckets, suspects).numbers
         finally:
             self._con.unregister(_PORTION)
 
@@ -339,11 +337,11 @@ class SharedRows:
             self._counts[table] = self._con.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
         return self._counts[table]
 
-    def _largest(self, detector: Detector, table: str) -> int:
+    def _largest(self, rule: Rule, table: str) -> int:
         """How many rows of a table a partition has at most."""
-        key = _key_of(detector, table)
+        key = _key_of(rule, table)
         if key not in self._largest_by_key:
-            (found,) = self._con.execute(largest_sql(detector, table)).fetchall()[0]
+            (found,) = self._con.execute(largest_sql(rule, table)).fetchall()[0]
             self._largest_by_key[key] = found or 0
         return self._largest_by_key[key]
 
@@ -383,25 +381,25 @@ def _view(table: str) -> str:
     return f"wirewitness_rows_{table}"
 
 
-def _key_of(detector: Detector, table: str) -> tuple[str, ...]:
+def _key_of(rule: Rule, table: str) -> tuple[str, ...]:
     """The table and its columns by which it is dealt for the rule."""
-    return (table, *(key_column(detector, table, key) for key in detector.partition_by))
+    return (table, *(key_column(rule, table, key) for key in rule.partition_by))
 
 
-def _columns_of_key(detector: Detector, table: str, others: Iterable[Detector]) -> list[str]:
+def _columns_of_key(rule: Rule, table: str, others: Iterable[Rule]) -> list[str]:
     """Those that a rule wants of a table, and the others that look at it by the same key."""
-    key = _key_of(detector, table)
+    key = _key_of(rule, table)
     same = [one for one in others if table in one.reads and _key_of(one, table) == key]
-    return loaded_columns([detector, *same], table)
+    return loaded_columns([rule, *same], table)
 
 
-def _names(detector: Detector, table: str) -> dict[str, str]:
+def _names(rule: Rule, table: str) -> dict[str, str]:
     """The columns of the rule's frame -> those of a loaded table."""
-    keys = {key: key_column(detector, table, key) for key in detector.partition_by}
-    return {name: keys.get(name, name) for name in (*detector.partition_by, *detector.own_columns(table))}
+    keys = {key: key_column(rule, table, key) for key in rule.partition_by}
+    return {name: keys.get(name, name) for name in (*rule.partition_by, *rule.own_columns(table))}
 
 
-def _few_of(detector: Detector, table: str, rows: LoadedRows | None, portion: Portion) -> Part | None:
+def _few_of(rule: Rule, table: str, rows: LoadedRows | None, portion: Portion) -> Part | None:
     """Those of few rows that are in the portion. Raises TooManyBytes where they were too large."""
     if rows is None:
         raise TooManyBytes
@@ -409,4 +407,4 @@ def _few_of(detector: Detector, table: str, rows: LoadedRows | None, portion: Po
     if portion.portions > 1:
         buckets = rows.columns[BUCKET].to_numpy()
         numbers = np.flatnonzero(buckets % portion.portions == portion.number)
-    return part_of(detector, rows, numbers, {name: name for name in detector.columns(table)})
+    return part_of(rule, rows, numbers, {name: name for name in rule.columns(table)})

@@ -13,7 +13,7 @@ import duckdb
 
 from wirewitness.analyser.engine.rules.partition_sql import ROWS, sizes_sql
 from wirewitness.analyser.engine.rules.partition_stream import Key
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.queries import name_list, quoted
 
 # Rules that look at the same rows in turns have one each.
@@ -23,7 +23,7 @@ _SIZES, _SMALL = "wirewitness_sizes", "wirewitness_small_enough"
 @contextmanager
 def small_enough(
     con: duckdb.DuckDBPyConnection,
-    detector: Detector,
+    rule: Rule,
     buckets: Sequence[int],
     suspects: str | None,
     most_rows: int,
@@ -33,11 +33,11 @@ def small_enough(
 
     buckets, suspects: as in `selection_sql`.
     """
-    keys = name_list(detector.partition_by)
-    sizes, small = f"{_SIZES}_{detector.code}", f"{_SMALL}_{detector.code}"
-    con.execute(f"CREATE TEMP TABLE {sizes} AS {sizes_sql(detector, buckets, suspects)}")
+    keys = name_list(rule.partition_by)
+    sizes, small = f"{_SIZES}_{rule.code}", f"{_SMALL}_{rule.code}"
+    con.execute(f"CREATE TEMP TABLE {sizes} AS {sizes_sql(rule, buckets, suspects)}")
     try:
-        order = ", ".join(f"{quoted(key)} NULLS FIRST" for key in detector.partition_by)
+        order = ", ".join(f"{quoted(key)} NULLS FIRST" for key in rule.partition_by)
         large = con.execute(
             f"SELECT {keys} FROM {sizes} WHERE {quoted(ROWS)} > {most_rows} ORDER BY {order}"
         ).fetchall()

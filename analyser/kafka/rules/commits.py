@@ -1,4 +1,4 @@
-"""Offset commits as detectors see them: who committed what, in the order in which the broker took it.
+"""Offset commits as rules see them: who committed what, in the order in which the broker took it.
 
 In: one partition's frame of `kafka_offset_commits`. Out: `Commit` values in broker order, committers, and the words
 and numbers that findings about commits share.

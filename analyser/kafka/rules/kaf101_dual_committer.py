@@ -55,7 +55,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import numbered, pairs, places_of, together
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
@@ -293,7 +293,7 @@ def _finding(
 ) -> Finding:
     commits, proof = committed.commits, _both(turns)
     key = partition_key(cluster, commits[int(proof[0])])
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         confidence=confidence,
         provisional=severity == "info",
@@ -309,7 +309,7 @@ def _finding(
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF101",
     name="dual-committer",
     severity="critical",

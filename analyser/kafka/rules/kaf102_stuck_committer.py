@@ -51,7 +51,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import numbered, pairs, places_of
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, Highest, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
@@ -220,7 +220,7 @@ def _finding(cluster: str | None, group: _Group, value: int, found: _Returns, re
     others = dict.fromkeys([who, *committers[overtaken].tolist()])
     proof = np.stack([ahead, rows], axis=1).reshape(-1)
     key = partition_key(cluster, last)
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="info" if unseen else "critical" if len(overtaken) else "warning",
         confidence="low" if unseen else "high" if len(overtaken) else "medium",
         provisional=not len(overtaken),
@@ -276,7 +276,7 @@ def _next_step(last: Commit, overtaken: bool) -> str:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF102",
     name="stuck-committer",
     severity="critical",

@@ -62,7 +62,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame import numbered, pairs, places_of, together
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
@@ -296,7 +296,7 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
     stored, highest = int(commits.offset[-1]), int(commits.offset.max())
     # What lies behind a foreign offset was not read before: nothing of it comes again.
     replay = 0 if cause == "overtaken" else highest - stored
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         confidence=confidence,
         subject=key,
@@ -406,7 +406,7 @@ _WHERE: dict[Cause, str] = {
     "admin reset": "for who ran the tool (kafka-consumer-groups --reset-offsets, alterConsumerGroupOffsets)",
 }
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF103",
     name="offset-regression",
     severity="critical",

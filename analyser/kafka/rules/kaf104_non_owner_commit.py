@@ -37,7 +37,7 @@ from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
     COMMITS,
@@ -91,7 +91,7 @@ def _finding(
     key = partition_key(cluster, last)
     how = "is assigned to" if sure else "is read by"
     told = [committers[last.identity], *([owners] if owners else [])]
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="critical" if sure else "warning",
         confidence="high" if sure else "low",
         subject=key,
@@ -116,7 +116,7 @@ def _finding(
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF104",
     name="non-owner-commit",
     severity="critical",

@@ -42,7 +42,7 @@ from wirewitness.analyser.base.times import NS_PER_S, period_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
     COMMITS,
@@ -167,7 +167,7 @@ def _finding(cluster: str | None, refusals: _Refusals, zombie: int) -> Finding:
     last, is_zombie = refused[-1], refusals.standing >= zombie
     key = committer_key(cluster, last)
     by_member = list(by_identity(refused).values())[-_MOST_COMMITTERS:]
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning" if is_zombie else "info",
         provisional=True,
         subject={**{name: key[name] for name in ("cluster", "group", "client", "address")}, "error": code}
@@ -216,7 +216,7 @@ def _next_step(refusals: _Refusals, is_zombie: bool) -> str:
 
 
 _CODES = ", ".join(map(str, MEANINGS))
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF105",
     name="fenced-commits",
     severity="warning",

@@ -35,7 +35,7 @@ from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
     COMMITS,
@@ -86,7 +86,7 @@ def _finding(cluster: str | None, commits: Sequence[Commit], *, accepted: bool, 
         else f"tried to commit {partitions_text(commits)} {count(requests, 'time')} without being a member. The "
         "group has members, so the broker refused (25 UNKNOWN_MEMBER_ID): nothing of it is stored."
     )
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         subject={**key, "outcome": "accepted" if accepted else "refused"},
         sentence=f"{group_text(last)}: {committer_text(last)} {what} It did so {period_text(commits[0].ts, last.ts)}.",
@@ -104,7 +104,7 @@ def _finding(cluster: str | None, commits: Sequence[Commit], *, accepted: bool, 
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF106",
     name="simple-consumer-in-managed-group",
     severity="warning",

@@ -41,7 +41,7 @@ from wirewitness.analyser.base.times import NS_PER_S, moment_text, time_text
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
     COMMITS,
@@ -157,7 +157,7 @@ def _finding(cluster: str | None, stops: Sequence[_Stop]) -> Finding:
     text, next_step = _words(worst)
     lasts = [stop.last for stop in stops]
     waiting = sum(stop.behind for stop in stops)
-    return DETECTOR.finding(
+    return RULE.finding(
         provisional=True,
         subject={"cluster": cluster, "group": last.group_id, "client": last.client_id, "kind": worst.kind},
         sentence=(
@@ -210,7 +210,7 @@ def _words(stop: _Stop) -> tuple[str, str]:
     )  # fmt: skip
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF107",
     name="commit-stopped",
     severity="warning",

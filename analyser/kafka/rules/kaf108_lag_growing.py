@@ -51,7 +51,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
@@ -259,7 +259,7 @@ def _finding(cluster: str | None, commits: CommitColumns, growth: _Growth, cause
     last, every = commits[-1], np.arange(len(commits))
     key = partition_key(cluster, last)
     seconds = (growth.until - growth.begin) / NS_PER_S
-    return DETECTOR.finding(
+    return RULE.finding(
         subject=key,
         confidence="medium" if cause.word == "unknown" else "high",
         sentence=(
@@ -285,7 +285,7 @@ def _finding(cluster: str | None, commits: CommitColumns, growth: _Growth, cause
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF108",
     name="lag-growing",
     severity="warning",

@@ -37,7 +37,7 @@ from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text,
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
 from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
 from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Run, proof_of_runs
@@ -68,7 +68,7 @@ def _finding(
     key: dict[str, Any] = {
         "cluster": cluster, "group": run.group_id, "topic": run.topic, "partition": run.partition,
     }  # fmt: skip
-    return DETECTOR.finding(
+    return RULE.finding(
         provisional=True,
         subject=key,
         sentence=(
@@ -102,7 +102,7 @@ def _finding(
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF109",
     name="fetched-not-committed",
     severity="warning",

@@ -37,7 +37,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, se
 from wirewitness.analyser.base.words import count, printable, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of, values
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.members import KEYS, MEMBERS, REBALANCE_COLUMNS, REBALANCES, pauses_of, proof
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text
 
@@ -98,7 +98,7 @@ def _finding(own: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
         for one in pauses_of(row)
         if one.get("client_id") != client["client_id"] or one.get("address") != client["client_address"]
     }
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="critical" if stood_ns >= lasts_ns / 2 else "warning",
         subject={**key, "client": client["client_id"], "address": client["client_address"]},
         sentence=(
@@ -131,7 +131,7 @@ def _finding(own: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
     )  # fmt: skip
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF110",
     name="rebalance-storm",
     severity="critical",

@@ -42,7 +42,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, sec
 from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of, values
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.idle_members import side_step, side_text
 from wirewitness.analyser.kafka.rules.members import (
     KEYS,
@@ -161,7 +161,7 @@ def _finding(silence: _Silence) -> Finding:
         what = "It did not come back, and the group went on without it."
     died = member["ended"] == "vanished" and member["closed_by"] == "client"
     side = "" if died else f" {sentence_start(side_text(member))}."
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="critical" if silence.removed and silence.lasts_ns >= _LONG_NS else "warning",
         subject={**key, "client": member["client_id"], "address": member["client_address"]},
         sentence=(
@@ -189,7 +189,7 @@ def _finding(silence: _Silence) -> Finding:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF111",
     name="heartbeat-gap",
     severity="critical",

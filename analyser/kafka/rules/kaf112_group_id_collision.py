@@ -42,7 +42,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, se
 from wirewitness.analyser.base.words import count, names_text, printable, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.members import KEYS, MEMBER_COLUMNS, MEMBERS, REBALANCES, culprit, proof, who
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text
 
@@ -133,7 +133,7 @@ def _topics(one: Row, other: Row, members: Sequence[Row], cost: _Cost) -> Findin
         f"{names_text(sorted(printable(name, MAX_NAME) for name in _subscribed(row)), 3)}"
         for side, row in zip(sides, (one, other), strict=True)
     )
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning",
         subject={**key, "kind": "topics"},
         sentence=(
@@ -176,7 +176,7 @@ def _refused(events: Sequence[Row], members: Sequence[Row], joins: int) -> Findi
     lasts_ns = last["ts"] - events[0]["ts"]
     rate = (len(events) - 1) * NS_PER_S / lasts_ns if lasts_ns else None
     pace = "" if rate is None else f"{rate:,.1f} times a second, "
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning",
         subject={**key, "client": last["client_id"], "address": last["client_address"], "kind": "refused"},
         sentence=(
@@ -214,7 +214,7 @@ def _names(text: str | None) -> str:
     return printable(text, MAX_NAME) if text else "nothing that was seen"
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF112",
     name="group-id-collision",
     severity="warning",

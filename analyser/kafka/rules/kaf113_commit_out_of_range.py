@@ -46,7 +46,7 @@ from wirewitness.analyser.engine.rules.columns import UNKNOWN
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
@@ -109,7 +109,7 @@ def _finding(cluster: str | None, found: Sequence[_Above]) -> Finding:
     beyond = worst.commit.committed_offset - worst.log_end
     committers = by_identity(commits)
     key = partition_key(cluster, worst.commit)
-    return DETECTOR.finding(
+    return RULE.finding(
         subject=key,
         sentence=(
             f"{group_text(worst.commit)}: {committer_text(worst.commit)} stored offset "
@@ -150,7 +150,7 @@ def _taken_away(cluster: str | None, stored: CommitColumns) -> Finding:
     )
     now = "An offset was stored again later." if is_followed else "Nothing has been stored since."
     key = partition_key(cluster, last)
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         subject={**key, "kind": "below 0"},
         sentence=(
@@ -177,7 +177,7 @@ def _taken_away(cluster: str | None, stored: CommitColumns) -> Finding:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF113",
     name="commit-out-of-range",
     severity="critical",

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.times import moment_text
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, readers_text
 from wirewitness.analyser.kafka.rules.names import group_text
 from wirewitness.analyser.kafka.rules.offset_reset_findings import (
@@ -52,7 +52,7 @@ KEYS = ("cluster_id", "group_id")
 
 def detect(frames: Frames, *, least: int = 1) -> Iterator[Finding]:
     """One finding per cause. least: so many records delivered again."""
-    return jump_findings(DETECTOR, frames, lambda jump: jump.again, least, _told)
+    return jump_findings(RULE, frames, lambda jump: jump.again, least, _told)
 
 
 def _told(jumps: list[Jump]) -> Told:
@@ -88,7 +88,7 @@ def _next_step(jumps: list[Jump]) -> str:
     return f"{twice}, and ask whoever did it whether a replay was meant."
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF114",
     name="resume-behind-commit",
     severity="warning",

@@ -36,7 +36,7 @@ from wirewitness.analyser.base.times import NS_PER_S, clock_text, time_text
 from wirewitness.analyser.base.words import count, names_text, printable
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.members import KEYS, MEMBER_COLUMNS, MEMBERS, proof, who
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text, partition_names
 
@@ -106,7 +106,7 @@ def _finding(
     names = partition_names(given[order[0]])
     least = sizes[order[-1]]
     why = " range deals each topic on its own and begins with the same members every time." if assignor == RANGE else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning",
         subject={**key, "client": full["client_id"], "address": full["client_address"]},
         sentence=(
@@ -143,7 +143,7 @@ _LAST_PLANS = f"""exchange_id IN (
     UNION ALL
     SELECT arg_max(exchange_id, ts) FROM {ASSIGNMENTS} WHERE source = 'consumer_heartbeat'
     GROUP BY cluster_id, group_id, member_id)"""
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF115",
     name="assignment-skew",
     severity="warning",

@@ -35,7 +35,7 @@ from wirewitness.analyser.base.times import NS_PER_S, period_text, seconds_text,
 from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.members import (
     KEYS,
     MEMBER_COLUMNS,
@@ -109,7 +109,7 @@ def _finding(own: Sequence[Row], ended: Sequence[Row], rebalances: Sequence[Row]
     median_ns = stays[len(stays) // 2]
     stayed = f"; it stayed for about {seconds_text(median_ns)} each time" if median_ns > 0 else ""
     polls = any(map(missed_polls, reasons))
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning",
         subject={**key, "client": last["client_id"], "address": last["client_address"]},
         sentence=(
@@ -148,7 +148,7 @@ def _next_step(member: Row, polls: bool, how: Counter[str]) -> str:
     return f"Look into the log of {name} for what makes it stop or join again: restarts, exceptions, a loop."
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF116",
     name="member-churn",
     severity="warning",

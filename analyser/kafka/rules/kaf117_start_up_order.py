@@ -35,7 +35,7 @@ from wirewitness.analyser.base.words import times
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_text, error_text
 
 KEYS = ("cluster_id", "client_address", "client_id")
@@ -84,7 +84,7 @@ def _finding(step: str, stuck: Sequence[Row], rows: Sequence[Row], fine: Sequenc
     key = {"cluster": last["cluster_id"], "client": last["client_id"], "address": last["client_address"]}
     way = f" after {', '.join(fine)} had gone well" if fine else ""
     first_ns, last_ns = stuck[0]["ts"], last["ts"]
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning",
         provisional=True,
         subject={**key, "step": step},
@@ -115,7 +115,7 @@ def _finding(step: str, stuck: Sequence[Row], rows: Sequence[Row], fine: Sequenc
 
 _LIST = ", ".join(f"'{one}'" for one in STEPS)
 _CONSUMER = ", ".join(f"'{one}'" for one in _CONSUMES)
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF117",
     name="start-up-order",
     severity="warning",

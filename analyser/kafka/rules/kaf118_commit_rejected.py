@@ -38,7 +38,7 @@ from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
     COMMITS,
@@ -171,7 +171,7 @@ def _finding(
     last, code = rejected[-1], rejected[-1].error_code or 0
     name, advice = MEANINGS[code]
     key = committer_key(cluster, last)
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="info" if healed else "warning",
         provisional=True,
         subject={**key, "error": code},
@@ -213,7 +213,7 @@ def _fate(outcomes: Sequence[_Outcome]) -> str:
     return f"{text}For {where} no commit as high was accepted since; {stands}{cost}."
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF118",
     name="commit-rejected",
     severity="warning",

@@ -46,7 +46,7 @@ from wirewitness.analyser.base.words import count, times
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
 from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
 from wirewitness.analyser.kafka.rules.members import MEMBER_COLUMNS, MEMBERS, ends_text, has_ended, missed_polls
@@ -213,7 +213,7 @@ def _finding(
     clients = Counter(run.client for run in worst[0].runs)
     members = {run.client: run.member_id for run in runs}
     of_time = [one for one in thrown if one.by_timeout]
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning" if all(one.passed for one in worst) else "critical",
         confidence="high" if of_time else "medium",
         subject={**key, **place},
@@ -302,7 +302,7 @@ def _passed_text(worst: Sequence[_Stuck]) -> str:
     return f"It went on at {moment_text(last['ts'])}: {client_text(last)} stored {last['committed_offset']}"
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF119",
     name="poison-loop",
     severity="critical",

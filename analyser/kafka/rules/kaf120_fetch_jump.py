@@ -51,7 +51,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame, numbered, places_of
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS, CommitRequests, Sent
 from wirewitness.analyser.kafka.rules.fetch_range_columns import Booleans, RunColumns, known_or_zero
 from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUNS
@@ -206,7 +206,7 @@ def _finding(cluster: str | None, runs: RunColumns, jumps: _Jumps) -> Finding:
     listed, last = _listed(runs, jumps), rows_of(runs.taken(jumps.rows[-1:]))[0]
     who = (last["client_address"], last["client_id"], last["member_id"])
     key = {"cluster": cluster, "group": last["group_id"], "client": last["client_id"], "address": who[0]}
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=way.severity,
         confidence=way.confidence,
         subject={**key, "direction": direction},
@@ -276,7 +276,7 @@ _MAY_JUMP = """
             AND first_offset < next_offset_before AND client_address = stored_client_address
             AND client_id IS NOT DISTINCT FROM stored_client_id))"""
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF120",
     name="fetch-jump",
     severity="warning",

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.times import moment_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, readers_text
 from wirewitness.analyser.kafka.rules.names import group_text
 from wirewitness.analyser.kafka.rules.offset_reset_findings import (
@@ -56,7 +56,7 @@ KEYS = ("cluster_id", "group_id")
 
 def detect(frames: Frames, *, least: int = 1) -> Iterator[Finding]:
     """One finding per cause. least: so many records skipped."""
-    return jump_findings(DETECTOR, frames, lambda jump: jump.skipped, least, _told)
+    return jump_findings(RULE, frames, lambda jump: jump.skipped, least, _told)
 
 
 def _told(jumps: list[Jump]) -> Told:
@@ -111,7 +111,7 @@ def _next_step(jumps: list[Jump]) -> str:
     return f"Ask whoever did it whether these records were to be skipped. {again}"
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF121",
     name="records-skipped",
     severity="critical",

@@ -34,7 +34,7 @@ from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text,
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
 from wirewitness.analyser.kafka.rules.fetch_ranges import (
     RUN_COLUMNS,
@@ -106,7 +106,7 @@ def _finding(cluster: str | None, runs: Sequence[Run], given: int, lasts: int) -
     key = {"cluster": cluster, "group": last.group_id, "client": last.client_id, "address": last.client_address}
     began = {-2: "the begin of the log", -1: "the end of the log"}.get(runs[0].listed_timestamp or 0)
     start = f"It had no stored offset and began at {began}. " if began and runs[0].answered_offset == -1 else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         provisional=True,
         confidence="medium" if gap else "high",
         subject=key,
@@ -135,7 +135,7 @@ def _finding(cluster: str | None, runs: Sequence[Run], given: int, lasts: int) -
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF122",
     name="committer-less",
     severity="warning",

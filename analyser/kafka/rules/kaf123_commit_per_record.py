@@ -33,7 +33,7 @@ from wirewitness.analyser.engine.rules.columns import Integers
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
@@ -78,7 +78,7 @@ def _finding(cluster: str | None, own: CommitColumns, requests: int, seconds: fl
     named = [(topics.name(code), part) for code, part in places]
     where = names_text(sorted(partition_text(*one) for one in named))
     per_second = requests / max(seconds, 1e-3)
-    return DETECTOR.finding(
+    return RULE.finding(
         subject=key,
         sentence=(
             f"{group_text(last)}: {committer_text(last)} commits after each record: {requests:,} commits of "
@@ -102,7 +102,7 @@ def _finding(cluster: str | None, own: CommitColumns, requests: int, seconds: fl
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF123",
     name="commit-per-record",
     severity="info",

@@ -34,7 +34,7 @@ from wirewitness.analyser.base.times import moment_text, time_text
 from wirewitness.analyser.base.words import count, times
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
 from wirewitness.analyser.kafka.rules.fetch_ranges import (
     RUN_COLUMNS,
@@ -78,7 +78,7 @@ def _finding(cluster: str | None, short: Sequence[Run], begun: int) -> Finding:
     clients = [*committers, *(run.client for run in short if run.client not in committers)]
     members = {run.client: run.member_id for run in short}
     plain = all(run.transactional is False for run in short)
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning" if plain else "info",
         confidence="high" if plain else "medium",
         subject=key,
@@ -110,7 +110,7 @@ def _finding(cluster: str | None, short: Sequence[Run], begun: int) -> Finding:
     )  # fmt: skip
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF124",
     name="commit-off-by-one",
     severity="warning",

@@ -38,7 +38,7 @@ from wirewitness.analyser.base.words import count, shown
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
 from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Client, Run, proof_of_runs, runs_of
 from wirewitness.analyser.kafka.rules.names import group_text, partition_text, who_numbers, who_text
@@ -107,7 +107,7 @@ def _finding(cluster: str | None, run: Run, stood: int, runs: Sequence[Run]) -> 
     }  # fmt: skip
     behind = (run.last_log_end_offset or 0) - (run.next_offset or 0)
     others = sorted({partition_text(*one.place) for one in runs if one.client == run.client and one.place != run.place})
-    return DETECTOR.finding(
+    return RULE.finding(
         provisional=True,
         subject=key,
         sentence=(
@@ -136,7 +136,7 @@ def _finding(cluster: str | None, run: Run, stood: int, runs: Sequence[Run]) -> 
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF125",
     name="partition-not-read",
     severity="warning",

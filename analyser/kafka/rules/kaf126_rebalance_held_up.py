@@ -49,7 +49,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, sec
 from wirewitness.analyser.base.words import count, shown, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.idle_members import side_step, side_text
 from wirewitness.analyser.kafka.rules.members import (
     KEYS,
@@ -234,7 +234,7 @@ def _dead(deaths: Sequence[_Death], members: Sequence[Row], rebalances: Sequence
     back = member["ended"] == "removed"
     timeout = member["session_timeout_ms"]
     session = f" (session timeout {seconds_text(timeout * NS_PER_MS)})" if timeout else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="critical" if stood_ns >= _LONG_NS else "warning",
         subject={**key, "client": member["client_id"], "address": member["client_address"], "kind": "dead"},
         sentence=(
@@ -307,7 +307,7 @@ def _late(waits: Sequence[_Wait], members: Sequence[Row], severity: Severity) ->
         {"address": one.get("address"), "client_id": one.get("client_id"), "member_id": one.get("member_id")}
         for one in own
     ]
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         confidence="high" if longest.told >= _PROVES else "medium",
         subject={**key, "client": worst["waited_client_id"], "address": worst["waited_address"], "kind": "late"},
@@ -357,7 +357,7 @@ def _knew(wait: _Wait) -> str:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF126",
     name="rebalance-held-up",
     severity="critical",

@@ -41,7 +41,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, moment_text, se
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
 from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUN_COLUMNS, RUNS, Client, proof_of_runs
 from wirewitness.analyser.kafka.rules.idle_members import side_step, side_text
@@ -180,7 +180,7 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
         for one in overlaps[:MAX_NAMED]
     ]
     member = late["member_id"]
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="critical" if accepted else "warning",
         confidence="high" if own.fetches else "medium",
         subject={**key, "other": other.client_id, "other_address": other.client_address},
@@ -217,7 +217,7 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
     )  # fmt: skip
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF127",
     name="zombie-overlap",
     severity="critical",

@@ -36,7 +36,7 @@ from wirewitness.analyser.base.times import period_text, time_text
 from wirewitness.analyser.base.words import printable, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.members import (
     KEYS,
     MEMBER_COLUMNS,
@@ -114,7 +114,7 @@ def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: in
     said = f"requests of theirs were {codes} {times(len(errors))}. {_cost(errors, names)}"
     if not refused:
         said = f"it was claimed {times(len(errors))} while the other one lived. No answers are in the capture."
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="critical" if refused and len(errors) >= often else "warning",
         confidence="high" if refused else "medium",
         subject={**key, "instance": name},
@@ -148,7 +148,7 @@ def _cost(errors: Sequence[Row], names: Sequence[str]) -> str:
     return f"They take {partitions_text(names)} from each other in the middle of their work."
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF128",
     name="static-id-twice",
     severity="critical",

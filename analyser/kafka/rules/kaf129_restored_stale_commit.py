@@ -40,7 +40,7 @@ from wirewitness.analyser.engine.rules.columns import UNKNOWN, Booleans, Integer
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import numbered, pairs
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
@@ -135,7 +135,7 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Commit
     # Without an answer, or a limit ended the wait for it.
     error = "got no known answer" if failed.error_code is None else f"was refused with error {failed.error_code}"
     still = stored < newer.committed_offset
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="info" if brief or not seen else "critical" if still else "warning",
         confidence="high" if seen else "low",
         subject={**key, "client": late.client_id, "address": late.client_address},
@@ -172,7 +172,7 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Commit
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF129",
     name="restored-stale-commit",
     severity="critical",

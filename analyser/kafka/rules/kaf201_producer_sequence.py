@@ -44,7 +44,7 @@ from wirewitness.analyser.base.words import count, names_text, sentence_start, s
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import (
     client_numbers,
     client_text,
@@ -111,7 +111,7 @@ def _finding(batches: Sequence[Row], events: Sequence[Row], several: int) -> Fin
         "producer_id": last["producer_id"],
     }
     topics = sorted({row["topic"] for row in batches if row["topic"]})
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         provisional=True,
         subject=key,
@@ -170,7 +170,7 @@ def _sequence(batches: Sequence[Row]) -> str:
     return ""
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF201",
     name="producer-sequence",
     severity="critical",

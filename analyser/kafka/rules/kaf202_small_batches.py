@@ -35,7 +35,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Column, Frame, numbered
 from wirewitness.analyser.engine.rules.frame_rows import first_value, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of
 
@@ -81,7 +81,7 @@ def _finding(busy: Frame, rate: Integers, per_batch: float) -> Finding:
     where = names_text(topics, 3) or "unknown topics"
     key = {"cluster": first_value(busy, "cluster_id"), "address": row["client_address"], "client_id": row["client_id"]}
     uncompressed = " They are not compressed." if codecs == ["none"] else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         subject=key,
         sentence=(
             f"{sentence_start(client_text(row))} sends {rate.mean():,.0f} Produce requests a second with "
@@ -110,7 +110,7 @@ def _finding(busy: Frame, rate: Integers, per_batch: float) -> Finding:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF202",
     name="small-batches",
     severity="info",

@@ -42,7 +42,7 @@ from wirewitness.analyser.base.words import count, names_text, shown
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, place
 from wirewitness.analyser.kafka.rules.producers import evidence_of, transactional_text
 
@@ -141,7 +141,7 @@ def _finding(cluster: str | None, stuck: _Stuck, severity: Severity) -> Finding:
         **({} if who else {"partition": min(map(place, waits))}),
     }
     topics = sorted({one.rpartition("-")[0] for one in partitions})
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         confidence=confidence,
         provisional=not stuck.ended,
@@ -246,7 +246,7 @@ def _next_step(stuck: _Stuck, who: Row | None) -> str:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF203",
     name="transaction-stuck",
     severity="critical",

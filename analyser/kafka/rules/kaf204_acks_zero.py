@@ -30,7 +30,7 @@ from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of
 from wirewitness.analyser.kafka.rules.producers import evidence_of, records_in
 
@@ -46,7 +46,7 @@ def detect(frames: Frames, *, batches_least: int = 1) -> Iterator[Finding]:
     first, last = rows[0], rows[-1]
     topics = sorted({row["topic"] or row["topic_id"] or "?" for row in rows})
     key = {"cluster": first["cluster_id"], "address": first["client_address"], "client_id": first["client_id"]}
-    yield DETECTOR.finding(
+    yield RULE.finding(
         subject=key,
         sentence=(
             f"{sentence_start(client_text(first))} writes with acks=0 to {names_text(topics, 3)}: "
@@ -68,7 +68,7 @@ def detect(frames: Frames, *, batches_least: int = 1) -> Iterator[Finding]:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF204",
     name="acks-zero",
     severity="info",

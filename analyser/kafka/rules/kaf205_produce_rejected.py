@@ -47,7 +47,7 @@ from wirewitness.analyser.base.words import count, names_text, sentence_start, s
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, places_text
 from wirewitness.analyser.kafka.rules.producers import (
     REFUSED,
@@ -225,7 +225,7 @@ def _finding(refused: _Refused, severity: Severity) -> Finding:
         "client_id": first["client_id"],
         "error_code": refused.code,
     }
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         provisional=True,
         subject=key,
@@ -294,7 +294,7 @@ def _outcome(refused: _Refused) -> str:
     return f"{sentence_start('; '.join(parts))}." if parts else ""
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF205",
     name="produce-rejected",
     severity="critical",

@@ -38,7 +38,7 @@ from wirewitness.analyser.base.words import count, names_text, sentence_start, t
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, error_text
 from wirewitness.analyser.kafka.rules.producers import REFUSED, evidence_of, transactional_text
 
@@ -106,7 +106,7 @@ def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]
     requests = len({row["exchange_id"] for row in refused})
     codes = sorted({row["error_code"] for row in refused})
     named = ", ".join(sorted({error_text(row["error_code"], row["error_name"]) for row in refused}))
-    return DETECTOR.finding(
+    return RULE.finding(
         subject=key,
         sentence=(
             f"{sentence_start(transactional_text(first['transactional_id']))} is used by several producers at once: "
@@ -154,7 +154,7 @@ def _aborted_by_other(span: Row) -> bool:
     return (span["ended_client_address"], span["ended_client_id"]) != _place(span)
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF206",
     name="transactional-id-twice",
     severity="critical",

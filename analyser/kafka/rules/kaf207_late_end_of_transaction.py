@@ -37,7 +37,7 @@ from wirewitness.analyser.base.words import count, names_text, sentence_start, s
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of, transactional_text
 
@@ -79,7 +79,7 @@ def _finding(end: Row, earlier: Row, span: Row, behind: Sequence[Row]) -> Findin
         if own["error_code"] == 0:
             meant = f" The EndTxn that was meant for it ({wanted}) came {seconds_text(own['ts'] - end['ts'])} later."
     partitions = [one for one in (span["partitions"] or "").split(",") if one]
-    return DETECTOR.finding(
+    return RULE.finding(
         subject={**key, "at": time_text(end["ts"])},
         sentence=(
             f"{sentence_start(client_text(end))} ({transactional_text(end['transactional_id'])}, producer id "
@@ -112,7 +112,7 @@ def _finding(end: Row, earlier: Row, span: Row, behind: Sequence[Row]) -> Findin
     )  # fmt: skip
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF207",
     name="late-end-of-transaction",
     severity="critical",

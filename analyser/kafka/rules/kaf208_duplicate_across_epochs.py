@@ -35,7 +35,7 @@ from wirewitness.analyser.base.words import count, sentence_start, shown
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, place, places_text
 from wirewitness.analyser.kafka.rules.producers import records_in
 
@@ -60,7 +60,7 @@ def _finding(rows: Sequence[Row]) -> Finding:
         "client_id": first["client_id"],
     }
     silent = f" ({count(unanswered, 'first attempt')} without a known answer)" if unanswered else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         confidence="medium" if unanswered == len(rows) else "high",
         subject=key,
         sentence=(
@@ -103,7 +103,7 @@ def _evidence(row: Row) -> list[Evidence]:
     ]
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF208",
     name="duplicate-across-epochs",
     severity="critical",

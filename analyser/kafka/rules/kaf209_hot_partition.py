@@ -45,7 +45,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame import Frame, pairs
 from wirewitness.analyser.engine.rules.frame_rows import first_value, rows_of, values
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_text
 
 BATCHES, FETCHES, PARTITIONS = "kafka_produce_batches", "kafka_fetch_partitions", "kafka_partitions"
@@ -110,7 +110,7 @@ def _finding(frames: Frames, written: dict[int, int], hot: int, partitions: int)
     key = {"cluster": first_value(batches, "cluster_id"), "topic": topic, "partition": hot}
     who = names_text([client_text({"client_id": c["client_id"], "client_address": c["address"]}) for c in clients], 3)
     late = f" Its reader fell {behind:,} records behind meanwhile, more than on all others." if behind else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning" if behind else "info",
         subject=key,
         sentence=(
@@ -175,7 +175,7 @@ def _evidence(own: Frame) -> Iterator[Evidence]:
         yield Evidence(row["file"], row["request_packet"], row["exchange_id"])
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF209",
     name="hot-partition",
     severity="warning",

@@ -44,7 +44,7 @@ from wirewitness.analyser.base.words import count, names_text, sentence_start, t
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, place
 from wirewitness.analyser.kafka.rules.producers import evidence_of
 
@@ -141,7 +141,7 @@ def _finding(
             f"{count(errors.total(), 'request')} of it failed because a leader had moved "
             f"({', '.join(f'{number} {name}' for name, number in errors.most_common(4))})"
         )
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning" if flaps or len(failed) >= failed_least else "info",
         subject=key,
         sentence=f"{sentence_start('; '.join(parts))}.",
@@ -172,7 +172,7 @@ def _evidence(rows: Sequence[Row]) -> list[Evidence]:
     return [*requests, *evidence_of([row for row in rows if "status" not in row])]
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF301",
     name="metadata-churn",
     severity="warning",

@@ -54,7 +54,7 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS
 from wirewitness.analyser.kafka.rules.replica_fetchers import silent_followers
 from wirewitness.analyser.kafka.rules.slow_findings import slow_findings
@@ -82,10 +82,10 @@ def detect(
     connections = {row["flow_id"]: row for row in rows_of(frames[CONNECTIONS])}
     stood = list(stood_still(rows, connections, silent_s, clients_least))
     for silence in stood:
-        yield standstill_finding(DETECTOR, silence, connections)
+        yield standstill_finding(RULE, silence, connections)
     limits = Limits(window_s, samples, windows_least, ratio, slow_ms, beyond_wait_ms)
     slow = list(slow_apis(rows, connections, stood, limits))
-    yield from slow_findings(DETECTOR, slow, silent_followers(rows, connections), connections)
+    yield from slow_findings(RULE, slow, silent_followers(rows, connections), connections)
 
 
 # Of the quick answers two of each second suffice to see that the broker was alive: its first and its last.
@@ -125,7 +125,7 @@ _LATE_FETCHES = f"""
     JOIN {CONNECTIONS} c USING (flow_id)
     WHERE {_LATE_FETCH} AND e.response_bytes <= {MOST_ANSWER_BYTES} AND coalesce(ts_before <= e.ts, true)"""
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF302",
     name="slow-api",
     severity="critical",

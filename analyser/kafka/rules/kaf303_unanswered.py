@@ -38,7 +38,7 @@ from wirewitness.analyser.engine.rules.delivery import REQUEST_COLUMNS, counted,
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS, client_keys
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
@@ -109,7 +109,7 @@ def _finding(own: Sequence[_Open]) -> Finding:
     ended = " until the client closed the connection" if given_up == len(own) else ""
     states = [one.delivered for one in own]
     when = period_text(first["ts"], max(row["ts"] for row in rows))
-    return DETECTOR.finding(
+    return RULE.finding(
         provisional=not all(one.given_up for one in own),
         subject={"cluster": first["cluster_id"], "server": server_text(first), "delivered": states[0]},
         sentence=(
@@ -162,7 +162,7 @@ def _when(own: Sequence[_Open]) -> str:
     return ""
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF303",
     name="request-unanswered",
     severity="warning",

@@ -33,7 +33,7 @@ from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
 EXCHANGES = "exchanges"
@@ -61,7 +61,7 @@ def detect(frames: Frames, *, warning_ms: int = 1000) -> Iterator[Finding]:
     quotas = sorted({_QUOTAS.get(api, _OTHER_QUOTA) for api in apis})
     key = {"cluster": first["cluster_id"], "address": first["client_address"], "client_id": first["client_id"]}
     brokers = f"the broker at {names_text(servers, 3)}" if servers else "the broker"
-    yield DETECTOR.finding(
+    yield RULE.finding(
         severity="warning" if held_ns >= warning_ms * NS_PER_MS else "info",
         subject=key,
         sentence=(
@@ -111,7 +111,7 @@ def _evidence(row: Row) -> Evidence:
     return Evidence(row["request_file"], row["response_packet"], row["response_message_id"])
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF304",
     name="throttled",
     severity="warning",

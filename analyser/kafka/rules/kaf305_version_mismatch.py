@@ -41,7 +41,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, senten
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
 USED, EXCHANGES = "kafka_api_versions", "exchanges"
@@ -128,7 +128,7 @@ def _finding(cause: str, severity: Severity, confidence: Confidence, rows: Seque
     server = server_of(first)
     key = {"cluster": first["cluster_id"], "address": first["client_address"], "client_id": first["client_id"]}
     library = f" ({printable(software, 80)})" if software else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         confidence=confidence,
         provisional=cause == "too old",
@@ -161,7 +161,7 @@ def _evidence(row: Row) -> Evidence:
     return Evidence(row.get("request_file"), row.get("request_packet"), row["exchange_id"])
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF305",
     name="version-mismatch",
     severity="critical",

@@ -33,7 +33,7 @@ from wirewitness.analyser.base.words import count, names_text
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.minutes import by_minute
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,
@@ -67,7 +67,7 @@ def _finding(fullest: Sequence[Row], connections: int, minutes: int, usual: floa
     names = sorted({row["client_id"] for row in fullest if row["client_id"]})
     address = first["client_address"] or "(unknown address)"
     who = f"{address} ({names_text(names, 3)})" if names else address
-    return DETECTOR.finding(
+    return RULE.finding(
         subject={"cluster": first["cluster_id"], "address": first["client_address"]},
         sentence=(
             f"{who} opened {len(fullest)} connections{how} to {names_text(servers, 3)} within a minute, "
@@ -92,7 +92,7 @@ def _finding(fullest: Sequence[Row], connections: int, minutes: int, usual: floa
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF306",
     name="client-connection-churn",
     severity="warning",

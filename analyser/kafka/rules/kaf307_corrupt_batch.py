@@ -32,7 +32,7 @@ from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 PRODUCED, FETCHED = "kafka_produce_batches", "kafka_fetch_partitions"
 KEYS = ("cluster_id", "topic", "partition")
@@ -61,7 +61,7 @@ def _finding(place: dict[str, Any], written: bool, wrong: list[dict[str, Any]]) 
     clients = sorted({row["client_id"] for row in wrong if row["client_id"]})
     who = f"{' or '.join(clients[:3]) or 'a client'} at {first['client_address'] or '(unknown address)'}"
     what = f"{who} wrote" if written else f"the broker gave {who}"
-    return DETECTOR.finding(
+    return RULE.finding(
         subject=key,
         sentence=(
             f"Partition {place['partition']} of {place['topic'] or 'an unknown topic'}: {what} record batches whose "
@@ -84,7 +84,7 @@ def _evidence(row: dict[str, Any], written: bool) -> Evidence:
     return Evidence(row["file"], row["response_packet"], row["response_message_id"])
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF307",
     name="corrupt-batch",
     severity="warning",

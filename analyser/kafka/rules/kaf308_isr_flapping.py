@@ -36,7 +36,7 @@ from wirewitness.analyser.base.words import count, names_text, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import partitions_of, places_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of
 
@@ -109,7 +109,7 @@ def _finding(node: int, name: str | None, held: Sequence[_Flaps]) -> Finding:
     broker = f"Broker {node} ({name})" if name else f"Broker {node}"
     key = {"cluster": rows[0]["cluster_id"], "node_id": node}
     worst = " At some time nobody but the leader was in sync." if alone else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="critical" if alone else "warning",
         subject=key,
         sentence=(
@@ -142,7 +142,7 @@ _SHRUNK = (
     "WHERE partition IS NOT NULL AND isr IS NOT NULL GROUP BY 1 HAVING count(DISTINCT len(isr)) > 1)"
 )
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF308",
     name="isr-flapping",
     severity="critical",

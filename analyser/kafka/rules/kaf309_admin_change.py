@@ -44,7 +44,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, senten
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.admin_words import ADMIN_KINDS, OTHER_KIND, Stored, put_back_text
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_numbers, client_text, error_text, place
 from wirewitness.analyser.kafka.rules.producers import REFUSED, batches_of, evidence_of, records_in
@@ -132,7 +132,7 @@ def _finding(operation: str, rows: Sequence[Row], in_vain: int, met: _Met) -> Fi
     groups = groups or sorted({run["group_id"] for run in met.runs if run["group_id"]})
     topics = sorted({row["resource_name"] for row in rows if row["resource_type"] == "topic" and row["resource_name"]})
     before = _before(met.runs) if operation in _MOVES_OFFSETS else []
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         subject=key,
         sentence=_sentence(kind.verb, rows, names, refused, in_vain) + _met_text(met),
@@ -212,7 +212,7 @@ _SET_ONCE = f"""
         GROUP BY cluster_id, group_id, client_address, client_id, coalesce(topic, topic_id), partition
         HAVING count(*) > 1)"""
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF309",
     name="admin-change",
     severity="warning",

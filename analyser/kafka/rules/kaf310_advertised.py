@@ -46,7 +46,7 @@ from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,
@@ -228,7 +228,7 @@ def _finding(told: _Told, way: _Way) -> Finding:
     if way.severity == "info":
         outcome = "No read or write of it is seen"
     last = max(asked[-1], max((row["ts"] for row in way.attempts), default=0))
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning" if told.works else way.severity,
         confidence=way.confidence,
         provisional=True,
@@ -271,7 +271,7 @@ def _proof(told: _Told, way: _Way) -> Proof:
     return Proof(first, last, [*asked[:4], *tried.evidence])
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF310",
     name="advertised-unreachable",
     severity="critical",

@@ -40,7 +40,7 @@ from wirewitness.analyser.base.words import sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,
@@ -179,7 +179,7 @@ def _finding(kind: str, own: Sequence[Row], proof: Proof, confidence: Confidence
         operation=first.get("last_operation") or "first request",
     )
     often = f" This happens {times(len(own))}, {period_text(first['ts'], last['ts'])}." if len(own) > 1 else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         confidence=confidence,
         provisional=True,
         subject={**client_subject(first), "server": server_text(first), "kind": kind},
@@ -207,7 +207,7 @@ def _alerts(row: Row) -> Iterator[str]:
 
 _CLOSED = "last_status = 'unanswered' AND closed_by = 'server' AND answered - least(errors, 1) <= 1"
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF311",
     name="wrong-protocol",
     severity="critical",

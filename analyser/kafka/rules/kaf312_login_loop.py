@@ -32,7 +32,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_numbers, client_text
 
@@ -66,7 +66,7 @@ def _finding(refused: Sequence[Row]) -> Finding:
     gap_ns = (last["ts"] - first["ts"]) // (len(refused) - 1) if len(refused) > 1 else 0
     words = {row["error_message"] for row in refused if row["error_message"]}
     said = f' ("{printable(min(words), MAX_NAME)}")' if words else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         provisional=True,
         subject={**client_subject(first), "server": server_text(first), "user": first["user_name"]},
         sentence=(
@@ -98,7 +98,7 @@ def _finding(refused: Sequence[Row]) -> Finding:
     )  # fmt: skip
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF312",
     name="authentication-loop",
     severity="critical",

@@ -34,7 +34,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, senten
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_numbers, client_text
 
@@ -75,7 +75,7 @@ def _finding(own: Sequence[Row], names: Sequence[str], known: set[str]) -> Findi
     shown = names_text([printable(name, MAX_NAME) for name in names], 3)
     topics = f"topic {shown}, which does" if len(names) == 1 else f"topics {shown}, which do"
     error = f"{first['error_code']} ({UNKNOWN[first['error_code']]})"
-    return DETECTOR.finding(
+    return RULE.finding(
         provisional=True,
         subject={**client_subject(first), "topic": names[0]},
         sentence=(
@@ -103,7 +103,7 @@ def _finding(own: Sequence[Row], names: Sequence[str], known: set[str]) -> Findi
     )  # fmt: skip
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF313",
     name="unknown-name-loop",
     severity="warning",

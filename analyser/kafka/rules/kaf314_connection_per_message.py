@@ -33,7 +33,7 @@ from wirewitness.analyser.base.times import NS_PER_S, period_text
 from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import (
     CONNECTIONS,
     PLACE_COLUMNS,
@@ -78,7 +78,7 @@ def _finding(short: Sequence[Row]) -> Finding:
     work, requests = (sum(row[name] for row in short) for name in ("work", "requests"))
     servers = sorted({server_text(row) for row in short})
     when = period_text(first["ts"], last["ts"])
-    return DETECTOR.finding(
+    return RULE.finding(
         subject=client_subject(first),
         sentence=(
             f"{sentence_start(client_text(first))} opened {count(len(short), 'connection')} to "
@@ -102,7 +102,7 @@ def _finding(short: Sequence[Row]) -> Finding:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF314",
     name="connection-per-message",
     severity="warning",

@@ -30,7 +30,7 @@ from wirewitness.analyser.base.words import count, sentence_start, shown
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import client_keys, client_subject
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
@@ -58,7 +58,7 @@ def _spin(rows: Sequence[Row], least: int, within_ns: float) -> float:
 def _finding(own: Sequence[Row], rate: float) -> Finding:
     first, last = own[0], own[-1]
     error = f"{first['error_code']} ({first['error_name'] or 'unknown'})"
-    return DETECTOR.finding(
+    return RULE.finding(
         subject={**client_subject(first), "operation": first["operation"], "error": first["error_code"]},
         sentence=(
             f"{sentence_start(client_text(first))} sent {count(len(own), 'request')} {shown(first['operation'])} to "
@@ -87,7 +87,7 @@ def _finding(own: Sequence[Row], rate: float) -> Finding:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF315",
     name="request-spin",
     severity="warning",

@@ -41,7 +41,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, shown
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, group_text, partition_names
 from wirewitness.analyser.kafka.rules.producers import REFUSED, batches_of, evidence_of, records_in
 
@@ -115,7 +115,7 @@ def _finding(old: _Life, new: _Life, readers: _Readers, refused: Sequence[Row]) 
     culprit = culprits[0] if culprits else {"address": None, "client_id": None}
     groups = sorted({run["group_id"] for run in readers.runs if run["group_id"]})
     key = {"cluster": made["cluster_id"], "topic": made["topic"], "topic_id": new.topic_id}
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         subject=key,
         sentence=_sentence(old, new, deleted, maker, since) + _cost(readers, refused),
@@ -192,7 +192,7 @@ def _cost(readers: _Readers, refused: Sequence[Row]) -> str:
     return f"{text} Lost: {', '.join(parts)}." if parts else text
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF316",
     name="topic-recreated",
     severity="critical",

@@ -40,7 +40,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, senten
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, place
 
 FETCHES = "kafka_fetch_partitions"
@@ -154,7 +154,7 @@ def _finding(found: Sequence[_Partition], severity: Severity) -> Finding:
     group = next((row["group_id"] for row in rows if row["group_id"]), None)
     key = {"cluster": first["cluster_id"], "address": first["client_address"], "client_id": first["client_id"]}
     places = [one.where for one in found]
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         subject=key,
         sentence=(
@@ -203,7 +203,7 @@ def _evidence(row: Row) -> Evidence:
     return Evidence(row["file"], row["response_packet"], row["response_message_id"])
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF317",
     name="fetch-too-small",
     severity="warning",

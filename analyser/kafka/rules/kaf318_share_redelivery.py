@@ -45,7 +45,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_text
 
 FETCHES, ACKNOWLEDGES = "kafka_share_fetches", "kafka_share_acknowledges"
@@ -129,7 +129,7 @@ def _finding(runs: Sequence[_Run], limit: int) -> Finding:
     topic = first["topic"] or first["topic_id"] or "?"
     key = {"cluster": first["cluster_id"], "group": first["group_id"], "topic": topic, "partition": first["partition"]}
     rows = sorted((row for run in runs for row in (*run.deliveries, *run.released)), key=lambda row: row["ts"])
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         confidence="medium" if archived else "high",
         provisional=True,
@@ -208,7 +208,7 @@ _COLUMNS = (
     "ts", "exchange_id", "topic", "member_id", "client_id", "client_address", "first_offset", "last_offset",
     "error_code", "file", "request_packet", "response_packet", "response_message_id",
 )  # fmt: skip
-DETECTOR = Detector(
+RULE = Rule(
     code="KAF318",
     name="share-redelivery",
     severity="critical",

@@ -1,6 +1,6 @@
 """How Kafka's clients, groups and partitions are named, in sentences and in a finding's numbers.
 
-In: ids from the wire, each None where it is not known, or rows of a detector's frames that hold them.
+In: ids from the wire, each None where it is not known, or rows of a rule's frames that hold them.
 Out: words, and parts of a finding's numbers.
 """
 

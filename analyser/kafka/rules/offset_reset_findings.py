@@ -13,7 +13,7 @@ from wirewitness.analyser.base.times import moment_text, time_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
 from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUNS, proof_of_runs, reader_numbers
 from wirewitness.analyser.kafka.rules.names import MAX_LISTED, partition_names, partition_text, who_numbers, who_text
@@ -30,23 +30,23 @@ class Told(NamedTuple):
 
 
 def jump_findings(
-    detector: Detector, frames: Frames, records: Callable[[Jump], int], least: int, told: Callable[[list[Jump]], Told]
+    rule: Rule, frames: Frames, records: Callable[[Jump], int], least: int, told: Callable[[list[Jump]], Told]
 ) -> Iterator[Finding]:
     """One finding for each cause of jumps with records, from so many records on."""
     frame = frames[RUNS]
     cluster = first_value(frame, "cluster_id") if len(frame) else None
     for jumps in _by_cause(jump for jump in jumps_of(RunColumns(frame).each()) if records(jump)):
         if sum(map(records, jumps)) >= least:
-            yield _finding(detector, cluster, jumps, told(jumps))
+            yield _finding(rule, cluster, jumps, told(jumps))
 
 
-def _finding(detector: Detector, cluster: str | None, jumps: list[Jump], told: Told) -> Finding:
+def _finding(rule: Rule, cluster: str | None, jumps: list[Jump], told: Told) -> Finding:
     runs = [jump.run for jump in jumps]
     doubt = any(jump.in_doubt for jump in jumps)
     before, first_ns = _evidence_before(jumps)
     key = {"cluster": cluster, "group": runs[0].group_id}
     change = runs[0].change_exchange_id if jumps[0].key[1] else jumps[0].policy
-    return detector.finding(
+    return rule.finding(
         severity=told.severity,
         confidence="medium" if doubt else "high",
         provisional=doubt,

@@ -1,6 +1,6 @@
 """What the rules about producers share: how a producer is named, and refused batches.
 
-In: rows of a detector's frames as dicts. Out: words, and parts of a finding's numbers.
+In: rows of a rule's frames as dicts. Out: words, and parts of a finding's numbers.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from wirewitness.analyser.base.words import count, names_text, sentence_start, s
 from wirewitness.analyser.engine.rules.delivery import at_the_first_try, counted_at_once
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 from wirewitness.analyser.kafka.rules.replica_fetchers import Follower
 from wirewitness.analyser.kafka.rules.slow_windows import Connections, Slow
@@ -23,15 +23,15 @@ _MOST_NAMED = 20
 
 
 def slow_findings(
-    detector: Detector, slow: Sequence[Slow], followers: Sequence[Follower], connections: Connections
+    rule: Rule, slow: Sequence[Slow], followers: Sequence[Follower], connections: Connections
 ) -> Iterator[Finding]:
     """At most two: on what waited for a follower, and on what the broker itself was slow to answer."""
     held = {place: follower for place, one in enumerate(slow) if (follower := _holds_up(one, followers)) is not None}
     own = [one for place, one in enumerate(slow) if place not in held]
     if own:
-        yield _finding(detector, own, None, connections)
+        yield _finding(rule, own, None, connections)
     if held:
-        yield _finding(detector, [slow[place] for place in held], next(iter(held.values())), connections)
+        yield _finding(rule, [slow[place] for place in held], next(iter(held.values())), connections)
 
 
 def _holds_up(slow: Slow, followers: Sequence[Follower]) -> Follower | None:
@@ -44,7 +44,7 @@ def _holds_up(slow: Slow, followers: Sequence[Follower]) -> Follower | None:
     return follower if 2 * most > len(late) else None
 
 
-def _finding(detector: Detector, slow: Sequence[Slow], follower: Follower | None, connections: Connections) -> Finding:
+def _finding(rule: Rule, slow: Sequence[Slow], follower: Follower | None, connections: Connections) -> Finding:
     """What was slow at this broker, the worst first."""
     ordered = sorted(slow, key=lambda one: -one.worst.p90)
     first, worst = ordered[0].worst.rows[0], ordered[0].worst
@@ -58,7 +58,7 @@ def _finding(detector: Detector, slow: Sequence[Slow], follower: Follower | None
     states = [at_the_first_try(row, connections.get(row["flow_id"])) for row in worst.late]
     kind = "slow" if follower is None else "replicas"
     replica = {} if follower is None else {"replica": follower.node}
-    return detector.finding(
+    return rule.finding(
         severity="warning" if any(len(one.windows) > 1 for one in slow) else "info",
         confidence="medium",
         subject={"cluster": first["cluster_id"], "server": server_text(first), "kind": kind, **replica},

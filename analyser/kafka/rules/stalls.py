@@ -17,7 +17,7 @@ from wirewitness.analyser.engine.rules.delivery import at_the_first_try, counted
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
 _MOST_NAMED = 20
@@ -82,7 +82,7 @@ def _waited(row: Row, since: int, until: int) -> bool:
     return bool(until <= answered <= until + _TOGETHER_NS)
 
 
-def standstill_finding(detector: Detector, silence: Silence, connections: Mapping[str, Row]) -> Finding:
+def standstill_finding(rule: Rule, silence: Silence, connections: Mapping[str, Row]) -> Finding:
     """One such time. connections: by flow id; they tell whether TCP delivered what waited."""
     rows = silence.waiting
     first = rows[0]
@@ -97,7 +97,7 @@ def standstill_finding(detector: Detector, silence: Silence, connections: Mappin
     states = [at_the_first_try(row, connections.get(row["flow_id"])) for row in rows]
     # Where everything that is known was sent again, the way may have stood still instead.
     by_way = False in states and True not in states
-    return detector.finding(
+    return rule.finding(
         confidence="medium" if by_way else "high",
         subject={"cluster": first["cluster_id"], "server": server_text(first), "since": time_text(silence.since_ns)},
         sentence=(

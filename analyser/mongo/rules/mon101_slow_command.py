@@ -39,7 +39,7 @@ from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_S, ms_text
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     HELLOS,
@@ -158,7 +158,7 @@ def _finding(slow: list[Row], numbers: dict[str, float], slow_ms: float, is_warn
     how_often = f"{len(slow):,} of {numbers['commands']:,} times" if many else "once"
     how_long = f"{spread}, sum {ms_text(numbers['sum_ms'])}" if many else ms_text(numbers["max_ms"])
     return command_finding(
-        DETECTOR,
+        RULE,
         slow,
         severity="warning" if is_warning else "info",
         subject={"server": server_text(worst), "command": command_text(worst), "shape_id": worst["shape_id"]},
@@ -181,7 +181,7 @@ def _finding(slow: list[Row], numbers: dict[str, float], slow_ms: float, is_warn
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON101",
     name="slow-command",
     severity="warning",

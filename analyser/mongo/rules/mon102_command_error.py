@@ -42,7 +42,7 @@ from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.base.words import count, printable, sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.errors import (
     EVERYDAY,
     NOT_PRIMARY,
@@ -144,7 +144,7 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
     refused = f" ({count(writes, 'write')})" if writes else ""
     healed = _HEALED.format("It was" if len(rows) == 1 else f"{retried} of them were") if retried else ""
     return command_finding(
-        DETECTOR,
+        RULE,
         rows,
         severity=severity,
         subject={
@@ -189,7 +189,7 @@ _ROLES = {"arbiter": "an arbiter", "other": "neither primary nor secondary"}
 _HEALED = " {} tried again in a transaction that was committed."
 _TO = {"command": ", for", "write": ", for single writes of", "write concern": ", for the write concern of"}
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON102",
     name="command-error",
     severity="warning",

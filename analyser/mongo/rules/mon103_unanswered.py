@@ -34,7 +34,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, ms_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
@@ -125,7 +125,7 @@ def _finding(end: _End, rows: list[Row]) -> Finding:
     first, longest_ms = rows[0], max(row["waited_ms"] for row in rows)
     more = f" and {len(clients) - 1} more" if len(clients) > 1 else ""
     return command_finding(
-        DETECTOR,
+        RULE,
         rows,
         severity=end.severity,
         confidence="low" if end is _UNSURE else "high",
@@ -157,7 +157,7 @@ def _cost(rows: list[Row]) -> dict[str, float]:
 
 _UNANSWERED = f"status = 'unanswered' AND command NOT IN ('endSessions', 'killCursors') AND NOT {WAITING}"
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON103",
     name="unanswered",
     severity="warning",

@@ -37,7 +37,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
@@ -133,7 +133,7 @@ def _finding(how: _Left, cursors: list[Row], commands: list[Row]) -> Finding:
         over = ms_text((cursors[-1]["ts"] - cursors[0]["ts"]) / NS_PER_MS)
         idle = f" ({half:,} at half time, {len(cursors):,} after {over})"
     return command_finding(
-        DETECTOR,
+        RULE,
         commands,
         severity=how.severity,
         confidence="low" if how is _UNSURE else "high",
@@ -163,7 +163,7 @@ def _finding(how: _Left, cursors: list[Row], commands: list[Row]) -> Finding:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON104",
     name="cursor-leak",
     severity="warning",

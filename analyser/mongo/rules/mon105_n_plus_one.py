@@ -42,7 +42,7 @@ from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.lookups import Limits, LookupRun, columns_of, lookup_runs
 from wirewitness.analyser.mongo.rules.rows import (
     CLIENT_KEY,
@@ -116,7 +116,7 @@ def _one_by_one(frame: Frame, runs: list[LookupRun]) -> Finding:
     connections = len({row["flow_id"] for row in rows} - {None})
     in_all = f" This happened {count(len(runs), 'time')}, with {lookups:,} commands in all." if len(runs) > 1 else ""
     return command_finding(
-        DETECTOR,
+        RULE,
         rows,
         severity="warning",
         confidence="medium",
@@ -173,7 +173,7 @@ def _storm(storms: list[list[Row]]) -> Finding:
     first = rows[0]
     documents = sum(row["documents_returned"] or 0 for row in rows)
     return command_finding(
-        DETECTOR,
+        RULE,
         rows,
         severity="warning",
         confidence="medium",
@@ -205,7 +205,7 @@ _KNOWN_IN_PART = f"""coalesce((server_address, server_port, client_address, shap
         WHERE shape_id IS NOT NULL GROUP BY server_address, server_port, client_address, shape_id
         HAVING bool_or({_TELLS}) AND NOT bool_and({_TELLS})), false)"""
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON105",
     name="n-plus-one",
     severity="warning",

@@ -32,7 +32,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, ms_text
 from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     HELLOS,
@@ -72,7 +72,7 @@ def _failed(rows: list[Row]) -> Finding:
     name = printable(first["error_name"] or "", 80)
     code = "an error without a code" if first["error_code"] is None else f"error {first['error_code']}"
     return command_finding(
-        DETECTOR,
+        RULE,
         rows,
         severity="warning",
         subject={"flow": first["flow_id"], "failed": "error"},
@@ -87,7 +87,7 @@ def _failed(rows: list[Row]) -> Finding:
 
 def _silent(row: Row, silent_ms: float, lossy: bool) -> Finding:
     return command_finding(
-        DETECTOR,
+        RULE,
         [row],
         severity="info" if lossy else "warning",
         confidence="low" if lossy else "high",
@@ -109,7 +109,7 @@ def _numbers(row: Row, **more: float | None) -> Row:
     return {**more, "where": server_text(row), "clients": [client_numbers(row)]}
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON106",
     name="streaming-hello",
     severity="warning",

@@ -40,7 +40,7 @@ from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.minutes import by_minute
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     HELLO_NAMES,
@@ -151,7 +151,7 @@ def _for_each_request(short: Sequence[_Short], in_all: int, connections: int) ->
     ready = [(one.begun_ns - one.flow["ts_first"]) / NS_PER_MS for one in short if one.begun_ns is not None]
     lived = median(_lasted_ns(one.flow) for one in short) / NS_PER_MS
     return command_finding(
-        DETECTOR,
+        RULE,
         rows,
         severity="warning",
         confidence="medium",
@@ -197,7 +197,7 @@ def _finding(rows: list[Row], connections: int, minutes: int, usual: float) -> F
     first = clients[0][0]
     more = f" and {count(len(clients) - 1, 'more application')}" if len(clients) > 1 else ""
     return command_finding(
-        DETECTOR,
+        RULE,
         rows,
         severity="warning",
         confidence="medium",
@@ -224,7 +224,7 @@ def _finding(rows: list[Row], connections: int, minutes: int, usual: float) -> F
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON107",
     name="connection-churn",
     severity="warning",

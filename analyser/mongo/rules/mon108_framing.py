@@ -30,7 +30,7 @@ from wirewitness.analyser.base.words import sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import COMMAND_COLUMNS, client_numbers, client_text
 
 _SIZES = "Look at the application for documents or batches that grow without end."
@@ -68,7 +68,7 @@ def _finding(command: Row, remarks: list[Row], severity: Severity) -> Finding:
     by_server = remarks[0]["direction"] == "server_to_client"
     client, server = client_text(command), server_text(command)
     sender, receiver = (f"the server {server}", client) if by_server else (client, server)
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         subject={"flow": command["flow_id"], "side": "server" if by_server else "client", "remark": code},
         sentence=(
@@ -91,7 +91,7 @@ def _finding(command: Row, remarks: list[Row], severity: Severity) -> Finding:
 
 _CODES = "code IN (" + ", ".join(f"'{code}'" for code in _KINDS) + ")"
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON108",
     name="framing",
     severity="warning",

@@ -29,7 +29,7 @@ from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.words import printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
@@ -88,7 +88,7 @@ def _names(row: Row, column: str) -> str:
 def _finding(rows: list[Row], kind: str, done: str, next_step: str) -> Finding:
     first = rows[0]
     return command_finding(
-        DETECTOR,
+        RULE,
         rows,
         severity="info",
         subject={
@@ -107,7 +107,7 @@ def _finding(rows: list[Row], kind: str, done: str, next_step: str) -> Finding:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON109",
     name="compression",
     severity="info",

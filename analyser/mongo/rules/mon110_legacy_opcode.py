@@ -28,7 +28,7 @@ from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
@@ -57,7 +57,7 @@ def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
     opcodes = Counter(row["opcode"] for row in rows)
     counts = ", ".join(f"{opcode} ({count:,})" for opcode, count in opcodes.most_common())
     yield command_finding(
-        DETECTOR,
+        RULE,
         rows,
         severity="info",
         subject=client_key(first),
@@ -75,7 +75,7 @@ def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON110",
     name="legacy-opcode",
     severity="info",

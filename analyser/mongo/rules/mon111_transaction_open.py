@@ -34,7 +34,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, ms_text
 from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
@@ -80,7 +80,7 @@ def _finding(
     namespaces = printable((row["namespaces"] or "").replace(",", ", "), 120)
     end = "when the client closed its connections" if gone else "when the capture ended"
     return command_finding(
-        DETECTOR,
+        RULE,
         commands,
         severity=severity,
         confidence="low" if lossy else "high",
@@ -112,7 +112,7 @@ def _finding(
 
 _OPEN = "outcome = 'open'"
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON111",
     name="transaction-open",
     severity="warning",

@@ -29,7 +29,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, ms_text
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     client_numbers,
@@ -105,7 +105,7 @@ def _finding(retried: list[list[Row]]) -> Finding:
     cost += f" at most, {ms_text(sum(costs))} in all." if len(costs) > 1 else "." if costs else ""
     all_costs = [_cost_ms(attempts) for attempts in retried]
     return command_finding(
-        DETECTOR,
+        RULE,
         rows,
         severity="info",
         subject={"address": first["client_address"], "application": first["app_name"], "driver": first["driver"]},
@@ -134,7 +134,7 @@ def _finding(retried: list[list[Row]]) -> Finding:
 
 _WRITES = "lsid IS NOT NULL AND txn_number IS NOT NULL AND autocommit IS NOT FALSE AND start_transaction IS NOT TRUE"
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON112",
     name="retried-write",
     severity="info",

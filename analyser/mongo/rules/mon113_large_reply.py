@@ -27,7 +27,7 @@ from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.words import times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     MOST_LISTED,
@@ -62,7 +62,7 @@ def _finding(rows: list[Row], limit: int) -> Finding:
     bare = largest["command"] == "find" and largest["has_projection"] is False
     documents = sum(row["documents_returned"] or 0 for row in rows)
     return command_finding(
-        DETECTOR,
+        RULE,
         rows,
         severity="info",
         subject={
@@ -97,7 +97,7 @@ def _finding(rows: list[Row], limit: int) -> Finding:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON113",
     name="large-reply",
     severity="info",

@@ -46,7 +46,7 @@ from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
@@ -209,7 +209,7 @@ def _finding(answered: Frame, busy: _Busy, pause_ms: float) -> Finding:
     lasted_ms = (busy.until - busy.since) / NS_PER_MS
     part = float(held.max() / max(held.sum(), 1e-9))
     return command_finding(
-        DETECTOR,
+        RULE,
         rows,
         severity="warning",
         confidence="medium",
@@ -239,7 +239,7 @@ def _finding(answered: Frame, busy: _Busy, pause_ms: float) -> Finding:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON114",
     name="pool-saturated",
     severity="warning",

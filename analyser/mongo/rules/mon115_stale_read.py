@@ -36,7 +36,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text
 from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     application_key,
@@ -94,7 +94,7 @@ def _finding(reads: Sequence[_Stale], several: int) -> Finding:
     member = f"{'the secondary' if known else 'another member,'} {server_text(first.find)}"
     place = printable(namespace(first.find) or "?", 160)
     return command_finding(
-        DETECTOR,
+        RULE,
         [row for one in reads for row in one],
         severity="warning" if len(reads) >= several else "info",
         confidence="high" if known and len(reads) >= several else "medium",
@@ -126,7 +126,7 @@ _ALLOWS_SECONDARIES = "('secondary', 'secondaryPreferred', 'nearest')"
 _MAY_BE_LATE = f"server_role = 'secondary' OR (server_role IS NULL AND read_preference IN {_ALLOWS_SECONDARIES})"
 _DELETES = "('delete', 'findAndModify', 'findandmodify', 'bulkWrite', 'drop', 'renameCollection')"
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON115",
     name="stale-read",
     severity="warning",

@@ -31,7 +31,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, clock_text, ms_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     MOST_LISTED,
@@ -76,7 +76,7 @@ def _finding(silences: Sequence[Sequence[Row]]) -> Finding:
     more = f" It did so {len(silences)} times in all." if len(silences) > 1 else ""
     flows = {row["flow_id"] for row in worst}
     return command_finding(
-        DETECTOR,
+        RULE,
         sorted(worst, key=lambda row: (row["ts"], row["exchange_id"])),
         severity="warning",
         subject={"server": server_text(first)},
@@ -103,7 +103,7 @@ def _finding(silences: Sequence[Sequence[Row]]) -> Finding:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MON116",
     name="server-stood-still",
     severity="warning",

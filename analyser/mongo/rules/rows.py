@@ -1,6 +1,6 @@
 """What the rules about MongoDB share: how clients, namespaces and shapes are named, and how a finding is put together.
 
-In: rows of a detector's frames as dicts. Out: words, the `clients` of a finding's numbers, evidence, findings.
+In: rows of a rule's frames as dicts. Out: words, the `clients` of a finding's numbers, evidence, findings.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 
 MAX_NAME, MAX_SHAPE = 80, 160
 # So many clients and namespaces are listed in the numbers of one finding.
@@ -30,7 +30,7 @@ COMMAND_COLUMNS = (
 HELLO_NAMES = ("hello", "isMaster", "ismaster")
 HELLOS = "(" + ", ".join(f"'{name}'" for name in HELLO_NAMES) + ")"
 # SQL on mongo_commands: the server was to wait for news. A getMore that leaves its cursor open and brings nothing has
-# waited, too; so do those on a tailable cursor, whose opening says so (the detector reads mongo_cursors for it).
+# waited, too; so do those on a tailable cursor, whose opening says so (the rule reads mongo_cursors for it).
 WAITING = (
     "coalesce(awaitable OR (command = 'getMore' AND (await_time_ms IS NOT NULL OR (documents_returned = 0 AND NOT "
     "cursor_exhausted) OR cursor_id IN (SELECT cursor_id FROM mongo_cursors WHERE tailable))), false)"
@@ -129,7 +129,7 @@ def version_of(made: Mapping[str, Any], seen: Iterable[Mapping[str, Any]]) -> st
 
 
 def command_finding(
-    detector: Detector,
+    rule: Rule,
     commands: Sequence[Row],
     *,
     severity: Severity,
@@ -141,7 +141,7 @@ def command_finding(
     provisional: bool = False,
 ) -> Finding:
     """A finding that these commands prove. subject: its parts, which stand in the numbers, too."""
-    return detector.finding(
+    return rule.finding(
         severity=severity,
         confidence=confidence,
         provisional=provisional,

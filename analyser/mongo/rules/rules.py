@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.mongo.rules import (
     mon101_slow_command,
     mon102_command_error,
@@ -22,21 +22,21 @@ from wirewitness.analyser.mongo.rules import (
     mon116_stood_still,
 )
 
-RULES: tuple[Detector, ...] = (
-    mon101_slow_command.DETECTOR,
-    mon102_command_error.DETECTOR,
-    mon103_unanswered.DETECTOR,
-    mon104_cursor_leak.DETECTOR,
-    mon105_n_plus_one.DETECTOR,
-    mon106_streaming_hello.DETECTOR,
-    mon107_connection_churn.DETECTOR,
-    mon108_framing.DETECTOR,
-    mon109_compression.DETECTOR,
-    mon110_legacy_opcode.DETECTOR,
-    mon111_transaction_open.DETECTOR,
-    mon112_retried_write.DETECTOR,
-    mon113_large_reply.DETECTOR,
-    mon114_pool_saturated.DETECTOR,
-    mon115_stale_read.DETECTOR,
-    mon116_stood_still.DETECTOR,
+RULES: tuple[Rule, ...] = (
+    mon101_slow_command.RULE,
+    mon102_command_error.RULE,
+    mon103_unanswered.RULE,
+    mon104_cursor_leak.RULE,
+    mon105_n_plus_one.RULE,
+    mon106_streaming_hello.RULE,
+    mon107_connection_churn.RULE,
+    mon108_framing.RULE,
+    mon109_compression.RULE,
+    mon110_legacy_opcode.RULE,
+    mon111_transaction_open.RULE,
+    mon112_retried_write.RULE,
+    mon113_large_reply.RULE,
+    mon114_pool_saturated.RULE,
+    mon115_stale_read.RULE,
+    mon116_stood_still.RULE,
 )

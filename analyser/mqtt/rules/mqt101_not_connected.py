@@ -24,8 +24,8 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
-from wirewitness.analyser.mqtt.rules.rows import remark_detector_tables, remark_findings
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mqtt.rules.rows import remark_findings, remark_rule_tables
 
 _WHAT: dict[str, tuple[Severity, str, str]] = {
     "first_packet_not_connect": (
@@ -43,14 +43,14 @@ _WHAT: dict[str, tuple[Severity, str, str]] = {
 
 def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
     """One finding for each kind of breach and side of this flow, from `remarks_least` of a kind on."""
-    yield from remark_findings(DETECTOR, frames, remarks_least, _WHAT)
+    yield from remark_findings(RULE, frames, remarks_least, _WHAT)
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT101",
     name="not-connected",
     severity="warning",
     confidence="high",
     detect=detect,
-    **remark_detector_tables(_WHAT),
+    **remark_rule_tables(_WHAT),
 )

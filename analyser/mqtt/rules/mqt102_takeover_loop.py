@@ -34,7 +34,7 @@ from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_text, ms_between
 
 TAKEN_OVER = 0x8E
@@ -62,7 +62,7 @@ def detect(
         if len(addresses) > 1
         else f"from {addresses[0] if addresses else '(unknown address)'}"
     )
-    yield DETECTOR.finding(
+    yield RULE.finding(
         severity="critical" if len(addresses) > 1 else "warning",
         confidence="high" if len(addresses) > 1 else "medium",
         subject={"server": found[0].new["server_address"], "client_id": found[0].new["client_id"]},
@@ -142,7 +142,7 @@ def _clients(found: list[_TakeOver]) -> list[Row]:
     return list(clients.values())
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT102",
     name="takeover-loop",
     severity="critical",

@@ -38,7 +38,7 @@ from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 
 WAITED = " It was waiting for the answer to a PINGREQ."
@@ -73,7 +73,7 @@ def detect(
         unclosed = is_last and silence_ms > limit_ms * gone_ratio + unclosed_s * 1000
         out_of_sight = unclosed and _ends_unseen(row, flow, limit_ms)
         severity, confidence = _judged(gone, for_server, bool(row["gap_bytes"]) or out_of_sight)
-        yield DETECTOR.finding(
+        yield RULE.finding(
             severity=severity,
             confidence=confidence,
             provisional=is_last and row["closed_by"] is None,
@@ -152,7 +152,7 @@ def _outcome(row: Row, is_last: bool) -> str:
     return f" Then the {row['closed_by']} closed the connection."
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT103",
     name="keep-alive-missed",
     severity="critical",

@@ -33,7 +33,7 @@ from wirewitness.analyser.engine.rules.delivery import REQUEST_COLUMNS, counted,
 from wirewitness.analyser.engine.rules.evidence import proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 
 
@@ -60,7 +60,7 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0, gave_up_s: float = 2.0)
         worst_ms = max([p["latency_ms"] for p in late] + [ms_between(p["ts"], ends) for p in lost if ends is not None])
         arrived = [request_delivered(ping, confirmed) for ping in lost]
         dead_path = bool(arrived) and not any(state is not False for state in arrived)
-        yield DETECTOR.finding(
+        yield RULE.finding(
             severity="warning" if lost and not inconclusive else "info",
             confidence="low" if inconclusive else "high",
             provisional=bool(lost) and row["closed_by"] is None,
@@ -111,7 +111,7 @@ def _next_step(*, dead_path: bool, inconclusive: bool) -> str:
     return "Look at the server's load at that time, and at the way from the server to the client."
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT104",
     name="ping-unanswered",
     severity="warning",

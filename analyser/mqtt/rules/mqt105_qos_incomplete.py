@@ -39,7 +39,7 @@ from wirewitness.analyser.engine.rules.delivery import counted, delivered
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 
 # A message with all its sends, and whether it arrived.
@@ -156,7 +156,7 @@ def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[flo
     most = max(chain.sends for _, chain in stuck)
     again = f" One of them was sent {times(most)}." if most > 1 else ""
     worst_ms = max(ms for ms, _ in stuck)
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="info" if inconclusive else "warning",
         confidence="low" if inconclusive else "high",
         provisional=connection["closed_by"] is None,
@@ -247,7 +247,7 @@ def _steps(rows: Iterable[Row]) -> Iterator[Evidence]:
             yield Evidence(row["file"], row["last_step_packet"], None)
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT105",
     name="qos-incomplete",
     severity="warning",

@@ -37,7 +37,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 # Values of `handshake` of messages that nobody has confirmed.
@@ -103,7 +103,7 @@ def _again(connection: Row, again: list[Row]) -> Finding:
     client, server = client_text(connection), f"the server {server_text(connection)}"
     sender, receiver = (server, client) if by_server else (client, server)
     is_five = again[0]["version"] == "5.0"
-    return DETECTOR.finding(
+    return RULE.finding(
         subject={"flow": connection["flow_id"], "kind": "again"},
         sentence=(
             f"{sentence_start(sender)} sent {count(messages, 'message')} again to {receiver} on one connection, "
@@ -122,7 +122,7 @@ def _again(connection: Row, again: list[Row]) -> Finding:
 
 
 def _lost(connection: Row, after: Row, lost: list[Row]) -> Finding:
-    return DETECTOR.finding(
+    return RULE.finding(
         confidence="medium",
         provisional=after["closed_by"] is None,
         subject={"flow": connection["flow_id"], "kind": "lost"},
@@ -147,7 +147,7 @@ def _numbers(connection: Row, **counts: int) -> Row:
     }
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT107",
     name="resend",
     severity="warning",

@@ -25,12 +25,12 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import (
     disconnect_finding,
     disconnect_suspects,
-    remark_detector_tables,
     remark_findings,
+    remark_rule_tables,
 )
 
 PACKET_TOO_LARGE = 0x95
@@ -42,15 +42,15 @@ _WHAT: dict[str, tuple[Severity, str, str]] = {
 
 def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
     """Findings for each side that exceeds from `remarks_least` packets on, and for a DISCONNECT with 0x95."""
-    yield from remark_findings(DETECTOR, frames, remarks_least, _WHAT)
-    yield from disconnect_finding(DETECTOR, frames, PACKET_TOO_LARGE, "too large a packet", _NEXT)
+    yield from remark_findings(RULE, frames, remarks_least, _WHAT)
+    yield from disconnect_finding(RULE, frames, PACKET_TOO_LARGE, "too large a packet", _NEXT)
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT109",
     name="packet-too-large",
     severity="warning",
     confidence="high",
     detect=detect,
-    **remark_detector_tables(_WHAT) | disconnect_suspects(PACKET_TOO_LARGE),
+    **remark_rule_tables(_WHAT) | disconnect_suspects(PACKET_TOO_LARGE),
 )

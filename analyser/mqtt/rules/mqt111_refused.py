@@ -31,7 +31,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 _OTHER_RULES = (0x8E, 0x93, 0x94, 0x95)
@@ -105,7 +105,7 @@ def _finding(what: str, code: int, refusals: list[_Refusal]) -> Finding:
     name = refusals[0].name
     harmless = what in ("lower QoS", "unsubscription") or (what, code) == ("session", _SHUTTING_DOWN)
     severity: Severity = "info" if harmless else "warning"
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         subject={
             "server": row["server_address"],
@@ -151,7 +151,7 @@ def _on(places: list[str]) -> str:
     return f", on {', '.join(places[:4])}{more}"
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT111",
     name="refused",
     severity="warning",

@@ -26,8 +26,8 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
-from wirewitness.analyser.mqtt.rules.rows import remark_detector_tables, remark_findings
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mqtt.rules.rows import remark_findings, remark_rule_tables
 
 _IN_USE = "packet_identifier_in_use"
 _WHAT: dict[str, tuple[Severity, str, str]] = {
@@ -51,13 +51,13 @@ def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
         for row in rows_of(frames["mqtt_connections"])
     )
     counts = {code: said for code, said in _WHAT.items() if whole or code != _IN_USE}
-    yield from remark_findings(DETECTOR, frames, remarks_least, counts)
+    yield from remark_findings(RULE, frames, remarks_least, counts)
 
 
-_TABLES = remark_detector_tables(_WHAT)
+_TABLES = remark_rule_tables(_WHAT)
 _SEEN = {"mqtt_connections": (*_TABLES["reads"]["mqtt_connections"], "client_messages", "server_messages")}
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT113",
     name="packet-id",
     severity="warning",

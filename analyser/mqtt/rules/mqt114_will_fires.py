@@ -31,7 +31,7 @@ from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 DISCONNECT_WITH_WILL = 0x04
@@ -48,7 +48,7 @@ def detect(frames: Frames, *, often_least: int = 3, window_s: float = 300.0) -> 
     last = fired[-1]
     asked = sum(_asks_for_will(row) for row in fired)
     topics = sorted({printable(str(row["will_topic"]), 60) for row in fired})
-    yield DETECTOR.finding(
+    yield RULE.finding(
         severity="warning" if often else "info",
         subject={"server": last["server_address"], "client_id": last["client_id"]},
         sentence=_sentence(last, len(fired), asked, topics),
@@ -114,7 +114,7 @@ def _most_within(times: list[int], window_ns: int) -> int:
     return max(sum(1 for time in times[place:] if time - times[place] <= window_ns) for place in range(len(times)))
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT114",
     name="will-fires",
     severity="warning",

@@ -41,7 +41,7 @@ from wirewitness.analyser.base.words import count, printable
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 
 class _Why(NamedTuple):
@@ -107,7 +107,7 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
     longest = ms_text(max(r["waited_ms"] for r in missing))
     topics = sorted({printable(r["topic"], 60) for r in missing})
     publishers = sorted({f"{r['client_id'] or '(no client id)'}@{r['client_address'] or '?'}" for r in missing})
-    yield DETECTOR.finding(
+    yield RULE.finding(
         confidence="medium" if cause is None else "high",
         subject={
             "server": first["server_address"],
@@ -223,7 +223,7 @@ def _clients(missing: list[Row], got: list[Row]) -> list[Row]:
     return (standing or list(found.values()))[:20]
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT115",
     name="undelivered",
     severity="warning",

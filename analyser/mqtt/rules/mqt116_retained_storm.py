@@ -29,7 +29,7 @@ from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, ms_between
 
 
@@ -55,7 +55,7 @@ def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
         row = subscribes[place]
         names = [printable(r["topic_filter"] or "?", 60) for r in filters[row["exchange_id"]]]
         took_ms = ms_between(row["ts"], last[place])
-        yield DETECTOR.finding(
+        yield RULE.finding(
             subject={"flow": row["flow_id"], "exchange": row["exchange_id"]},
             sentence=(
                 f"A SUBSCRIBE of {client_text(row)} to {', '.join(names[:4])} made the server {server_text(row)} send "
@@ -75,7 +75,7 @@ def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
         )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT116",
     name="retained-storm",
     severity="warning",

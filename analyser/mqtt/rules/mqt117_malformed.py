@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, TOLD_COLUMNS, remark_findings
 
 _OTHER_RULES = ("invalid_qos", "missing_packet_identifier")
@@ -40,10 +40,10 @@ def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
         code: ("info" if severity == "note" else "warning", "sent malformed packets", _NEXT)
         for code, severity in zip(frames["expert_infos"]["code"], frames["expert_infos"]["severity"], strict=True)
     }
-    yield from remark_findings(DETECTOR, frames, remarks_least, what)
+    yield from remark_findings(RULE, frames, remarks_least, what)
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT117",
     name="malformed",
     severity="warning",

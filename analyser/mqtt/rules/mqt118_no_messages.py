@@ -35,7 +35,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 from wirewitness.dissectors.mqtt.filters import matches
 
@@ -180,7 +180,7 @@ def _meant(wanted: Row, topics: list[_Topic], seen: dict[str, Row], wait_s: floa
 def _apart(wanted: Row, topic: _Topic, difference: str) -> Finding:
     granted, publisher = wanted["ts_response"] or wanted["ts"], topic.last
     wants, goes = printable(wanted["matching_filter"], 80), printable(publisher["topic"], 80)
-    return DETECTOR.finding(
+    return RULE.finding(
         confidence="medium" if "level" in difference else "high",
         subject={"server": wanted["server_address"], "client_id": wanted["client_id"], "filter": wants},
         sentence=(
@@ -211,7 +211,7 @@ def _apart(wanted: Row, topic: _Topic, difference: str) -> Finding:
 
 def _unheard(topic: _Topic) -> Finding:
     row = topic.last
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="info",
         subject={"server": row["server_address"], "client_id": row["client_id"], "topic": row["topic"]},
         sentence=(
@@ -250,7 +250,7 @@ _PUBLISHES = f"""
         WHERE reason_code = {NO_MATCHING_SUBSCRIBERS} AND topic IS NOT NULL
         GROUP BY server_address, coalesce(client_id, flow_id), topic)"""
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT118",
     name="no-messages",
     severity="warning",

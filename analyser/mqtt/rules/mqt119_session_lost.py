@@ -36,7 +36,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, senten
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 NEVER = 0xFFFFFFFF
@@ -113,7 +113,7 @@ def _finding(why: _Why, rows: list[Row]) -> Finding:
     at_least = "" if worst["complete"] else "at least "
     publisher = printable(worst["publisher_client_id"] or "(no client id)", 80)
     what = "expired in its session" if why is _EXPIRED else "are lost"
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="info" if on_purpose else "warning",
         confidence="medium" if why is _FORGOT else "high",
         subject={"server": worst["server_address"], "client_id": worst["client_id"], "why": why.said},
@@ -155,7 +155,7 @@ def _evidence(rows: list[Row]) -> Iterator[Evidence]:
         yield Evidence(row["file"], row["packet"], row["next_exchange_id"])
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT119",
     name="session-lost",
     severity="warning",

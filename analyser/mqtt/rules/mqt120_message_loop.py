@@ -36,7 +36,7 @@ from wirewitness.analyser.base.words import count, printable
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 RATIO_LEAST, RATIO_MOST = 0.7, 1.5
@@ -147,7 +147,7 @@ def _finding(loops: list[_Loop]) -> Finding:
     topic = printable(row["topic"], 80)
     more = " or more" if any(loop.more for loop in loops) else ""
     others = f" and {count(len(clients) - 1, 'other client')}" if len(clients) > 1 else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         subject={"server": row["server_address"], "topic": row["topic"]},
         sentence=(
             f"A message on {topic} goes round: {client_text(row)}{others} published it back to {server_text(row)} "
@@ -206,7 +206,7 @@ _ROUND = f"""
             LEFT JOIN long USING (flow_id, {_MESSAGE}, direction)
         WHERE {_OF_A_LOOP} AND (until IS NULL OR ts <= until))"""
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT120",
     name="message-loop",
     severity="warning",

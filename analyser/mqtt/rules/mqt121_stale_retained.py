@@ -34,7 +34,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start, ti
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 COMMANDS = frozenset({
@@ -162,7 +162,7 @@ def _finding(
     again: int = 0,
 ) -> Finding:
     ordered = sorted(proof, key=lambda one: one["ts"])
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=severity,
         confidence="medium" if kind == "stale" else "high",
         subject={"server": row["server_address"], "topic": row["topic"], "kind": kind, "client_id": row["client_id"]},
@@ -180,7 +180,7 @@ def _finding(
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT121",
     name="stale-retained",
     severity="warning",

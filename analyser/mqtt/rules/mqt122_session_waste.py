@@ -33,7 +33,7 @@ from wirewitness.analyser.base.words import names_text, printable, sentence_star
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 _PROOF = ("file", "packet", "exchange_id")
@@ -92,7 +92,7 @@ def _most_within(rows: list[Row], window_ns: int) -> int:
 def _churn(rows: list[Row]) -> Finding:
     last = rows[-1]
     sent = sum(row["publishes_from_client"] or 0 for row in rows)
-    return DETECTOR.finding(
+    return RULE.finding(
         subject={"server": last["server_address"], "client_id": last["client_id"], "address": last["client_address"]},
         sentence=(
             f"{sentence_start(client_text(last))} connected {times(len(rows))} to {server_text(last)} "
@@ -117,7 +117,7 @@ def _churn(rows: list[Row]) -> Finding:
 def _sessions(rows: list[Row]) -> Finding:
     first, last = rows[0], rows[-1]
     names = [printable(row["client_id"], 60) for row in rows]
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="info",
         confidence="medium",
         provisional=True,
@@ -143,7 +143,7 @@ def _sessions(rows: list[Row]) -> Finding:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT122",
     name="session-waste",
     severity="warning",

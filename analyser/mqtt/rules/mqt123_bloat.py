@@ -36,7 +36,7 @@ from wirewitness.analyser.base.words import count, names_text, printable, senten
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 from wirewitness.dissectors.mqtt.filters import matches
 
@@ -117,7 +117,7 @@ def _unchanged(same: list[Row]) -> Finding:
     first, last = same[0], same[-1]
     rate = len(same) * NS_PER_S / (last["ts"] - first["ts"])
     topic, size = printable(first["topic"], 80), sum(row["length_bytes"] for row in same)
-    return DETECTOR.finding(
+    return RULE.finding(
         subject={"flow": first["flow_id"], "topic": first["topic"], "payload": first["payload_crc32"]},
         sentence=(
             f"{sentence_start(client_text(first))} published one unchanged payload on {topic} {len(same):,} times "
@@ -134,7 +134,7 @@ def _overlapping(copies: list[Row], number: int, filters: list[str], messages: i
     first, last = copies[0], copies[-1]
     topic = Counter(row["topic"] for row in copies).most_common(1)[0][0]
     own = [printable(name, 60) for name in filters if matches(name, topic)]
-    return DETECTOR.finding(
+    return RULE.finding(
         subject={"flow": first["flow_id"], "kind": "overlap"},
         sentence=(
             f"{sentence_start(client_text(first))} gets messages several times: its filters {names_text(own, 4)} match "
@@ -159,7 +159,7 @@ def _numbers(row: Row) -> Row:
     }
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT123",
     name="bloat",
     severity="warning",

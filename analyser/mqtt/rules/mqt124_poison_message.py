@@ -31,7 +31,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start, ti
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 
@@ -61,7 +61,7 @@ def detect(frames: Frames, *, connections_least: int = 3, closed_within_s: float
 def _finding(sent: list[Row]) -> Finding:
     first, last = sent[0], sent[-1]
     topic = printable(first["topic"], 80)
-    return DETECTOR.finding(
+    return RULE.finding(
         subject={"server": first["server_address"], "client_id": first["client_id"], "topic": first["topic"],
                  "payload": first["payload_crc32"]},
         sentence=(
@@ -92,7 +92,7 @@ def _finding(sent: list[Row]) -> Finding:
 _UNTAKEN = """direction = 'client_to_server' AND qos > 0 AND topic IS NOT NULL AND payload_crc32 IS NOT NULL
     AND client_id <> ''"""
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT124",
     name="poison-message",
     severity="warning",

@@ -31,7 +31,7 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 SHARE = 0.8
@@ -63,7 +63,7 @@ def _finding(own: list[Row], size: int, per_second: float, more: bool) -> Findin
     first, last = own[0], own[-1]
     topic = printable(first["topic"], 80)
     at_least = "at least " if more else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         subject={"server": first["server_address"], "topic": first["topic"]},
         sentence=(
             f"{sentence_start(client_text(first))} sends nearly all that {server_text(first)} carries: on {topic} "
@@ -107,7 +107,7 @@ _FIRST = f"""
             FROM mqtt_publishes SEMI JOIN ({_HEAVY}) USING (server_address, topic) WHERE {_SENT})
         WHERE place <= {ROWS_MOST})"""
 
-DETECTOR = Detector(
+RULE = Rule(
     code="MQT125",
     name="one-topic",
     severity="info",

@@ -1,6 +1,6 @@
 """What the rules about MQTT share: how a client is named, and findings from a dissector's remarks.
 
-In: rows of a detector's frames as dicts. Out: words, the `clients` of a finding's numbers, evidence.
+In: rows of a rule's frames as dicts. Out: words, the `clients` of a finding's numbers, evidence.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, Proof, proof_of
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 MAX_NAME = 80
 # Columns of mqtt_connections by which a client is named.
@@ -49,7 +49,7 @@ def ms_between(earlier_ns: int, later_ns: int) -> float:
 
 
 def remark_findings(
-    detector: Detector,
+    rule: Rule,
     frames: Frames,
     least: int,
     what: Mapping[str, tuple[Severity, str, str]],
@@ -70,11 +70,11 @@ def remark_findings(
         if len(remarks) < least or code not in what:
             continue
         severity, done, next_step = what[code]
-        yield _remark_finding(detector, connection, direction, remarks, severity, done, next_step)
+        yield _remark_finding(rule, connection, direction, remarks, severity, done, next_step)
 
 
 def _remark_finding(
-    detector: Detector,
+    rule: Rule,
     connection: Row,
     direction: str | None,
     remarks: Sequence[Row],
@@ -87,7 +87,7 @@ def _remark_finding(
     who = f"The server {server_text(connection)}" if by_server else sentence_start(client)
     to = f" to {client}" if by_server else f" to {server_text(connection)}"
     code = remarks[0]["code"]
-    return detector.finding(
+    return rule.finding(
         severity=severity,
         confidence="high",
         subject={"flow": connection["flow_id"], "side": "server" if by_server else "client", "remark": code},
@@ -111,8 +111,8 @@ def remark_rows(codes: Iterable[str]) -> str:
     return "code IN (" + ", ".join(f"'{code}'" for code in codes) + ") AND flow_id IS NOT NULL"
 
 
-def remark_detector_tables(codes: Iterable[str]) -> dict[str, Any]:
-    """Keyword arguments of a Detector that judges remarks on one flow."""
+def remark_rule_tables(codes: Iterable[str]) -> dict[str, Any]:
+    """Keyword arguments of a Rule that judges remarks on one flow."""
     return {
         "reads": {"mqtt_connections": (*CLIENT_COLUMNS, *_DISCONNECT_COLUMNS), "expert_infos": TOLD_COLUMNS},
         "partition_by": ("flow_id",),
@@ -121,9 +121,7 @@ def remark_detector_tables(codes: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def disconnect_finding(
-    detector: Detector, frames: Frames, reason: int, words: str, next_step: str
-) -> Iterator[Finding]:
+def disconnect_finding(rule: Rule, frames: Frames, reason: int, words: str, next_step: str) -> Iterator[Finding]:
     """A finding when this flow's first DISCONNECT has that reason code. words: what it stands for."""
     for row in rows_of(frames["mqtt_connections"]):
         if row["disconnect_reason_code"] != reason or row["ts_disconnect"] is None:
@@ -131,7 +129,7 @@ def disconnect_finding(
         by_server = row["disconnected_by"] == "server"
         client, server = client_text(row), f"the server {server_text(row)}"
         who, whom = (server, client) if by_server else (client, server)
-        yield detector.finding(
+        yield rule.finding(
             severity="warning",
             confidence="high",
             subject={"flow": row["flow_id"], "reason": f"0x{reason:02X}"},
@@ -151,7 +149,7 @@ def disconnect_finding(
 
 
 def disconnect_suspects(reason: int) -> dict[str, str]:
-    """For a detector that looks at remarks and at this reason code of DISCONNECT."""
+    """For a rule that looks at remarks and at this reason code of DISCONNECT."""
     return {
         "suspects": "SELECT flow_id FROM r_expert_infos SEMI JOIN r_mqtt_connections USING (flow_id) UNION "
         f"SELECT flow_id FROM r_mqtt_connections WHERE disconnect_reason_code = {reason}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.mqtt.rules import (
     mqt101_not_connected,
     mqt102_takeover_loop,
@@ -31,30 +31,30 @@ from wirewitness.analyser.mqtt.rules import (
     mqt125_one_topic,
 )
 
-RULES: tuple[Detector, ...] = (
-    mqt101_not_connected.DETECTOR,
-    mqt102_takeover_loop.DETECTOR,
-    mqt103_keep_alive.DETECTOR,
-    mqt104_ping_unanswered.DETECTOR,
-    mqt105_qos_incomplete.DETECTOR,
-    mqt106_dup_misuse.DETECTOR,
-    mqt107_resend.DETECTOR,
-    mqt108_in_flight.DETECTOR,
-    mqt109_packet_too_large.DETECTOR,
-    mqt110_topic_alias.DETECTOR,
-    mqt111_refused.DETECTOR,
-    mqt112_bad_topic.DETECTOR,
-    mqt113_packet_id.DETECTOR,
-    mqt114_will_fires.DETECTOR,
-    mqt115_undelivered.DETECTOR,
-    mqt116_retained_storm.DETECTOR,
-    mqt117_malformed.DETECTOR,
-    mqt118_no_messages.DETECTOR,
-    mqt119_session_lost.DETECTOR,
-    mqt120_message_loop.DETECTOR,
-    mqt121_stale_retained.DETECTOR,
-    mqt122_session_waste.DETECTOR,
-    mqt123_bloat.DETECTOR,
-    mqt124_poison_message.DETECTOR,
-    mqt125_one_topic.DETECTOR,
+RULES: tuple[Rule, ...] = (
+    mqt101_not_connected.RULE,
+    mqt102_takeover_loop.RULE,
+    mqt103_keep_alive.RULE,
+    mqt104_ping_unanswered.RULE,
+    mqt105_qos_incomplete.RULE,
+    mqt106_dup_misuse.RULE,
+    mqt107_resend.RULE,
+    mqt108_in_flight.RULE,
+    mqt109_packet_too_large.RULE,
+    mqt110_topic_alias.RULE,
+    mqt111_refused.RULE,
+    mqt112_bad_topic.RULE,
+    mqt113_packet_id.RULE,
+    mqt114_will_fires.RULE,
+    mqt115_undelivered.RULE,
+    mqt116_retained_storm.RULE,
+    mqt117_malformed.RULE,
+    mqt118_no_messages.RULE,
+    mqt119_session_lost.RULE,
+    mqt120_message_loop.RULE,
+    mqt121_stale_retained.RULE,
+    mqt122_session_waste.RULE,
+    mqt123_bloat.RULE,
+    mqt124_poison_message.RULE,
+    mqt125_one_topic.RULE,
 )

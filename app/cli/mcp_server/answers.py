@@ -105,9 +105,9 @@ class Answers:
 
     def rule(self, code: str) -> str:
         """How a rule decides, and when it is wrong. Raises NoAnswer."""
-        from wirewitness.analyser.analysis.all_rules import DETECTORS
+        from wirewitness.analyser.analysis.all_rules import RULES
 
-        known = DETECTORS.get(code.upper())
+        known = RULES.get(code.upper())
         if known is None:
             raise NoAnswer(f"there is no rule {code}; findings have their code")
         return f"{known.page}\n\nThresholds: {json.dumps(dict(known.thresholds), default=str)}"

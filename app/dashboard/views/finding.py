@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.app.dashboard import state
 from wirewitness.app.dashboard.broker_files import with_lines
 from wirewitness.app.dashboard.charts.commits import POINT, partition_commits
@@ -265,8 +265,8 @@ def _others(view: View, cause: Cause, finding: Finding) -> None:
 
 
 def _rule(finding: Finding) -> None:
-    detector = DETECTORS.get(finding.code)
-    if detector is None:
+    rule = RULES.get(finding.code)
+    if rule is None:
         return
     with st.expander("How this rule decides, and when it is wrong"):
-        st.code(page_text(detector.page, 110), language=None, wrap_lines=True)
+        st.code(page_text(rule.page, 110), language=None, wrap_lines=True)

@@ -1,5 +1,5 @@
 """What protocols share that read whole connections. In: `Streams` and their `Frames`. Out: how connections begin, and
-the frames of those that a conversation decodes by itself."""
+the frames of those that a decoder decodes by itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Frames that many connections left: regular exchanges are read together, all others one by one by the conversations.
+"""Frames that many connections left: regular exchanges are read together, all others one by one by the decoders.
 
-In: frames of many connections. Out: for each of them a `Together`: rows, due at the places at which the conversation
-would have made them, and the steps that the conversation takes by itself.
+In: frames of many connections. Out: for each of them a `Together`: rows, due at the places at which the decoder
+would have made them, and the steps that the decoder takes by itself.
 """
 
 from __future__ import annotations
@@ -143,14 +143,14 @@ class Together(NamedTuple):
     tables: _Tables
     first: int
 
-    def follow(self, conversation: Steps, frames: Sequence[Frame], out: Output) -> None:
+    def follow(self, decoder: Steps, frames: Sequence[Frame], out: Output) -> None:
         """All rows of the connection's frames, those of single ones between those that were read together."""
         cut = self.first
         for _, frame, act, gives_rows in self.steps:
             if gives_rows:
                 self.tables.give(cut, out.sink)
                 cut += 1
-            act(conversation, frames[frame], out)
+            act(decoder, frames[frame], out)
         self.tables.give(cut, out.sink)
 
 

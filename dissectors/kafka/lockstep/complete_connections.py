@@ -1,7 +1,7 @@
 """Kafka connections of which every byte is there, many at once. In: `Streams`. Out: `WholeRead`.
 
 A connection is Kafka for certain if its first request was read to its last byte and has a client id, or if the probe
-says so of the segment with it. Where all exchanges of one were read together there is no conversation at all; else one
+says so of the segment with it. Where all exchanges of one were read together there is no decoder at all; else one
 decodes what is left, between the others.
 """
 
@@ -82,7 +82,7 @@ _SIZE = np.dtype([("size", ">i4")])
 
 
 class ReadsWhole(Protocol):
-    """A conversation that has not begun."""
+    """A decoder that has not begun."""
 
     def whole(self, frames: Sequence[Frame], together: Together | None, out: Sink) -> None:
         """All frames of its connection. together: what was read of them with those of others."""
@@ -91,7 +91,7 @@ class ReadsWhole(Protocol):
 def read_whole(
     streams: Streams, limits: Limits, payload: frozenset[str], begin: Callable[[], ReadsWhole], out: Sink
 ) -> WholeRead:
-    """See `Dissector.whole`. payload: see `payload_columns`. begin: makes the conversation of a connection that needs
+    """See `Dissector.whole`. payload: see `payload_columns`. begin: makes the decoder of a connection that needs
     one."""
     frames, odd = frames_of(streams, partial(_sizes, Blob(streams.data), limits))
     asked = First.of(streams, frames, limits)

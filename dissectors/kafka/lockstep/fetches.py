@@ -1,7 +1,7 @@
 """Fetches that are read together, and their sessions. In: a `Group` of Fetches. Out: rows, and what is done one by one.
 
 What a Fetch asks for depends on those before it in its session, so each Fetch of a session is a step of its
-conversation: it tells the session, and writes into the rows what only the session knows. All others need no step.
+decoder: it tells the session, and writes into the rows what only the session knows. All others need no step.
 """
 
 from __future__ import annotations

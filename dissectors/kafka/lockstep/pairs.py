@@ -1,10 +1,10 @@
 """Which frames of many connections are requests and the responses to them.
 
-In: for each connection its frames in the order in which they are fed, and what its conversation knows of those before.
+In: for each connection its frames in the order in which they are fed, and what its decoder knows of those before.
 Out: pairs, only of connections where it is certain that one frame after the other would give the same ones: ids are
 unique and responses come in the order of the requests. Where a stream lost bytes requests may stay without response
 between them. A response may be read before its request, which waits behind a hole, if none can have been let go of
-meanwhile. What a response without request does, the conversation does by itself.
+meanwhile. What a response without request does, the decoder does by itself.
 """
 
 from __future__ import annotations

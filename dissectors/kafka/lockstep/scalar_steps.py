@@ -1,4 +1,4 @@
-"""What a conversation does by itself, where some of its exchanges are read together with those of others.
+"""What a decoder does by itself, where some of its exchanges are read together with those of others.
 
 In: the groups of exchanges that are read together. Out: for each connection its steps, at the frames at which they are
 due: to decode a frame that is in no group, to remember a version, to follow a fetch session, to let requests pass.
@@ -22,7 +22,7 @@ from wirewitness.dissectors.kafka.rows.fields import Request
 
 
 class Steps(Protocol):
-    """What a conversation does by itself."""
+    """What a decoder does by itself."""
 
     @property
     def sessions(self) -> FetchSessions:
@@ -50,12 +50,12 @@ class _Fetch:
         self._fetches, self._number = fetches, number
         self._asked: Asked | None = None
 
-    def __call__(self, conversation: Steps, frame: Frame, out: Output) -> None:
+    def __call__(self, decoder: Steps, frame: Frame, out: Output) -> None:
         if self._asked is None:
-            self._asked = self._fetches.ask(self._number, conversation.sessions)
+            self._asked = self._fetches.ask(self._number, decoder.sessions)
         else:
-            self._fetches.answer(self._number, self._asked, conversation.sessions)
-        conversation.tell_limits(frame, out)
+            self._fetches.answer(self._number, self._asked, decoder.sessions)
+        decoder.tell_limits(frame, out)
 
 
 class Step(NamedTuple):
@@ -70,8 +70,8 @@ class Step(NamedTuple):
     gives_rows: bool = False
 
 
-def _read(conversation: Steps, frame: Frame, out: Output) -> None:
-    conversation.one_by_one((frame,), out)
+def _read(decoder: Steps, frame: Frame, out: Output) -> None:
+    decoder.one_by_one((frame,), out)
 
 
 def steps_of(
@@ -120,7 +120,7 @@ def steps_of(
 def passed_over(found: Batch, alone: Flags) -> dict[int, list[int]]:
     """The requests that wait no longer, by the place at which an exchange that is read together with others is over.
 
-    alone: frames that are read one by one. To the conversation such a response may be one without request (a Produce
+    alone: frames that are read one by one. To the decoder such a response may be one without request (a Produce
     that wanted none); then it is the connection's next exchange that ends the wait.
     """
     passed: dict[int, list[int]] = {}
@@ -141,7 +141,7 @@ def _by_place(step: Step) -> int:
 
 
 def _passed(correlation_ids: list[int]) -> Callable[[Steps, Frame, Output], None]:
-    return lambda conversation, _, out: conversation.pass_over(correlation_ids, out)
+    return lambda decoder, _, out: decoder.pass_over(correlation_ids, out)
 
 
 def _noted(group: Group, number: int) -> Callable[[Steps, Frame, Output], None]:
@@ -150,7 +150,7 @@ def _noted(group: Group, number: int) -> Callable[[Steps, Frame, Output], None]:
     client_ids = group.client_ids
     ids = int(group.correlation_ids[number]), client_ids.values[int(client_ids.codes[number])]
     request = Request(group.api_key, group.version, *ids, *place, None)
-    return lambda conversation, frame, out: conversation.note(request, frame, out)
+    return lambda decoder, frame, out: decoder.note(request, frame, out)
 
 
 def _fetch_steps(group: Group, fetches: Fetches, begins: Ints, own: Flags) -> Iterator[tuple[int, Step, Step]]:

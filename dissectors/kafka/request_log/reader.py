@@ -9,7 +9,7 @@ from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.inspect import MAX_NODES, Inspected, Node
 from wirewitness.dissectors.core.log_reader import LogError, LogReader
 from wirewitness.dissectors.kafka.request_log.bodies import body_value
-from wirewitness.dissectors.kafka.request_log.conversation import LoggedKafka
+from wirewitness.dissectors.kafka.request_log.decoder import LoggedKafka
 from wirewitness.dissectors.kafka.request_log.entry import MEANINGS, Entry, entry
 from wirewitness.dissectors.kafka.schema.definitions import MASKED
 from wirewitness.dissectors.kafka.schema.primitives import UNSEEN

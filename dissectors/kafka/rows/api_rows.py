@@ -69,7 +69,7 @@ API_ROWS: Mapping[int, Rows] = {
     PRODUCE: Rows(data_rows.produce_rows, ("kafka_produce_batches", "kafka_records", "expert_infos")),
     FETCH: Rows(data_rows.fetch_rows, ("kafka_fetch_partitions", "kafka_records", "expert_infos")),
     2: Rows(data_rows.list_offsets_rows, ("kafka_list_offsets",)),
-    METADATA: Rows(None, _CLUSTER),  # made by the conversation, which knows earlier answers
+    METADATA: Rows(None, _CLUSTER),  # made by the decoder, which knows earlier answers
     8: Rows(group_rows.commit_rows, ("kafka_offset_commits",)),
     9: Rows(group_rows.offset_fetch_rows, ("kafka_offset_fetches",)),
     10: Rows(cluster_rows.coordinator_rows, ("kafka_brokers",)),

@@ -1,4 +1,4 @@
-"""The rows that the Kafka conversation makes, and what they are made of."""
+"""The rows that the Kafka decoder makes, and what they are made of."""
 
 from __future__ import annotations
 

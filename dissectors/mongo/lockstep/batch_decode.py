@@ -1,4 +1,4 @@
-"""Frames that many connections left: plain exchanges are read together, all others one by one by the conversations.
+"""Frames that many connections left: plain exchanges are read together, all others one by one by the decoders.
 
 In: frames of many connections and what is known of these. Out: for each of them a `Together`.
 """
@@ -130,7 +130,7 @@ def _of(count: int, found: list[Layout]) -> Flags:
 
 
 class Steps(Protocol):
-    """What a conversation does by itself."""
+    """What a decoder does by itself."""
 
     def knows(self, facts: Facts) -> None:
         """This is known of client and server now."""
@@ -153,15 +153,15 @@ class Together(NamedTuple):
     tables: Mapping[str, Placed]
     due: Mapping[str, Sequence[int]]
 
-    def follow(self, frames: Sequence[Frame], conversation: Steps, out: Sink) -> None:
+    def follow(self, frames: Sequence[Frame], decoder: Steps, out: Sink) -> None:
         """All rows of the connection's frames, those of single ones between those that were read together."""
         for number, (first, until) in enumerate(self.alone):
             self._give(number, out)
-            conversation.knows(self.known[number])
-            conversation.one_by_one(frames[first:until], out)
+            decoder.knows(self.known[number])
+            decoder.one_by_one(frames[first:until], out)
         self._give(len(self.alone), out)
         if len(self.known) > len(self.alone):
-            conversation.knows(self.known[-1])
+            decoder.knows(self.known[-1])
 
     def _give(self, number: int, out: Sink) -> None:
         for table, bounds in self.due.items():

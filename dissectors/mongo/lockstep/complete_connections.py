@@ -1,7 +1,7 @@
 """MongoDB connections of which every byte is there, many at once. In: `Streams`. Out: `WholeRead`.
 
 A connection is MongoDB for certain if the probe says so of the segment with the first request. Where all exchanges of
-one were read together there is no conversation at all; else one decodes what is left, between the others.
+one were read together there is no decoder at all; else one decodes what is left, between the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ID = slice(4, 8)
 
 
 class ReadsWhole(Protocol):
-    """A conversation that has not begun."""
+    """A decoder that has not begun."""
 
     def whole(self, frames: Sequence[Frame], together: Together | None, out: Sink) -> None:
         """All frames of its connection. together: what was read of them with those of others."""
@@ -41,7 +41,7 @@ class ReadsWhole(Protocol):
 def read_whole(
     streams: Streams, limits: Limits, begin: Callable[[], ReadsWhole], out: Sink, together: bool
 ) -> WholeRead:
-    """See `Dissector.whole`. begin: makes the conversation of a connection that needs one. together: read what can be
+    """See `Dissector.whole`. begin: makes the decoder of a connection that needs one. together: read what can be
     read together so; documents that are to be shown cannot."""
     buffer = Buffer(streams.data)
     frames, odd = frames_of(streams, partial(_sizes, buffer, limits))

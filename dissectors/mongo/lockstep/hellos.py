@@ -1,7 +1,7 @@
 """What is known of client and server at each exchange: hellos and their replies change it.
 
 In: pairs of frames, and what each connection knows already. Out: `Known`. What follows a hello that is not as usual is
-read by the conversation itself.
+read by the decoder itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages of QoS 1 and 2 of which a conversation has to see every packet, of many connections at once.
+"""Messages of QoS 1 and 2 of which a decoder has to see every packet, of many connections at once.
 
 In: packets, odd ones among them. Out: the packets of messages that are in doubt. Packets with one identifier make
 stretches, each from a PUBLISH to the last acknowledgement. A stretch where every packet is in turn, and which begins
@@ -206,7 +206,7 @@ def _spread(events: _Events, bad: Flags, clean: Flags, turned: Turned) -> Flags:
     stretch = np.cumsum(begins) - 1
     doubtful = np.bincount(stretch, bad) > 0
     doubtful[stretch[begins & ~first & ~clean] - 1] = True
-    # What was in flight before stays where the conversation sees it until all is read.
+    # What was in flight before stays where the decoder sees it until all is read.
     of_key = np.bincount(number, bad) > 0
     doubtful[stretch[known[of_key[number[known]]]]] = True
     found: Flags = doubtful[stretch]

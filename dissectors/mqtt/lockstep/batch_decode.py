@@ -1,5 +1,5 @@
-"""Frames that many connections left: those in the ordinary course are read together, the others by the conversations,
-between them; from one on that may change what all others mean the conversation reads by itself.
+"""Frames that many connections left: those in the ordinary course are read together, the others by the decoders,
+between them; from one on that may change what all others mean the decoder reads by itself.
 
 In: frames of many connections and what is known of these. Out: for each of them a `Together`.
 """
@@ -33,11 +33,11 @@ from wirewitness.dissectors.mqtt.lockstep.state_updates import Afterwards, after
 from wirewitness.dissectors.mqtt.output import Output, output
 from wirewitness.dissectors.mqtt.requests import Requests
 
-# What the conversation of one connection reads by itself, between what was read together.
+# What the decoder of one connection reads by itself, between what was read together.
 
 
 class Reads(Protocol):
-    """What a conversation does by itself."""
+    """What a decoder does by itself."""
 
     def stretch(self, frames: Sequence[Frame], beside: tuple[int, int], out: Output) -> None:
         """Decode frames; so many more messages of client and server are in flight than it knows of."""
@@ -95,7 +95,7 @@ class InFlight(NamedTuple):
 
 # Fewer frames of a connection than these are not worth the Python that each connection costs.
 LEAST = 32
-# As many of them for each stretch that the conversation reads between them.
+# As many of them for each stretch that the decoder reads between them.
 LEAST_BESIDE = 6
 
 
@@ -123,7 +123,7 @@ class Together(NamedTuple):
     in_flight: InFlight
     afterwards: Afterwards
 
-    def follow(self, left: Left, conversation: Reads, out: Sink) -> None:
+    def follow(self, left: Left, decoder: Reads, out: Sink) -> None:
         """Give the rows of these frames, and change what is known of the connection."""
         flights, begin, end = left.flights.of, self.begin, self.begin + self.frames
         places = np.array([begin, *(begin + one.first for one in self.alone), end], np.int64)
@@ -135,9 +135,9 @@ class Together(NamedTuple):
         for number, (_, until, missing, beside) in enumerate(self.alone):
             self._give(due, number, counted_anew, out)
             for direction in missing:
-                conversation.miss(direction, rows)
+                decoder.miss(direction, rows)
             before = len(flights[0]), len(flights[1])
-            conversation.stretch(own[number], beside, rows)
+            decoder.stretch(own[number], beside, rows)
             if before != (len(flights[0]), len(flights[1])):
                 more = [was + len(side) - count for was, side, count in zip(more, flights, before, strict=True)]
                 counted_anew = True
@@ -236,7 +236,7 @@ def _ends(frames: Frames, by_itself: Apart) -> Ints:
 
 
 def _between(frames: Sequence[Frame], alone: Sequence[Alone]) -> list[list[Frame]]:
-    """The frames of each stretch that the conversation reads; of columns all are made at once."""
+    """The frames of each stretch that the decoder reads; of columns all are made at once."""
     if isinstance(frames, CutFrames):
         places = [at for first, until, *_ in alone for at in range(first, until)]
         each = iter(frames.taken(places))
@@ -245,7 +245,7 @@ def _between(frames: Sequence[Frame], alone: Sequence[Alone]) -> list[list[Frame
 
 
 def _alone(left: Left, by_itself: Apart, begin: int, end: int) -> list[Alone]:
-    """What the conversation of this connection reads between the others of its frames."""
+    """What the decoder of this connection reads between the others of its frames."""
     known = [len(of_side) for of_side in left.flights.of]
     counts = by_itself.counts
     return [

@@ -1,7 +1,7 @@
 """MQTT connections of which every byte is there, many at once. In: `Streams`. Out: `WholeRead`.
 
 A connection is MQTT for certain if it begins with CONNECT, or if the probe says so of its first segment. Where all its
-packets are in the ordinary course from CONNACK to the end, and every message is acknowledged, it has no conversation.
+packets are in the ordinary course from CONNACK to the end, and every message is acknowledged, it has no decoder.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 def read_whole(streams: Streams, limits: Limits, begin: Callable[[], Opens], out: Sink, together: bool) -> WholeRead:
-    """See `Dissector.whole`. begin: makes the conversation of a connection that needs one. together: read what can be
+    """See `Dissector.whole`. begin: makes the decoder of a connection that needs one. together: read what can be
     read together so; payloads that are to be shown cannot."""
     frames, odd = frames_of(streams, partial(_sizes, streams, limits))
     asked = First.of(streams, frames, limits)

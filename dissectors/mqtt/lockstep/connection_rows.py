@@ -1,7 +1,7 @@
 """Rows of CONNECT, CONNACK and DISCONNECT of many connections, and of the connections themselves.
 
 In: `Openings`. Out: for each table rows in columns, and the frame at which each is due. What all of a kind have in
-common is taken from the rows that a conversation made of one of them.
+common is taken from the rows that a decoder made of one of them.
 """
 
 from __future__ import annotations

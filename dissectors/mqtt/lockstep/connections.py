@@ -1,6 +1,6 @@
 """How many connections begin and end: CONNECT, CONNACK, and DISCONNECT if there is one.
 
-In: frames of whole connections. Out: `Openings`. Most clients say the same but for their names: what a conversation
+In: frames of whole connections. Out: `Openings`. Most clients say the same but for their names: what a decoder
 makes of one of a kind, `Kind`, holds for all of them, but for names, numbers and times.
 """
 
@@ -38,7 +38,7 @@ _WORDS, _STATUS = MESSAGE_FIELDS.index("summary"), EXCHANGE_FIELDS.index("status
 
 
 class Opens(Protocol):
-    """A conversation that has not begun; see `MqttConversation`."""
+    """A decoder that has not begun; see `MqttConversation`."""
 
     def opened(self, frames: Sequence[Frame], out: Sink) -> Connection | None:
         """The first frames."""
@@ -72,7 +72,7 @@ class Openings(NamedTuple):
 
 
 def openings(frames: Frames, may: Flags, begin: Callable[[], Opens]) -> Openings:
-    """Of all connections. may: those that come into question; begin: makes a conversation."""
+    """Of all connections. may: those that come into question; begin: makes a decoder."""
     count = len(may)
     kind, client_ids, goodbye = np.full(count, _NO_KIND), [""] * count, np.zeros(count, bool)
     known: dict[tuple[bytes, bytes, bytes, bool], int] = {}
@@ -153,13 +153,13 @@ def _frames(frames: Frames, number: int, ends: bool) -> list[Frame]:
     return [*found, *frames_between(frames, last, last + 1)] if ends else found
 
 
-def _kind(frames: Sequence[Frame], client_id: str, conversation: Opens) -> Kind | None:
-    """What a conversation makes of these frames; None if it remarks on anything, or if they mean more."""
+def _kind(frames: Sequence[Frame], client_id: str, decoder: Opens) -> Kind | None:
+    """What a decoder makes of these frames; None if it remarks on anything, or if they mean more."""
     out = Sink((*_TABLES, "expert_infos", "mqtt_subscriptions", "mqtt_publishes"))
-    connection = conversation.opened(frames[:2], out)
+    connection = decoder.opened(frames[:2], out)
     if connection is None:
         return None
-    conversation.whole(frames[2:], out)
+    decoder.whole(frames[2:], out)
     rows = out.tables()
     words, name = rows["messages"][0][_WORDS] or "", f"client_id={client_id}"
     told = [len(rows[table]) for table in rows] == [len(frames), len(frames) - 1, 1, 0, 0, 0]

@@ -31,7 +31,7 @@ from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL
 
 # Messages in flight of one connection, the client's and the server's, by packet identifier.
 Open = tuple[dict[int, Flight], dict[int, Flight]]
-# Before the first packet of an identifier: nothing is in flight, or a message of which only the conversation knows all.
+# Before the first packet of an identifier: nothing is in flight, or a message of which only the decoder knows all.
 NOTHING, _SPECIAL = PUBCOMP + 1, PUBCOMP + 2
 # Behind PUBREL whose PUBREC was held behind a hole and comes next; behind both of them it is PUBREL in any case.
 _RELEASED_FIRST = ODD + 1

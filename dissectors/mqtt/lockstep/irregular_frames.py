@@ -1,7 +1,7 @@
-"""Which packets of many connections the conversations read by themselves, between those that are read together.
+"""Which packets of many connections the decoders read by themselves, between those that are read together.
 
 In: packets, some of which are odd. Out: the odd ones, and all whose meaning depends on them: those of the same message,
-and pings. From a packet on that may change what any other one means the conversation reads all.
+and pings. From a packet on that may change what any other one means the decoder reads all.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Before(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """alone: packets that a conversation reads by itself between others. ends: behind the last packet of each
-    connection before the one from which on the conversation reads all. counts: as in `Course`, without the messages
+    """alone: packets that a decoder reads by itself between others. ends: behind the last packet of each
+    connection before the one from which on the decoder reads all. counts: as in `Course`, without the messages
     that are read alone. turned: see `Doubts`."""
 
     alone: Flags

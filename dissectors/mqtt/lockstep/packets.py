@@ -1,6 +1,6 @@
 """What each of many packets says, as far as its own bytes tell.
 
-In: `Frames`. Out: the kind of each packet, its identifier, topic and payload; those that the conversation reads by
+In: `Frames`. Out: the kind of each packet, its identifier, topic and payload; those that the decoder reads by
 itself are ODD. The rules are those of `mqtt/ordinary.py`.
 """
 

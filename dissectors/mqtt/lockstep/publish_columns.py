@@ -1,6 +1,6 @@
 """Messages that are over: of QoS 0 at once, of QoS 1 and 2 with their last acknowledgement.
 
-In: PUBLISH packets and the steps of handshakes. Out: `Landed`, in the order in which the conversation would tell them.
+In: PUBLISH packets and the steps of handshakes. Out: `Landed`, in the order in which the decoder would tell them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which packets of many connections are in the ordinary course, and which are those of which a conversation says more.
+"""Which packets of many connections are in the ordinary course, and which are those of which a decoder says more.
 
 In: frames, and what is known of their connections. Out: what the packets say, the steps of handshakes, which packets
 are odd.
@@ -37,7 +37,7 @@ class State(NamedTuple):
 class Course(NamedTuple):
     """packets: what each frame is. steps: of the handshakes. counts: see `handshakes.in_flight`.
 
-    odd: packets of which the conversation has to say more: what they are, or because too much waits.
+    odd: packets of which the decoder has to say more: what they are, or because too much waits.
     """
 
     packets: Packets

@@ -1,6 +1,6 @@
 """Rows of the packets that are read together, in columns.
 
-In: packets, messages and pings that are in turn. Out: for each table its rows in the order in which the conversation
+In: packets, messages and pings that are in turn. Out: for each table its rows in the order in which the decoder
 would give them, and the frame at which each is due.
 """
 

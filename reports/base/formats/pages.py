@@ -1,4 +1,4 @@
-"""A detector's page fitted to a width. In: a docstring with indented paragraphs; out: the same, wrapped anew."""
+"""A rule's page fitted to a width. In: a docstring with indented paragraphs; out: the same, wrapped anew."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Finding:
 
     @property
     def committers(self) -> tuple[Mapping[str, Any], ...]:
-        """Who took part, where the detector says so."""
+        """Who took part, where the rule says so."""
         found = self.numbers.get("committers")
         return tuple(c for c in found if isinstance(c, Mapping)) if isinstance(found, list) else ()
 
@@ -128,7 +128,7 @@ class Cause:
         return sorted({place for finding in self.own for place in finding.partitions()})
 
     def by_code(self) -> dict[str, list[Finding]]:
-        """Findings of each detector; codes and findings in the order of the story."""
+        """Findings of each rule; codes and findings in the order of the story."""
         found: dict[str, list[Finding]] = {}
         for finding in self.findings:
             found.setdefault(finding.code, []).append(finding)

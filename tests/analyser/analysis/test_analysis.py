@@ -127,13 +127,13 @@ def test_time_selects_rows_and_never_changes_ids() -> None:
     pd.testing.assert_frame_equal(later, expected)
 
 
-def test_a_broken_detector_costs_no_other_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_rule_costs_no_other_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(frames: object) -> list[object]:
         raise ZeroDivisionError("a fault of ours")
 
-    changed = dict(all_rules.DETECTORS)
+    changed = dict(all_rules.RULES)
     changed["KAF103"] = dataclasses.replace(changed["KAF103"], detect=broken, suspects=None)
-    monkeypatch.setattr(all_rules, "DETECTORS", changed)
+    monkeypatch.setattr(all_rules, "RULES", changed)
     with wirewitness.read(FENCED) as analysis:
         assert set(analysis.findings()["code"]) >= {"KAF105"}
         assert {failure.code for failure in analysis.failures} == {"KAF103"}

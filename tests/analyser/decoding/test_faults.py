@@ -69,11 +69,11 @@ BROKEN: dict[str, list[Step]] = {
 }
 
 
-def talk(conversation: Sequence[Step], port: int) -> list[Captured]:
+def talk(decoder: Sequence[Step], port: int) -> list[Captured]:
     """Several segments in a row are sent without waiting; a lost one has 30 bytes."""
     made = Talk(client=("10.0.0.1", port), server=("10.0.0.2", 7070)).handshake()
     sent = [0, 0]
-    for from_client, data in conversation:
+    for from_client, data in decoder:
         if data is not None:
             for piece in (data[:5], data[5:]):
                 made.send(from_client, sent[from_client], piece, ack=sent[not from_client])
@@ -142,7 +142,7 @@ def test_any_split_gives_the_same_rows(name: str) -> None:
 def several(folder: Path) -> Path:
     """A capture with a connection for each fault."""
     path = folder / "faults.pcap"
-    talks = [talk(conversation, 40000 + number) for number, conversation in enumerate(BROKEN.values())]
+    talks = [talk(decoder, 40000 + number) for number, decoder in enumerate(BROKEN.values())]
     path.write_bytes(pcap(mixed(*talks, mqtt()), nanoseconds=True))
     return path
 

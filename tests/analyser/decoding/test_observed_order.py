@@ -14,7 +14,7 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
-from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.decoder import KafkaDecoder
 from wirewitness.dissectors.kafka.framing import framer
 
 LOSSES = 20
@@ -26,7 +26,7 @@ def _listener() -> tuple[Listener, StreamCutter]:
     client, server = (
         StreamCutter(direction, framer(direction, True, limits)) for direction in (CLIENT_TO_SERVER, SERVER_TO_CLIENT)
     )
-    return Listener((client, server), KafkaConversation(limits, DecodeOptions())), client
+    return Listener((client, server), KafkaDecoder(limits, DecodeOptions())), client
 
 
 def test_what_follows_a_gap_is_cut_in_few_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from tests.dissectors.carriers.test_upgrade import END, REQUEST, RESPONSE
 from tests.dissectors.carriers.test_websocket import MASK, frame
 from tests.dissectors.kafka.talk import KAFKA_CASE
 from tests.dissectors.properties import Turn, decoded
-from tests.support.mutated import conversations, told, tried
+from tests.support.mutated import decoders, told, tried
 from tests.support.shares import RUNS_THE_REST, proves_more
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, MESSAGE_FIELDS, SERVER_TO_CLIENT
 
@@ -17,14 +17,14 @@ ERROR = MESSAGE_FIELDS.index("error")
 
 
 @proves_more
-def test_changed_conversations_give_the_same_rows_however_they_are_fed() -> None:
+def test_changed_decoders_give_the_same_rows_however_they_are_fed() -> None:
     found = [(one.number, one.name, one.batched or one.cut) for one in map(tried, range(TRIES))]
     assert [one for one in found if one[2]] == []
 
 
 def test_changes_reach_every_protocol_and_carrier() -> None:
-    """The property above is worth what its conversations are: unchanged, each is recognised for what it is."""
-    seen = {told(talked, talked.turns).facts[::2] for talked in conversations()}
+    """The property above is worth what its decoders are: unchanged, each is recognised for what it is."""
+    seen = {told(talked, talked.turns).facts[::2] for talked in decoders()}
     assert {("kafka", None, None), ("mqtt", None, None), ("mongo", None, None), ("mqtt", "websocket", None)} <= {
         (protocol, carrier, None) for protocol, carrier, *_ in seen
     }

@@ -15,7 +15,7 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
-from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.decoder import KafkaDecoder
 from wirewitness.dissectors.kafka.framing import framer
 
 MSS = 1460
@@ -25,15 +25,15 @@ def cut(segments: list[bytes]) -> tuple[list[Frame], list[str]]:
     """Frames of the client's stream, and codes of the remarks."""
     limits, out, frames = Limits(), Sink(["expert_infos"]), list[Frame]()
     cutter = StreamCutter(CLIENT_TO_SERVER, framer(CLIENT_TO_SERVER, True, limits))
-    conversation = KafkaConversation(limits, DecodeOptions())
+    decoder = KafkaDecoder(limits, DecodeOptions())
     for number, segment in enumerate(segments):
         run = Run([segment], len(segment), Segments([0], [number], [number], [number]))
         if cutter.searches:
-            frames += cutter.search(run, conversation, out)
+            frames += cutter.search(run, decoder, out)
             continue
         frames += cutter.run(run, out)
         if (stuck := cutter.take_back()) is not None:
-            frames += cutter.search(stuck, conversation, out)
+            frames += cutter.search(stuck, decoder, out)
     return frames, [str(row[6]) for row in out.rows("expert_infos") or ()]
 
 

@@ -16,7 +16,7 @@ import pytest
 import wirewitness
 from tests.analyser.tcp.test_waits import begun, read, transfer
 from tests.conftest import SAMPLES
-from tests.dissectors.kafka.test_conversation import Wire as KafkaWire
+from tests.dissectors.kafka.test_decoder import Wire as KafkaWire
 from tests.dissectors.mongo.wire import Wire as MongoWire
 from tests.dissectors.mqtt.wire import Wire as MqttWire
 from tests.support import kafka_encode, record_batches, segments
@@ -109,7 +109,7 @@ Made = tuple[str, tuple[str, ...], Sequence[tuple[Any, ...]]]
 
 
 def made_rows() -> Iterator[Made]:
-    """Rows of conversations made for what the samples do not have, and the names of their fields."""
+    """Rows of decoders made for what the samples do not have, and the names of their fields."""
     for wire in (*of_every_api(), broken_records(), refused_records(), mqtt_reasons(), mongo_concerns()):
         for table, rows in wire.finish().out.tables().items():
             if rows:
@@ -168,7 +168,7 @@ def one_partition(batch: bytes) -> bytes:
 
 
 def mqtt_reasons() -> MqttWire:
-    """A 5.0 conversation whose answers say why, and name another server."""
+    """A 5.0 decoder whose answers say why, and name another server."""
     why = b"\x1f" + string("quota")
     told = (why, b"\x11" + (60).to_bytes(4, "big"), b"\x1c" + string("other:1883"), b"\x1a" + string("answers/"))
     wire = MqttWire().client(connect(5)).server(connack(0, 0, told))

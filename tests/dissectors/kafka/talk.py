@@ -1,4 +1,4 @@
-"""Kafka conversations for the properties that every protocol has: heartbeats and commits, with their answers."""
+"""Kafka decoders for the properties that every protocol has: heartbeats and commits, with their answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
-from tests.dissectors.kafka.test_conversation import COMMIT_OK, COMMIT_V2, HEARTBEAT_OK, HEARTBEAT_V0
+from tests.dissectors.kafka.test_decoder import COMMIT_OK, COMMIT_V2, HEARTBEAT_OK, HEARTBEAT_V0
 from tests.dissectors.properties import Case, Turn
 from wirewitness.dissectors.core.inspect import Asked
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT

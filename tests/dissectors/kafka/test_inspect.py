@@ -48,7 +48,7 @@ def tiles(nodes: Sequence[Node], start: int, end: int, *, whole: bool) -> None:
 
 
 class Checked:
-    """A conversation that looks into every frame whose message row it made."""
+    """A decoder that looks into every frame whose message row it made."""
 
     def __init__(self, inner: Any, seen: list[str]) -> None:
         self._inner = inner
@@ -80,10 +80,8 @@ CAPTURES = sorted(SAMPLES.glob("kafka_*.pcapng"))
 @pytest.mark.parametrize("path", share(CAPTURES, smallest(CAPTURES)), ids=lambda path: path.name)
 def test_every_message_of_a_sample(path: Path) -> None:
     seen: list[str] = []
-    # Connections that are there as a whole are read without a conversation otherwise.
-    watched = replace(
-        KAFKA, conversation=lambda limits, options: Checked(KAFKA.conversation(limits, options), seen), whole=None
-    )
+    # Connections that are there as a whole are read without a decoder otherwise.
+    watched = replace(KAFKA, decoder=lambda limits, options: Checked(KAFKA.decoder(limits, options), seen), whole=None)
     decoded = Pipeline({"kafka": watched}, ["messages"], ReadOptions()).run(open_captures([path]))
     assert len(seen) == sum(batch.num_rows for batch in decoded.store.tables["messages"].batches()) > 100
     decoded.store.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.dissectors.kafka.test_conversation import COMMIT_OK, COMMIT_V2, HEARTBEAT_OK, HEARTBEAT_V0, Wire
+from tests.dissectors.kafka.test_decoder import COMMIT_OK, COMMIT_V2, HEARTBEAT_OK, HEARTBEAT_V0, Wire
 from wirewitness.dissectors.kafka.long_polls import WAITS
 from wirewitness.dissectors.kafka.schema.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 

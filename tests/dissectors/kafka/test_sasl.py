@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.dissectors.kafka.test_conversation import HEARTBEAT_OK, HEARTBEAT_V0, Wire
+from tests.dissectors.kafka.test_decoder import HEARTBEAT_OK, HEARTBEAT_V0, Wire
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.kafka.framing import framer, probe
@@ -105,7 +105,7 @@ def _bare(mechanism: str, asked: Sequence[bytes], answers: Sequence[bytes]) -> W
 
 
 def _visible(wire: Wire) -> str:
-    """Everything that leaves the conversation."""
+    """Everything that leaves the decoder."""
     return repr({table: list(rows) for table, rows in wire.out.tables().items()})
 
 

@@ -27,7 +27,7 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Cut
-from wirewitness.dissectors.mongo.conversation import MongoConversation
+from wirewitness.dissectors.mongo.decoder import MongoDecoder
 from wirewitness.dissectors.mongo.framing import candidates, framer, probe
 
 FIND = op_msg({"find": "orders", "filter": {"a": 1}, "$db": "shop"}, 7)
@@ -77,7 +77,7 @@ def test_noise_is_not_taken_for_mongodb(client: bytes, server: bytes, whole: boo
 
 
 def cut(data: bytes, *, direction: int = CLIENT_TO_SERVER, start: bool = True) -> Cut:
-    talk = MongoConversation(Limits(), DecodeOptions())
+    talk = MongoDecoder(Limits(), DecodeOptions())
     reader = framer(direction, start, Limits())
     return reader.feed(data, [0], lambda at: talk.boundary(direction, data, at, at == 0))
 
@@ -121,9 +121,9 @@ def test_the_other_direction_is_not_believed(whole: bytes, direction: int) -> No
 
 def test_a_reply_without_documents_is_believed_only_for_a_request_that_waits() -> None:
     data = op_reply([], 7, cursor_id=0)
-    talk = Wire().client(op_get_more("d.a", 5, 0, 7)).conversation
+    talk = Wire().client(op_get_more("d.a", 5, 0, 7)).decoder
     assert talk.boundary(SERVER_TO_CLIENT, data, 0, True) is True
-    assert MongoConversation(Limits(), DecodeOptions()).boundary(SERVER_TO_CLIENT, data, 0, True) is False
+    assert MongoDecoder(Limits(), DecodeOptions()).boundary(SERVER_TO_CLIENT, data, 0, True) is False
 
 
 @examples(30)
@@ -169,7 +169,7 @@ LARGE = [
 
 @pytest.mark.parametrize("whole", LARGE)
 def test_what_is_costly_to_judge_is_believed_where_a_segment_starts(whole: bytes) -> None:
-    talk = MongoConversation(Limits(), DecodeOptions())
+    talk = MongoDecoder(Limits(), DecodeOptions())
     assert talk.boundary(CLIENT_TO_SERVER, whole, 0, True) is True
     assert talk.boundary(CLIENT_TO_SERVER, whole, 0, False) is False
     assert talk.boundary(CLIENT_TO_SERVER, whole[:90], 0, False) is None

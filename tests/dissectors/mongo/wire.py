@@ -8,7 +8,7 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
-from wirewitness.dissectors.mongo.conversation import MongoConversation
+from wirewitness.dissectors.mongo.decoder import MongoDecoder
 from wirewitness.dissectors.mongo.rows import MONGO_ROWS
 
 TABLES = {table: fields.names for table, fields in (CORE_ROWS | MONGO_ROWS).items()}
@@ -20,7 +20,7 @@ class Wire:
 
     def __init__(self, limits: Limits | None = None, options: DecodeOptions | None = None) -> None:
         self.out = Sink(list(TABLES))
-        self.conversation = MongoConversation(limits or Limits(), options)
+        self.decoder = MongoDecoder(limits or Limits(), options)
         self._at = [0, 0]
         self._packet = 0
 
@@ -31,7 +31,7 @@ class Wire:
         return self._frames(SERVER_TO_CLIENT, messages, complete)
 
     def finish(self) -> Wire:
-        self.conversation.finish(self.out)
+        self.decoder.finish(self.out)
         return self
 
     def _frames(self, direction: int, messages: tuple[bytes, ...], complete: bool) -> Wire:
@@ -41,7 +41,7 @@ class Wire:
             end = 5 + len(content)
             frame = Frame(packet, direction, data, 5, end, offset, packet, packet, packet * MS, complete)
             self._at[direction] += len(content)
-            self.conversation.feed([frame], self.out)
+            self.decoder.feed([frame], self.out)
         return self
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""MQTT conversations for the properties that every protocol has."""
+"""MQTT decoders for the properties that every protocol has."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from tests.support.shares import examples
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.core.options import DecodeOptions
-from wirewitness.dissectors.mqtt.conversation import MqttConversation
+from wirewitness.dissectors.mqtt.decoder import MqttDecoder
 from wirewitness.dissectors.mqtt.dissector import MQTT
 from wirewitness.dissectors.mqtt.packet_types import PUBLISH
 from wirewitness.dissectors.mqtt.properties import quick_properties
@@ -36,8 +36,8 @@ from wirewitness.dissectors.mqtt.publishing import publish_parts
 from wirewitness.dissectors.mqtt.walk import walk
 
 
-class FullPath(MqttConversation):
-    """A conversation that never takes the quick path."""
+class FullPath(MqttDecoder):
+    """A decoder that never takes the quick path."""
 
     __slots__ = ()
 
@@ -45,11 +45,11 @@ class FullPath(MqttConversation):
         return False
 
 
-def full_path(limits: Limits, options: DecodeOptions) -> MqttConversation:
+def full_path(limits: Limits, options: DecodeOptions) -> MqttDecoder:
     return FullPath(limits, options)
 
 
-_CASES = (MQTT_CASE, replace(MQTT_CASE, dissector=replace(MQTT, conversation=full_path)))
+_CASES = (MQTT_CASE, replace(MQTT_CASE, dissector=replace(MQTT, decoder=full_path)))
 _small = st.integers(0, 4)
 _side = st.sampled_from([CLIENT_TO_SERVER, SERVER_TO_CLIENT])
 _topics = st.sampled_from(["a", "plant/x", "ü", "", "bad/#", "\x01"])

@@ -352,7 +352,7 @@ def test_orphans_are_odd_only_where_all_before_was_seen() -> None:
 
 def test_after_a_loss_orphans_are_expected() -> None:
     wire = Wire().client(connect()).server(connack()).client(PING)
-    wire.conversation.lost(S, wire.out)
+    wire.decoder.lost(S, wire.out)
     wire.server(ack(PUBACK, 1), PONG).client(PING).server(PONG).finish()
     assert wire.rows("expert_infos", "code", "severity") == [
         ("ack_without_publish", "note"),

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from tests.dissectors.mqtt.test_conversation import STEPS, exchanges
+from tests.dissectors.mqtt.test_decoder import STEPS, exchanges
 from tests.dissectors.mqtt.wire import MS, Wire
 from tests.support.mqtt_encode import PUBCOMP, PUBREC, PUBREL, ack, connack, connect, publish
 from wirewitness.dissectors.core.limits import Limits
@@ -86,10 +86,10 @@ def test_a_release_after_the_end_of_its_message_is_another_one() -> None:
 def test_what_waits_for_its_release_counts_as_held_and_is_let_go() -> None:
     wire = opened()
     read(wire, (0, 1, 3))
-    assert wire.conversation.held_bytes > 1000
-    wire.conversation.let_go(wire.out)
+    assert wire.decoder.held_bytes > 1000
+    wire.decoder.let_go(wire.out)
     assert wire.only("mqtt_publishes", "handshake") == ("complete",)
-    assert wire.conversation.held_bytes == 0
+    assert wire.decoder.held_bytes == 0
 
 
 def test_both_sides_wait_apart() -> None:

@@ -8,7 +8,7 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
-from wirewitness.dissectors.mqtt.conversation import MqttConversation
+from wirewitness.dissectors.mqtt.decoder import MqttDecoder
 from wirewitness.dissectors.mqtt.rows import MQTT_ROWS
 
 FIELDS = {table: fields.names for table, fields in (CORE_ROWS | MQTT_ROWS).items()}
@@ -21,7 +21,7 @@ class Wire:
     def __init__(self, *, whole: bool = True, limits: Limits | None = None, payload: bool = False) -> None:
         self.out = Sink(list(FIELDS))
         options = DecodeOptions(payload=payload, whole=whole)
-        self.conversation = MqttConversation(limits or Limits(), options)
+        self.decoder = MqttDecoder(limits or Limits(), options)
         self._at = [0, 0]
         self._packet = 0
 
@@ -40,7 +40,7 @@ class Wire:
 
     def finish(self) -> Wire:
         """The capture ends."""
-        self.conversation.finish(self.out)
+        self.decoder.finish(self.out)
         return self
 
     def _feed(self, direction: int, packets: tuple[bytes, ...], complete: bool) -> Wire:
@@ -51,7 +51,7 @@ class Wire:
                 number, direction, data, 5, 5 + size, self._at[direction], number, number, number * MS, complete
             )  # fmt: skip
             self._at[direction] += size
-            self.conversation.feed([frame], self.out)
+            self.decoder.feed([frame], self.out)
         return self
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:

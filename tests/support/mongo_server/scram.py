@@ -26,7 +26,7 @@ def attributes(payload: bytes) -> dict[str, str]:
     return dict(part.split("=", 1) for part in payload.decode().split(",") if "=" in part)
 
 
-class Conversation:
+class Decoder:
     """One authentication: the first message is answered with first(), the proof with final()."""
 
     def __init__(self, users: dict[str, str]) -> None:

@@ -21,7 +21,7 @@ from tests.support.mongo_server.documents import Document
 from tests.support.mongo_server.errors import CommandError
 from tests.support.mongo_server.failpoints import CloseConnection
 from tests.support.mongo_server.member import Member
-from tests.support.mongo_server.scram import Conversation
+from tests.support.mongo_server.scram import Decoder
 from tests.support.mongo_server.store import Late
 
 HELLOS = {"hello", "isMaster", "ismaster"}
@@ -70,7 +70,7 @@ class Connection(socketserver.BaseRequestHandler):
         self._context = self.server.context
         self._number = next(self.server.connection_ids)
         self._authenticated = not self._context.users
-        self._sasl: Conversation | None = None
+        self._sasl: Decoder | None = None
 
     def handle(self) -> None:
         """Answer until the client goes, or until it sends what this server does not read."""
@@ -144,7 +144,7 @@ class Connection(socketserver.BaseRequestHandler):
     def _sasl_start(self, command: Document) -> Document:
         if command["mechanism"] != "SCRAM-SHA-256":
             raise CommandError(18, "Authentication failed.")
-        self._sasl = Conversation(self._context.users)
+        self._sasl = Decoder(self._context.users)
         return {"conversationId": 1, "done": False, "payload": self._sasl.first(command["payload"])}
 
     def _sasl_continue(self, command: Document) -> Document:

@@ -28,7 +28,7 @@ from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, capture_finding, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 
 def detect(frames: Frames, *, gap_bytes_least: int = 1) -> Iterator[Finding]:
@@ -52,12 +52,12 @@ def detect(frames: Frames, *, gap_bytes_least: int = 1) -> Iterator[Finding]:
         "conclusion rests on something missing in these flows."
     )
     counted = {"gap_bytes": "gap_bytes"}
-    yield capture_finding(DETECTOR, worst, proof, counted, sentence, next_step, gap_bytes=missing, seen_bytes=seen)
+    yield capture_finding(RULE, worst, proof, counted, sentence, next_step, gap_bytes=missing, seen_bytes=seen)
 
 
 _IS_GAP = "\"group\" = 'tcp' AND code = 'gap' AND ts IS NOT NULL"
 
-DETECTOR = Detector(
+RULE = Rule(
     code="CAP101",
     name="gaps",
     severity="warning",

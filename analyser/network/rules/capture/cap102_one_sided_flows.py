@@ -29,7 +29,7 @@ from wirewitness.analyser.engine.rules.evidence import proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 _ONE_SIDED_SQL = (
     "protocol IS NOT NULL AND duplicate_of IS NULL AND NOT coalesce(handshake_seen, false) "
@@ -48,7 +48,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
     if not one_sided or len(one_sided) < flows_least:
         return
     no_answer = [f for f in one_sided if not f["bytes_to_client"]]
-    yield DETECTOR.finding(
+    yield RULE.finding(
         provisional=True,
         subject={"capture": "all"},
         sentence=(
@@ -66,7 +66,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="CAP102",
     name="one-sided-flows",
     severity="warning",

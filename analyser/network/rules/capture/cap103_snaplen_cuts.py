@@ -26,7 +26,7 @@ from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, capture_finding, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 
 def detect(frames: Frames, *, segments_least: int = 1) -> Iterator[Finding]:
@@ -46,10 +46,10 @@ def detect(frames: Frames, *, segments_least: int = 1) -> Iterator[Finding]:
     )
     next_step = "Capture whole packets (tcpdump -s 0)."
     counted = {"segments": "truncated_packets"}
-    yield capture_finding(DETECTOR, worst, proof, counted, sentence, next_step, segments=segments)
+    yield capture_finding(RULE, worst, proof, counted, sentence, next_step, segments=segments)
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="CAP103",
     name="snaplen-cuts",
     severity="warning",

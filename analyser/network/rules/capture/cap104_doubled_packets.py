@@ -28,7 +28,7 @@ from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, capture_finding, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 
 def detect(frames: Frames, *, share_least: float = 0.01, copies_least: int = 10) -> Iterator[Finding]:
@@ -47,10 +47,10 @@ def detect(frames: Frames, *, share_least: float = 0.01, copies_least: int = 10)
     )
     next_step = "Nothing. To avoid them, capture on one interface instead of any, or mirror one direction per port."
     counted = {"copies": "duplicate_packets"}
-    yield capture_finding(DETECTOR, worst, proof, counted, sentence, next_step, copies=copies, packets=packets)
+    yield capture_finding(RULE, worst, proof, counted, sentence, next_step, copies=copies, packets=packets)
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="CAP104",
     name="doubled-packets",
     severity="info",

@@ -24,7 +24,7 @@ from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 
 def detect(frames: Frames, *, packets_least: int = 1) -> Iterator[Finding]:
@@ -33,7 +33,7 @@ def detect(frames: Frames, *, packets_least: int = 1) -> Iterator[Finding]:
         dropped, seen = capture["dropped_packets"], capture["packets"]
         if dropped < packets_least:
             continue
-        yield DETECTOR.finding(
+        yield RULE.finding(
             subject={"file": capture["file"]},
             sentence=(
                 f"{count(dropped, 'packet')} were dropped while {capture['file']} was captured "
@@ -45,7 +45,7 @@ def detect(frames: Frames, *, packets_least: int = 1) -> Iterator[Finding]:
         )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="CAP105",
     name="kernel-drops",
     severity="warning",

@@ -28,7 +28,7 @@ from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.dissectors.carriers.tls.key_logging import WAYS, Way
 from wirewitness.dissectors.core.encryption import DECRYPTED, LOST, NO_KEY, WRONG_KEY
 
@@ -72,7 +72,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
     said = [(row["client_address"], row["software_name"]) for row in rows_of(frames[_KAFKA_NAMES])]
     said += [(row["client_address"], row["driver"]) for row in rows_of(frames[_MONGO_NAMES])]
     libraries = sorted({name for address, name in said if name and address in keyless})
-    yield DETECTOR.finding(
+    yield RULE.finding(
         subject={"capture": "all"},
         sentence=(
             f"{len(encrypted)} of {count(len(flows), 'flow')} with data are encrypted (TLS{asked}), with "
@@ -105,7 +105,7 @@ def _one_of_each(table: str, name: str) -> str:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="CAP106",
     name="encrypted-share",
     severity="info",

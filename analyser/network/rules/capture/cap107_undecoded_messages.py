@@ -26,7 +26,7 @@ from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.evidence import proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 
 def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
@@ -37,7 +37,7 @@ def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
     key = {name: first_value(frames["messages"], name) for name in ("protocol", "operation", "version")}
     clients = sorted({m["client_id"] for m in messages if m["client_id"]})
     flows = {m["flow_id"] for m in messages}
-    yield DETECTOR.finding(
+    yield RULE.finding(
         subject=key,
         sentence=(
             f"{count(len(messages), 'message')} {key['operation'] or '?'} version {key['version'] or '?'} "
@@ -49,7 +49,7 @@ def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
     )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="CAP107",
     name="undecoded-messages",
     severity="info",

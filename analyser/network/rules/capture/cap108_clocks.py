@@ -29,7 +29,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 
 def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
@@ -38,7 +38,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
     steps = rows_of(frames["expert_infos"])
     times = [c[name] for c in captures for name in ("ts_first", "ts_last") if c[name] is not None]
     if steps and times:
-        yield DETECTOR.finding(
+        yield RULE.finding(
             subject={"clock": "steps"},
             sentence=(
                 f"The time of packets goes back {count(len(steps), 'time')}, first at packet "
@@ -60,7 +60,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
                 f"their clocks are {shown(first['clock_offset_ms'], '.3f')} ms apart."
             )
         )
-        yield DETECTOR.finding(
+        yield RULE.finding(
             severity="info",
             subject={"points": 2},
             sentence=(
@@ -84,7 +84,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
         )
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="CAP108",
     name="clocks",
     severity="warning",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.network.rules.capture import (
     cap101_gaps,
     cap102_one_sided_flows,
@@ -14,13 +14,13 @@ from wirewitness.analyser.network.rules.capture import (
     cap108_clocks,
 )
 
-RULES: tuple[Detector, ...] = (
-    cap101_gaps.DETECTOR,
-    cap102_one_sided_flows.DETECTOR,
-    cap103_snaplen_cuts.DETECTOR,
-    cap104_doubled_packets.DETECTOR,
-    cap105_kernel_drops.DETECTOR,
-    cap106_encrypted_share.DETECTOR,
-    cap107_undecoded_messages.DETECTOR,
-    cap108_clocks.DETECTOR,
+RULES: tuple[Rule, ...] = (
+    cap101_gaps.RULE,
+    cap102_one_sided_flows.RULE,
+    cap103_snaplen_cuts.RULE,
+    cap104_doubled_packets.RULE,
+    cap105_kernel_drops.RULE,
+    cap106_encrypted_share.RULE,
+    cap107_undecoded_messages.RULE,
+    cap108_clocks.RULE,
 )

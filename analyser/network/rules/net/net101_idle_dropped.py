@@ -47,7 +47,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED, client_names, named_by
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.net.answered_clients import EXCHANGES, WITNESSES, Answers
 
 _OTHER = {"client": "server", "server": "client"}
@@ -182,7 +182,7 @@ def _finding(dropped: Sequence[_Dropped], names: Mapping[str, str]) -> Finding:
             else "the two hosts talk over another connection"
         )
     more = f" {count(len(dropped), 'connection')} in all." if len(dropped) > 1 else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         confidence="medium" if all(one.kind == "alone" for one in dropped) else "high",
         subject={"client": flow["client_address"], "server": flow["server_address"]},
         sentence=(
@@ -255,7 +255,7 @@ _TTLS = tuple(f"{side}_{name}" for side in _OTHER for name in ("reset_ttl", "ttl
 _SUSPECT = f"({_OTHERS_NAME} OR unheard_sends_to_server >= 4 OR unheard_sends_to_client >= 4)"
 _ON_SUSPECTS = f"flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT})"
 
-DETECTOR = Detector(
+RULE = Rule(
     code="NET101",
     name="idle-dropped",
     severity="warning",

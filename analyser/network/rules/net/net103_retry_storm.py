@@ -51,7 +51,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import client_names, named_by
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 LOGINS = "kafka_authentications"
 # Attempts from which on a client of several behind one address is judged by its own pauses.
@@ -211,7 +211,7 @@ def _finding(rows: Sequence[Row], kind: _Attempts, pause: float, behind: _Behind
     whose = "their" if tries == "try" else "its"
     of_each = " between them" if is_once else " of each" if tries == "try" else ""
     either = " One program makes an id for each attempt, or several come one after the other." if is_once else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="info" if is_once else "warning",
         confidence="low" if is_once else "high",
         subject={"client": first["client_address"], "server": server, **({"name": name} if name else {})},
@@ -257,7 +257,7 @@ _REFUSED_OFTEN = (
     f"WHERE handshake = 'refused' GROUP BY {', '.join(_SIDES)} HAVING count(*) >= 20)"
 )
 
-DETECTOR = Detector(
+RULE = Rule(
     code="NET103",
     name="retry-without-back-off",
     severity="warning",

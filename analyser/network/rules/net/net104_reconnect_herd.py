@@ -44,7 +44,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import client_names, named_by
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 # Server unavailable (3.1.1); server unavailable, server busy, quota exceeded, connection rate exceeded (5.0).
 _BUSY = (0x03, 0x88, 0x89, 0x97, 0x9F)
@@ -183,7 +183,7 @@ def _finding(herd: _Herd, names: Mapping[str, str]) -> Finding:
     who = f"{len(ids)} client ids" if len(ids) > len(addresses) else count(len(addresses), "address", "addresses")
     shown = names_text([printable(one, 60) for one in (ids or addresses)], 4)
     last_ns = max(row["ts_first"] for row in herd.came)
-    return DETECTOR.finding(
+    return RULE.finding(
         subject={"server": server},
         sentence=(
             f"When {server} was back at {clock_text(herd.back_ns)}, after {seconds_text(herd.back_ns - herd.away_ns)}, "
@@ -226,7 +226,7 @@ _TROUBLED = (
     f"WHERE error_code IN {_BUSY} OR {_LATE} GROUP BY {', '.join(_SIDE)} HAVING count(*) >= 10)"
 )
 
-DETECTOR = Detector(
+RULE = Rule(
     code="NET104",
     name="reconnect-herd",
     severity="warning",

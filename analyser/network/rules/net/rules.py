@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.network.rules.net import net101_idle_dropped, net103_retry_storm, net104_reconnect_herd
 
-RULES: tuple[Detector, ...] = (
-    net101_idle_dropped.DETECTOR,
-    net103_retry_storm.DETECTOR,
-    net104_reconnect_herd.DETECTOR,
+RULES: tuple[Rule, ...] = (
+    net101_idle_dropped.RULE,
+    net103_retry_storm.RULE,
+    net104_reconnect_herd.RULE,
 )

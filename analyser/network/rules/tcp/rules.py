@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.network.rules.tcp import (
     tcp101_retransmissions,
     tcp102_zero_window,
@@ -12,11 +12,11 @@ from wirewitness.analyser.network.rules.tcp import (
     tcp106_window_limited,
 )
 
-RULES: tuple[Detector, ...] = (
-    tcp101_retransmissions.DETECTOR,
-    tcp102_zero_window.DETECTOR,
-    tcp103_reset.DETECTOR,
-    tcp104_handshake.DETECTOR,
-    tcp105_delayed_ack.DETECTOR,
-    tcp106_window_limited.DETECTOR,
+RULES: tuple[Rule, ...] = (
+    tcp101_retransmissions.RULE,
+    tcp102_zero_window.RULE,
+    tcp103_reset.RULE,
+    tcp104_handshake.RULE,
+    tcp105_delayed_ack.RULE,
+    tcp106_window_limited.RULE,
 )

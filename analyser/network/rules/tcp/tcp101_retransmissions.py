@@ -45,7 +45,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     named_by,
 )
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 
 def detect(
@@ -67,7 +67,7 @@ def detect(
         if slowest is not None:
             longest = f"{slowest['latency_ms'] or 0:.0f} ms ({slowest['operation'] or '?'})"
             waited = f" {count(len(delayed), 'exchange')} waited meanwhile, the longest {longest}."
-        yield DETECTOR.finding(
+        yield RULE.finding(
             subject={"flow": flow["flow_id"]},
             sentence=(
                 f"Between {endpoints_text(flow, name)} {again:,} of {sent:,} segments ({again / max(sent, 1):.1%}) "
@@ -92,7 +92,7 @@ _AGAIN = "(retransmitted_segments - coalesce(spurious_retransmissions, 0))"
 _BOTH_WAYS = "ts_last_from_server IS NOT NULL AND ts_last_from_client IS NOT NULL"
 _SUSPECT = f"{_AGAIN} > 20 AND {_AGAIN} > 0.003 * data_segments AND duplicate_of IS NULL AND {_BOTH_WAYS}"
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TCP101",
     name="retransmissions",
     severity="warning",

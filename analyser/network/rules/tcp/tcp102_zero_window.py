@@ -36,7 +36,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     named_by,
 )
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 
 def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:
@@ -50,7 +50,7 @@ def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:
             proof = [m for m in marks if m["direction"] == direction]
             if closed_ms <= ms_above or not proof:
                 continue
-            yield DETECTOR.finding(
+            yield RULE.finding(
                 subject={"flow": flow["flow_id"], "side": side},
                 sentence=(
                     f"The {side} of the connection between {endpoints_text(flow, name)} closed its receive window for "
@@ -70,7 +70,7 @@ def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:
 
 _CLOSED = "(client_zero_window_ms > 100 OR server_zero_window_ms > 100) AND duplicate_of IS NULL"
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TCP102",
     name="zero-window",
     severity="warning",

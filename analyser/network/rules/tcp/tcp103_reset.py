@@ -40,7 +40,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     named_by,
 )
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 # What a client need not wait for when it ends: long polls, and questions that change nothing at the server.
 _LONG_POLLS = frozenset({"Fetch", "ShareFetch", "hello", "getMore"})
@@ -64,7 +64,7 @@ def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
         states = [request_delivered(e, flow["acked_by_server"]) for e in lost]
         harmless = all(e["operation"] in _MAY_STAY_OPEN for e in lost)
         operations = ", ".join(sorted({e["operation"] or "?" for e in lost}))
-        yield DETECTOR.finding(
+        yield RULE.finding(
             severity="warning" if by_server and not harmless else "info",
             confidence="medium" if flow["gap_bytes"] else "high",
             subject={"flow": flow["flow_id"]},
@@ -100,7 +100,7 @@ def _may_be_answered(flow: Row) -> bool:
 
 _RESET = "reset_by IS NOT NULL AND protocol IS NOT NULL AND duplicate_of IS NULL"
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TCP103",
     name="reset-with-requests",
     severity="warning",

@@ -37,7 +37,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED, client_names
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 
 def detect(
@@ -66,7 +66,7 @@ def detect(
     ]
     clients = _clients(shown, rows_of(frames["exchanges"]))
     named = names_text([_client_text(one) for one in clients], 3)
-    yield DETECTOR.finding(
+    yield RULE.finding(
         severity="info" if (recovered or restarting) and not slow else "warning",
         confidence="high" if refused or slow else "low",
         subject={"server": server},
@@ -135,7 +135,7 @@ _CLIENTS = (
     f"CASE WHEN flow_id IN (SELECT flow_id FROM flows WHERE {_FAILED}) THEN flow_id END)"
 )
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TCP104",
     name="handshake",
     severity="warning",

@@ -50,7 +50,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     wait_proof,
 )
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.tcp.waits import MOST_OPTIONS_BYTES
 
 _SIDES = {"client_to_server": ("client", "request"), "server_to_client": ("server", "response")}
@@ -127,7 +127,7 @@ def _finding(flow: Row, name: str | None, direction: str, waits: list[Row], late
     pieces = f"sends {message}s in pieces" if known else "sends small segments"
     about = f" ({count(len(late), 'exchange')}: {operations})" if late else ""
     end = f"had only a part of the {message}" if known else "may have had only a part: what they hold is not known"
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning" if known else "info",
         confidence="high" if known else "low",
         subject={"flow": flow["flow_id"], "side": side},
@@ -161,7 +161,7 @@ _CUT = (
     "WHERE w.kind = 'delayed_ack'"
 )
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TCP105",
     name="delayed-ack-stall",
     severity="warning",

@@ -47,7 +47,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     wait_proof,
 )
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.dissectors.registry import dissector_of
 
 # Latencies below it are not told apart from none: half of what a capture in microseconds shows.
@@ -99,7 +99,7 @@ def _finding(
         known = (slowest["latency_ms"] or 0) >= _CLOCK_MS
         longest = f", the longest {ms_text(slowest['latency_ms'])} ({slowest['operation'] or '?'})" if known else ""
         waited = f" {count(len(under_way), 'exchange')} went on meanwhile{longest}."
-    return DETECTOR.finding(
+    return RULE.finding(
         confidence="medium" if flow["gap_bytes"] else "high",
         subject={"flow": flow["flow_id"], "side": receiver},
         sentence=(
@@ -142,7 +142,7 @@ def _overlap(exchange: Row, wait: Row) -> bool:
 
 _LONG = "kind = 'full_window' AND wait_ms > 1000 AND window_least_bytes IS NOT NULL AND window_most_bytes IS NOT NULL"
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TCP106",
     name="window-limited",
     severity="warning",

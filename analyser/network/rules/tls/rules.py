@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.network.rules.tls import (
     tls101_handshake_failed,
     tls102_certificate,
@@ -13,12 +13,12 @@ from wirewitness.analyser.network.rules.tls import (
     tls107_client_certificate,
 )
 
-RULES: tuple[Detector, ...] = (
-    tls101_handshake_failed.DETECTOR,
-    tls102_certificate.DETECTOR,
-    tls103_weak.DETECTOR,
-    tls104_slow_handshake.DETECTOR,
-    tls105_no_resumption.DETECTOR,
-    tls106_wrong_port.DETECTOR,
-    tls107_client_certificate.DETECTOR,
+RULES: tuple[Rule, ...] = (
+    tls101_handshake_failed.RULE,
+    tls102_certificate.RULE,
+    tls103_weak.RULE,
+    tls104_slow_handshake.RULE,
+    tls105_no_resumption.RULE,
+    tls106_wrong_port.RULE,
+    tls107_client_certificate.RULE,
 )

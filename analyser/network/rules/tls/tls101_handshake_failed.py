@@ -34,7 +34,7 @@ from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.alert_words import MISSING, words_of
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
@@ -87,7 +87,7 @@ def _refused(side: str, alert: str | None, own: Sequence[Row], getting_in: set[s
     shown = (
         f" The server's certificate is {certificates[0]}, issued by {issuers[0]}." if certificates and issuers else ""
     )
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning" if all(row["client_address"] in getting_in for row in own) else "critical",
         confidence="high" if alert else "medium",
         subject={"server": numbers(own)["where"], "refused_by": side, "alert": alert or "encrypted"},
@@ -110,7 +110,7 @@ def _refused(side: str, alert: str | None, own: Sequence[Row], getting_in: set[s
 
 def _broken_off(own: Sequence[Row]) -> Finding:
     closed = sorted({row["closed_by"] for row in own if row["closed_by"]})
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="warning",
         confidence="medium",
         subject={"server": numbers(own)["where"], "refused_by": "nobody", "alert": "none"},
@@ -129,7 +129,7 @@ def _often(own: Sequence[Row]) -> str:
     return period_text(first, last) if len(own) == 1 else f"{times(len(own))}, {period_text(first, last)}"
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TLS101",
     name="handshake-failed",
     severity="critical",

@@ -36,7 +36,7 @@ from wirewitness.analyser.base.times import NS_PER_S, clock_text, time_text
 from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     MAX_NAME,
     MOST_NAMED,
@@ -121,7 +121,7 @@ def _finding(key: _Key, own: Sequence[Row]) -> Finding:
     whose = f"certificate of {server}" if key.side == "server" else f"certificate that {clients} sends to {server}"
     named = f", {printable(key.subject, MAX_NAME)}," if key.subject else ""
     after = f" {clients if key.side == 'server' else server} refuses it." if failed else ""
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=_severity(key.kind, bool(failed)),
         confidence="medium" if key.told else "high",
         subject={"server": numbers(own)["where"], "kind": key.kind, "of": key.side, "certificate": key.subject or "?"},
@@ -169,7 +169,7 @@ _STEPS = {
     OTHER_NAME: "Issue a certificate with the name that clients use, or let them use a name that it has.",
 }
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TLS102",
     name="certificate",
     severity="critical",

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,
@@ -70,7 +70,7 @@ def _reasons(version: str, cipher: str) -> Iterator[tuple[str, str]]:
 
 def _finding(kind: str, what: str, own: Sequence[Row]) -> Finding:
     offered = sorted({row["tls_offered"] for row in own if row["tls_offered"]})
-    return DETECTOR.finding(
+    return RULE.finding(
         severity="info" if kind == "no forward secrecy" else "warning",
         subject={"server": numbers(own)["where"], "kind": kind, "what": what},
         sentence=(
@@ -91,7 +91,7 @@ _STEPS = {
     "no forward secrecy": "Prefer suites with ECDHE, or TLS 1.3.",
 }
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TLS103",
     name="weak",
     severity="warning",

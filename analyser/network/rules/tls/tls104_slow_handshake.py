@@ -31,7 +31,7 @@ from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,
@@ -62,7 +62,7 @@ def detect(
     whole = sum(row["tls_handshake_ms"] for row in slow)
     share = by_server / whole
     side = "server" if share >= 0.5 else "client"
-    yield DETECTOR.finding(
+    yield RULE.finding(
         subject={"server": numbers(slow)["where"]},
         sentence=(
             f"{len(slow)} of {count(len(done), 'TLS handshake')} with {server_words(slow)} take more than "
@@ -92,7 +92,7 @@ _STEPS = {
     "client": ("Look at the client: processor time, revocation checks (OCSP, CRL) and name lookups inside handshakes."),
 }
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TLS104",
     name="slow-handshake",
     severity="warning",

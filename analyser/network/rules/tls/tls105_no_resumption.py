@@ -34,7 +34,7 @@ from wirewitness.analyser.base.times import NS_PER_S, period_text
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,
@@ -95,7 +95,7 @@ def _finding(own: Sequence[Row], busy: int, resumed: int, window_s: float) -> Fi
         if side == "server"
         else f"it offers an earlier session {offered} times"
     )
-    return DETECTOR.finding(
+    return RULE.finding(
         confidence="high" if side == "server" else "medium",
         subject={"server": numbers(own)["where"], "address": own[0]["client_address"]},
         sentence=(
@@ -134,7 +134,7 @@ _STEPS = {
     "client": "Let the client keep its connections open, or one TLS context for all of them, so that sessions go on.",
 }
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TLS105",
     name="no-resumption",
     severity="warning",

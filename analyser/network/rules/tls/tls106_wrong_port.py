@@ -37,7 +37,7 @@ from wirewitness.analyser.base.times import period_text
 from wirewitness.analyser.base.words import times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.settings import ENCRYPTION, LOGGED, SECURE_PORTS, TOLD_OF_CLIENTS
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     PLACE_COLUMNS,
@@ -123,7 +123,7 @@ def _finding(kind: str, confidence: Confidence, own: Sequence[Row], *, clear: bo
     closes = "says nothing" if says_nothing else "closes the connection"
     how = f"answers with the TLS alert {answer.split()[-1]}" if answer else closes
     speaks, expects = _WORDS[kind]
-    return DETECTOR.finding(
+    return RULE.finding(
         severity=_severity(kind, own, protocol, clear=clear),
         confidence=confidence,
         provisional=True,
@@ -165,7 +165,7 @@ _STEPS = {
     HTTP_TO_TLS: "Point this program (a health check, a scraper, a REST client) at the port of what it means.",
 }
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TLS106",
     name="wrong-port",
     severity="critical",

@@ -33,7 +33,7 @@ from wirewitness.analyser.base.times import clock_text, period_text
 from wirewitness.analyser.base.words import times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.alert_words import CERTIFICATE_ALERTS
 from wirewitness.analyser.network.rules.tls.settings import OWN_CERTIFICATE
 from wirewitness.analyser.network.rules.tls.tls_flows import (
@@ -91,7 +91,7 @@ def _finding(kind: str, own: Sequence[Row]) -> Finding:
             f"Compare the issuer and the end of the client's certificate with what the server trusts; set {setting} "
             "to one that the server's trust store knows."
         )
-    return DETECTOR.finding(
+    return RULE.finding(
         confidence="high" if alerts else "medium",
         subject={"server": numbers(own)["where"], "kind": kind},
         sentence=sentence,
@@ -118,7 +118,7 @@ def _shown(own: Sequence[Row]) -> str:
     return f" It is {row['tls_client_certificate']}, issued by {issuer}{when}."
 
 
-DETECTOR = Detector(
+RULE = Rule(
     code="TLS107",
     name="client-certificate",
     severity="critical",

@@ -25,7 +25,7 @@ from tests.support.replay import replay
 from tests.support.rules_here import ThreadHelpers
 from tests.support.shares import pairs, proves_more, share, turns
 from wirewitness.analyser.analysis import findings_table, stored_tables
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.analysis.processes import evaluate, scheduler
 from wirewitness.analyser.analysis.processes.scheduler import RuleDealing
@@ -271,11 +271,11 @@ def test_a_rule_that_raises_and_one_that_finds_too_much(
     dealings: list[RuleDealing], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both in another process, since this one takes no rules."""
-    rule = DETECTORS["KAF103"]
-    monkeypatch.setitem(DETECTORS, "KAF103", replace(rule, detect=broken))
-    many = DETECTORS["KAF309"]
+    rule = RULES["KAF103"]
+    monkeypatch.setitem(RULES, "KAF103", replace(rule, detect=broken))
+    many = RULES["KAF309"]
     monkeypatch.setitem(
-        DETECTORS, "KAF309", replace(many, detect=lambda frames: [*many.detect(frames)] * (MOST_FINDINGS + 1))
+        RULES, "KAF309", replace(many, detect=lambda frames: [*many.detect(frames)] * (MOST_FINDINGS + 1))
     )
     path = SAMPLES / "kafka_stale_commit.pcapng"
     expected = analysed(path, None)
@@ -304,19 +304,19 @@ def test_a_rule_that_needs_more_memory_than_helpers_have_runs_here(
 ) -> None:
     here = threading.main_thread()
 
-    def short(con: Any, detector: Any, *given: Any) -> Any:
-        if detector.code == "KAF103" and threading.current_thread() is not here:
+    def short(con: Any, rule: Any, *given: Any) -> Any:
+        if rule.code == "KAF103" and threading.current_thread() is not here:
             raise duckdb.OutOfMemoryException("Out of Memory Error: as if it were")
-        return right(con, detector, *given)
+        return right(con, rule, *given)
 
     right = running._looking_at
     monkeypatch.setattr(running, "_looking_at", short)
     loaded_for: list[list[str]] = []
 
-    def shared(con: Any, detectors: Any, **given: Any) -> Any:
+    def shared(con: Any, rules: Any, **given: Any) -> Any:
         if threading.current_thread() is here:
-            loaded_for.append([one.code for one in detectors])
-        return shared_rows.SharedRows(con, detectors, **given)
+            loaded_for.append([one.code for one in rules])
+        return shared_rows.SharedRows(con, rules, **given)
 
     monkeypatch.setattr(evaluate, "SharedRows", shared)
     with ThreadHelpers(1) as helpers:

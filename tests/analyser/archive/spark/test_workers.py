@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import SAMPLES
 from wirewitness.analyser.archive.aggregate import history, kafka_context, lags, latencies
 from wirewitness.analyser.archive.aggregate.context import NAMES
-from wirewitness.analyser.archive.aggregate.detectors import STAGE as FINDINGS
+from wirewitness.analyser.archive.aggregate.rules import STAGE as FINDINGS
 from wirewitness.analyser.archive.commit.finish_run import STAGE as FINISHING
 from wirewitness.analyser.archive.dataset.compact import STAGE as COMPACTING
 from wirewitness.analyser.archive.decode.decode_run import STAGE as DECODING

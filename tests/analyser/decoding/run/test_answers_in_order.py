@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import SAMPLES
-from tests.dissectors.kafka.test_conversation import HEARTBEAT_OK, HEARTBEAT_V0
+from tests.dissectors.kafka.test_decoder import HEARTBEAT_OK, HEARTBEAT_V0
 from tests.support.packets import Captured
 from tests.support.wire import Talk, decode, lossy, packets_of
 from wirewitness.analyser.base.options import ReadOptions

@@ -18,7 +18,7 @@ from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.dissectors.core.blocks import Block
 from wirewitness.dissectors.core.limits import Limits
-from wirewitness.dissectors.mqtt import conversation as mqtt_conversation
+from wirewitness.dissectors.mqtt import decoder as mqtt_decoder
 from wirewitness.dissectors.mqtt.lockstep import batch_decode as together_module
 from wirewitness.dissectors.mqtt.lockstep.batch_decode import Together
 from wirewitness.dissectors.registry import dissectors
@@ -38,7 +38,7 @@ def tables(path: Path, limits: Limits | None = None) -> dict[str, pa.Table]:
 def different(path: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits | None = None) -> list[str]:
     """The tables that differ between both ways."""
     together = tables(path, limits)
-    monkeypatch.setattr(mqtt_conversation, "LEAST_FRAMES", NEVER)
+    monkeypatch.setattr(mqtt_decoder, "LEAST_FRAMES", NEVER)
     alone = tables(path, limits)
     assert together.keys() == alone.keys()
     return [name for name in alone if not together[name].equals(alone[name])]
@@ -105,7 +105,7 @@ def test_values_that_do_not_fit_are_found_in_the_rows(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("sample", share(MQTT_SAMPLES, smallest(MQTT_SAMPLES, 4)), ids=lambda path: path.stem)
 def test_samples_give_the_same(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in ((mqtt_conversation, "MANY_FRAMES"), (mqtt_conversation, "LEAST_FRAMES")):
+    for module, name in ((mqtt_decoder, "MANY_FRAMES"), (mqtt_decoder, "LEAST_FRAMES")):
         monkeypatch.setattr(module, name, 1)
     monkeypatch.setattr(together_module, "LEAST", 1)
     assert different(sample, monkeypatch) == []

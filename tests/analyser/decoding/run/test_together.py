@@ -1,4 +1,4 @@
-"""What conversations leave for later, so that it is decoded together, gives the tables of decoding it at once."""
+"""What decoders leave for later, so that it is decoded together, gives the tables of decoding it at once."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import Frame, Row
 from wirewitness.dissectors.core.protocol import Cut, Dissector, Plausible, Sink
-from wirewitness.dissectors.kafka import conversation as kafka_conversation
-from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka import decoder as kafka_decoder
+from wirewitness.dissectors.kafka.decoder import KafkaDecoder
 from wirewitness.dissectors.kafka.dissector import KAFKA
 from wirewitness.dissectors.kafka.lockstep import batch_decode as together_module
 from wirewitness.dissectors.kafka.lockstep import groups
@@ -59,7 +59,7 @@ def test_tables_are_those_of_one_by_one(profile: str, tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(together_module, "exchange_rows", counted)
     together = tables(path)
-    monkeypatch.setattr(kafka_conversation, "LEAST_FRAMES", NEVER)
+    monkeypatch.setattr(kafka_decoder, "LEAST_FRAMES", NEVER)
     alone = tables(path)
     assert together.keys() == alone.keys()
     assert sum(read) > together["exchanges"].num_rows // 5
@@ -113,14 +113,14 @@ def test_frames_before_a_fault_are_decoded(tmp_path: Path, monkeypatch: pytest.M
     together = tables(path, known=broken)
     assert 0 < together["exchanges"].num_rows < whole
     assert CODE in together["expert_infos"]["code"].to_pylist()
-    monkeypatch.setattr(kafka_conversation, "LEAST_FRAMES", NEVER)
+    monkeypatch.setattr(kafka_decoder, "LEAST_FRAMES", NEVER)
     alone = tables(path, known=broken)
     assert [name for name in together if not together[name].equals(alone[name])] == []
-    feed = KafkaConversation.feed
+    feed = KafkaDecoder.feed
 
-    def at_once(self: KafkaConversation, frames: Sequence[Frame], out: Sink) -> None:
+    def at_once(self: KafkaDecoder, frames: Sequence[Frame], out: Sink) -> None:
         out.later = None
         feed(self, frames, out)
 
-    monkeypatch.setattr(KafkaConversation, "feed", at_once)
+    monkeypatch.setattr(KafkaDecoder, "feed", at_once)
     assert [name for name, table in tables(path, known=broken).items() if not table.equals(alone[name])] == []

@@ -1,4 +1,4 @@
-"""Short MQTT connections: which of them need no conversation, and that none differs from what one gives."""
+"""Short MQTT connections: which of them need no decoder, and that none differs from what one gives."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ GOODBYE = (CLIENT, disconnect())
 
 @contextmanager
 def decoded_alone() -> Iterator[list[int]]:
-    """How many connections were given to a conversation of their own."""
+    """How many connections were given to a decoder of their own."""
     found = [0]
     by_themselves = whole_module.by_themselves
 
@@ -79,7 +79,7 @@ def with_size(data: bytes, size: bytes) -> bytes:
 
 LARGE = connect(4, "a", user_name="u" * 200)
 SHORT = connect(4, "a")
-# What is said, and whether it is read without a conversation.
+# What is said, and whether it is read without a decoder.
 CASES: dict[str, tuple[Said, bool]] = {
     "nothing but a hello": (hello(), True),
     "a goodbye": ([*hello(), GOODBYE], True),
@@ -141,7 +141,7 @@ CASES: dict[str, tuple[Said, bool]] = {
 
 
 @pytest.mark.parametrize(("said", "together"), CASES.values(), ids=CASES)
-def test_what_needs_no_conversation(said: Said, together: bool) -> None:
+def test_what_needs_no_decoder(said: Said, together: bool) -> None:
     with decoded_alone() as alone, least(1, 1):
         assert alike(talk_of(*said), ONE_BLOCK) == (None, [1, 1])
     assert alone == [0 if together else 1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.incidents.incident_links import LINKS
 from wirewitness.analyser.engine.incidents.incidents import with_stories
 from wirewitness.analyser.engine.numbers import cost
@@ -415,7 +415,7 @@ def test_every_rule_of_kafka_stands_in_the_table() -> None:
     linked = {code for link in LINKS for code in (link.cause, *link.follows)}
     # What is said for information, and what nothing else follows from.
     alone = {"KAF123", "KAF204", "KAF318"}
-    assert {code for code in DETECTORS if code.startswith(("KAF", "NET"))} <= linked | alone
+    assert {code for code in RULES if code.startswith(("KAF", "NET"))} <= linked | alone
 
 
 def test_ten_thousand_findings_of_one_client_take_seconds() -> None:

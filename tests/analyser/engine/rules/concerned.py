@@ -1,6 +1,6 @@
-"""Which detectors and stages of the context a scenario concerns, so that tests of hundreds of scenarios stay quick.
+"""Which rules and stages of the context a scenario concerns, so that tests of hundreds of scenarios stay quick.
 
-In: a scenario. Out: detectors, or a connection with the scenario's tables.
+In: a scenario. Out: rules, or a connection with the scenario's tables.
 """
 
 from __future__ import annotations
@@ -13,47 +13,47 @@ import duckdb
 from tests.analyser.engine.rules.scenarios import Scenario
 from tests.support.rows import connection_from_rows
 from tests.support.shares import RUNS_THE_REST
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.stages import STAGES, Stage
 from wirewitness.analyser.engine.rules import running
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.partition_sql import partitions_sql
 from wirewitness.analyser.engine.rules.partition_stream import Key, cut
 from wirewitness.analyser.engine.rules.requested_codes import asked
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.tables import TABLES
 
 
-def concerned(scenario: Scenario) -> list[Detector]:
+def concerned(scenario: Scenario) -> list[Rule]:
     """Those that an analysis asks, and the one that it is about."""
     filled = _filled(scenario)
     filled |= {made for stage in STAGES if filled & _of_protocol(stage) for made in stage.makes}
     # Where rows of exchanges stand without their flows, these speak the same.
     spoken = {dict(row).get("protocol") for table in ("flows", "exchanges") for row in scenario.rows.get(table, ())}
-    found = asked(DETECTORS.values(), filled, spoken)
-    return [one for one in DETECTORS.values() if one in found or one.code == scenario.code]
+    found = asked(RULES.values(), filled, spoken)
+    return [one for one in RULES.values() if one in found or one.code == scenario.code]
 
 
-def looked_at(scenario: Scenario) -> list[Detector]:
+def looked_at(scenario: Scenario) -> list[Rule]:
     """All that it concerns in the exhaustive run; in `make test` the rule that it is about and those expected of it."""
     codes = {scenario.code, *(code for code, _ in scenario.expected)}
-    return [detector for detector in concerned(scenario) if RUNS_THE_REST or detector.code in codes]
+    return [rule for rule in concerned(scenario) if RUNS_THE_REST or rule.code in codes]
 
 
-def connected(scenario: Scenario, detectors: Iterable[Detector] | None = None) -> duckdb.DuckDBPyConnection:
-    """The tables with their context, as these detectors read it, else those looked at. A stage that reads empty tables
+def connected(scenario: Scenario, rules: Iterable[Rule] | None = None) -> duckdb.DuckDBPyConnection:
+    """The tables with their context, as these rules read it, else those looked at. A stage that reads empty tables
     only would change nothing and is left out, and so is one whose own rows the scenario gives."""
     con = connection_from_rows(scenario.rows)
     given = _filled(scenario)
-    for stage in _wanted(looked_at(scenario) if detectors is None else detectors):
+    for stage in _wanted(looked_at(scenario) if rules is None else rules):
         if given & _of_protocol(stage) and not given & {*stage.new}:
             stage.run(con)
     return con
 
 
-def _wanted(detectors: Iterable[Detector]) -> list[Stage]:
+def _wanted(rules: Iterable[Rule]) -> list[Stage]:
     """Stages that make what these read, and those that make what such stages read, in their order."""
-    names = {table for detector in detectors for table in detector.reads}
+    names = {table for rule in rules for table in rule.reads}
     wanted: list[Stage] = []
     for stage in reversed(STAGES):
         if names & {*stage.makes}:
@@ -62,10 +62,10 @@ def _wanted(detectors: Iterable[Detector]) -> list[Stage]:
     return wanted
 
 
-def partitions(con: duckdb.DuckDBPyConnection, detector: Detector) -> Iterator[tuple[Key, dict[str, Frame]]]:
+def partitions(con: duckdb.DuckDBPyConnection, rule: Rule) -> Iterator[tuple[Key, dict[str, Frame]]]:
     """Key and frames of every partition that `suspects` names, in the order of the keys."""
-    batches = con.sql(partitions_sql(detector)).to_arrow_reader(running.BATCH_ROWS)
-    return cut(batches, detector, sys.maxsize, lambda _: None)
+    batches = con.sql(partitions_sql(rule)).to_arrow_reader(running.BATCH_ROWS)
+    return cut(batches, rule, sys.maxsize, lambda _: None)
 
 
 def _filled(scenario: Scenario) -> set[str]:

@@ -1,4 +1,4 @@
-"""What every registered detector must be: documented, pure, deterministic, blind outside its partition."""
+"""What every registered rule must be: documented, pure, deterministic, blind outside its partition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.analyser.engine.rules.concerned import connected, looked_at, partitio
 from tests.analyser.engine.rules.scenarios import FAULTS, FIRES
 from tests.support.rows import arrow_from_rows, connection_from_rows
 from tests.support.shares import every, proves_more, share
-from wirewitness.analyser.analysis.all_rules import DETECTORS, run_detectors, tables_needed
+from wirewitness.analyser.analysis.all_rules import RULES, run_rules, tables_needed
 from wirewitness.analyser.base.severity import SEVERITIES, confidence_rank, severity_rank
 from wirewitness.analyser.engine.rules import running
 from wirewitness.analyser.engine.rules.columns import UNKNOWN
@@ -30,12 +30,12 @@ from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
 from wirewitness.analyser.engine.rules.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
 from wirewitness.analyser.engine.rules.partition_stream import empty
-from wirewitness.analyser.engine.rules.rule import LIMITS_SECTION, PAGE_SECTIONS, Detector
+from wirewitness.analyser.engine.rules.rule import LIMITS_SECTION, PAGE_SECTIONS, Rule
 from wirewitness.analyser.engine.rules.running import Failure, PartitionTooLarge, TooManyFindings, run
 from wirewitness.analyser.tables.tables import ARROW_TYPES, TABLES, arrow_schema
 
 Partition = tuple[tuple[Any, ...], dict[str, Frame]]
-EACH = pytest.mark.parametrize("detector", DETECTORS.values(), ids=lambda d: d.code)
+EACH = pytest.mark.parametrize("detector", RULES.values(), ids=lambda d: d.code)
 # The first scenario of each rule: a hundred more would find the same at twice the time.
 ALL = [*{scenario.code: scenario for scenario in reversed(FIRES)}.values(), *FAULTS]
 NUMBERS = range(len(ALL))
@@ -54,7 +54,7 @@ def shared(index: int) -> duckdb.DuckDBPyConnection:
 
 @cache
 def partitions_of(index: int) -> Mapping[str, list[Partition]]:
-    """Key and frames of all partitions of a scenario by the detector's code; one test sees to it that they stay so."""
+    """Key and frames of all partitions of a scenario by the rule's code; one test sees to it that they stay so."""
     return {one.code: list(partitions(shared(index), one)) for one in looked_at(ALL[index])}
 
 
@@ -64,46 +64,44 @@ def found_in(index: int) -> list[Finding]:
         finding
         for code, held in partitions_of(index).items()
         for _, frames in held
-        for finding in DETECTORS[code].detect(frames)
+        for finding in RULES[code].detect(frames)
     ]
 
 
 @EACH
-def test_page_has_the_fixed_sections_in_order(detector: Detector) -> None:
-    headings = [line for line in detector.page.splitlines() if line and not line.startswith(" ")]
-    assert headings[0].startswith(f"{detector.code} {detector.name}: ")
+def test_page_has_the_fixed_sections_in_order(rule: Rule) -> None:
+    headings = [line for line in rule.page.splitlines() if line and not line.startswith(" ")]
+    assert headings[0].startswith(f"{rule.code} {rule.name}: ")
     assert tuple(heading for heading in headings[1:] if heading != LIMITS_SECTION) == PAGE_SECTIONS
     told = LIMITS_SECTION in headings
-    assert told or not detector.code.startswith(("KAF1", "KAF2")), (
-        "what can it not tell from one side, or a late begin?"
-    )
+    assert told or not rule.code.startswith(("KAF1", "KAF2")), "what can it not tell from one side, or a late begin?"
     assert not told or headings[-2] == LIMITS_SECTION
-    bodies = re.split(r"\n\n(?=\S)", detector.page)[1:]
+    bodies = re.split(r"\n\n(?=\S)", rule.page)[1:]
     assert all(len(body.splitlines()) > 1 for body in bodies)
 
 
 @EACH
-def test_thresholds_have_defaults_and_the_page_or_docstring_names_them(detector: Detector) -> None:
-    for name, default in detector.thresholds.items():
+def test_thresholds_have_defaults_and_the_page_or_docstring_names_them(rule: Rule) -> None:
+    for name, default in rule.thresholds.items():
         assert default is not inspect.Parameter.empty, name
-        assert name in detector.page or name in (inspect.getdoc(detector.detect) or ""), name
+        assert name in rule.page or name in (inspect.getdoc(rule.detect) or ""), name
 
 
 @EACH
-def test_declared_tables_and_columns_exist(detector: Detector) -> None:
-    for table, columns in detector.reads.items():
+def test_declared_tables_and_columns_exist(rule: Rule) -> None:
+    for table, columns in rule.reads.items():
         names = set(TABLES[table].column_names())
         assert set(columns) <= names
-        assert set(detector.partition_by) <= names
-    assert set(detector.rows) <= set(detector.reads)
-    assert "cluster_id" in detector.partition_by or not detector.code.startswith("KAF")
-    assert detector.severity in SEVERITIES
+        assert set(rule.partition_by) <= names
+    assert set(rule.rows) <= set(rule.reads)
+    assert "cluster_id" in rule.partition_by or not rule.code.startswith("KAF")
+    assert rule.severity in SEVERITIES
 
 
 @EACH
-def test_silent_on_empty_frames_and_empty_tables(detector: Detector) -> None:
-    assert list(detector.detect({table: empty(detector, table) for table in detector.reads})) == []
-    assert run(connection_from_rows({}), [detector]) == []
+def test_silent_on_empty_frames_and_empty_tables(rule: Rule) -> None:
+    assert list(rule.detect({table: empty(rule, table) for table in rule.reads})) == []
+    assert run(connection_from_rows({}), [rule]) == []
 
 
 @EACH_SCENARIO
@@ -112,10 +110,10 @@ def test_findings_are_valid(index: int) -> None:
     found = found_in(index)
     assert found
     for finding in found:
-        detector = DETECTORS[finding.code]
-        assert finding.name == detector.name
-        assert severity_rank(finding.severity) <= severity_rank(detector.severity)
-        assert confidence_rank(finding.confidence) <= confidence_rank(detector.confidence)
+        rule = RULES[finding.code]
+        assert finding.name == rule.name
+        assert severity_rank(finding.severity) <= severity_rank(rule.severity)
+        assert confidence_rank(finding.confidence) <= confidence_rank(rule.confidence)
         assert finding.evidence
         assert all(e.packet is not None or e.message_id is not None for e in finding.evidence)
         assert finding.ts_first_ns is not None
@@ -147,28 +145,28 @@ def test_same_findings_from_shuffled_rows_in_small_batches(index: int, monkeypat
 
 @EACH_SCENARIO
 @proves_more
-def test_detectors_leave_their_input_alone(index: int) -> None:
+def test_rules_leave_their_input_alone(index: int) -> None:
     for code, held in partitions_of(index).items():
         for _, frames in held:
             before = {table: rows_of(frame) for table, frame in frames.items()}
-            first = list(map(key, DETECTORS[code].detect(frames)))
+            first = list(map(key, RULES[code].detect(frames)))
             for table, frame in frames.items():
                 assert rows_of(frame) == before[table]
-            assert list(map(key, DETECTORS[code].detect(frames))) == first
+            assert list(map(key, RULES[code].detect(frames))) == first
 
 
 @EACH_SCENARIO
 @proves_more
 def test_frames_are_typed_sorted_and_of_one_key(index: int) -> None:
     for code, held in partitions_of(index).items():
-        detector = DETECTORS[code]
+        rule = RULES[code]
         for partition_key, frames in held:
-            assert set(frames) == set(detector.reads)
+            assert set(frames) == set(rule.reads)
             for table, frame in frames.items():
-                assert tuple(frame.schema.names) == detector.columns(table)
+                assert tuple(frame.schema.names) == rule.columns(table)
                 for column in frame.schema.names:
                     assert frame[column].array().type == ARROW_TYPES[TABLES[table].column(column).kind]
-                for name, value in zip(detector.partition_by, partition_key, strict=True):
+                for name, value in zip(rule.partition_by, partition_key, strict=True):
                     assert {*frame[name]} <= {value}
                 if "ts" in frame.schema.names:
                     times = frame["ts"].numbers()
@@ -181,9 +179,9 @@ def test_frames_are_typed_sorted_and_of_one_key(index: int) -> None:
 @proves_more
 def test_suspects_name_every_partition_that_has_findings(index: int) -> None:
     """The prefilter may only save work: without it the findings are the same."""
-    filtered = [detector for detector in looked_at(ALL[index]) if detector.suspects is not None]
-    codes = {detector.code for detector in filtered}
-    everywhere = run(shared(index), [replace(detector, suspects=None) for detector in filtered])
+    filtered = [rule for rule in looked_at(ALL[index]) if rule.suspects is not None]
+    codes = {rule.code for rule in filtered}
+    everywhere = run(shared(index), [replace(rule, suspects=None) for rule in filtered])
     assert list(map(key, everywhere)) == [key(finding) for finding in found_in(index) if finding.code in codes]
 
 
@@ -191,10 +189,10 @@ def test_suspects_name_every_partition_that_has_findings(index: int) -> None:
 @proves_more
 def test_partitions_can_be_looked_at_bucket_by_bucket(index: int) -> None:
     """Every partition lies in one bucket with all its rows."""
-    detector = DETECTORS[ALL[index].code]
-    own = [key(finding) for finding in found_in(index) if finding.code == detector.code]
-    thirds = [range(first, BUCKETS, 3) for first in range(3)] if detector.partition_by else [ALL_BUCKETS]
-    some = [key(one) for buckets in thirds for one in running.found_in(shared(index), detector, buckets, None)]
+    rule = RULES[ALL[index].code]
+    own = [key(finding) for finding in found_in(index) if finding.code == rule.code]
+    thirds = [range(first, BUCKETS, 3) for first in range(3)] if rule.partition_by else [ALL_BUCKETS]
+    some = [key(one) for buckets in thirds for one in running.found_in(shared(index), rule, buckets, None)]
     assert sorted(some) == sorted(own)
 
 
@@ -216,12 +214,12 @@ def test_clusters_never_mix(index: int) -> None:
         assert own == alone
 
 
-def test_a_failing_detector_does_not_lose_the_others() -> None:
+def test_a_failing_rule_does_not_lose_the_others() -> None:
     def broken(frames: object) -> list[Finding]:
         raise ValueError("broken on purpose")
 
     con = connected(FAULTS[1])
-    healthy = DETECTORS["KAF101"]
+    healthy = RULES["KAF101"]
     failing = replace(healthy, code="KAF999", detect=broken)
     unreadable = replace(healthy, code="KAF998", suspects="SELECT nothing FROM nowhere")
     failures: list[Failure] = []
@@ -245,7 +243,7 @@ def test_a_rule_ends_when_it_has_many_findings(
     }
     monkeypatch.setattr(running, "MOST_FINDINGS", most)
     failures: list[Failure] = []
-    assert len(run(connected(replace(scenario, rows=rows)), [DETECTORS["KAF101"]], failures)) == found
+    assert len(run(connected(replace(scenario, rows=rows)), [RULES["KAF101"]], failures)) == found
     assert [type(one.error) for one in failures] == limited
     assert not any(one.is_own_fault for one in failures)
 
@@ -261,27 +259,27 @@ def test_rows_for_which_memory_does_not_suffice(memory_mb: int, fails: bool, tmp
          "ts_last_from_client": 10**18 if number < 20 else None, "observed_until": 10**18}
         for number in range(30_000)
     ]  # fmt: skip
-    detector, failures = DETECTORS["MQT103"], list[Failure]()
+    rule, failures = RULES["MQT103"], list[Failure]()
     con = duckdb.connect(":memory:")
     for name, held in (("mqtt_connections", rows), ("exchanges", []), ("flows", [])):
         path = tmp_path / f"{name}.parquet"
         pq.write_table(arrow_from_rows(name, held), path, row_group_size=2048)
         con.execute(f"CREATE VIEW {name} AS FROM read_parquet('{path}')")
-    expected = run(con, [detector])
+    expected = run(con, [rule])
     con.execute(f"SET memory_limit = '{memory_mb}MB'; SET temp_directory = ''; SET threads = 1")
     with pytest.raises(duckdb.OutOfMemoryException):
-        con.sql(partitions_sql(detector)).fetchall()
-    found = running.found_in(con, detector, ALL_BUCKETS, failures)
+        con.sql(partitions_sql(rule)).fetchall()
+    found = running.found_in(con, rule, ALL_BUCKETS, failures)
     assert [(type(one.error), one.is_own_fault) for one in failures[:1]] == [(PartitionTooLarge, False)] * fails
     if not fails:
         assert sorted(map(key, found)) == sorted(map(key, expected))
         assert found
 
 
-def test_codes_choose_detectors() -> None:
+def test_codes_choose_rules() -> None:
     con = connected(FAULTS[1])
-    assert {f.code for f in run_detectors(con, ["KAF104"])} == {"KAF104"}
+    assert {f.code for f in run_rules(con, ["KAF104"])} == {"KAF104"}
     with pytest.raises(KeyError):
-        run_detectors(con, ["KAF000"])
+        run_rules(con, ["KAF000"])
     assert tables_needed(["KAF101"]) == {"kafka_offset_commits"}
     assert tables_needed() >= {"flows", "messages", "expert_infos", "kafka_fetch_partitions"}

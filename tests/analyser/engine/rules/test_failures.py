@@ -19,7 +19,7 @@ from tests.analyser.engine.rules.concerned import connected
 from tests.analyser.engine.rules.scenarios import FIRES, Scenario
 from tests.support.rows import arrow_from_rows
 from tests.support.shares import share
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.rules.evidence_packets import located
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.running import run
@@ -67,8 +67,8 @@ def told(number: int) -> tuple[Finding, ...]:
     for table, held in scenario.rows.items():
         files = [c for c in arrow_from_rows(table, ()).column_names if c == "file" or c.endswith("_file")]
         rows[table] = [dict.fromkeys(files, FILE) | in_ipv6(dict(row)) for row in held]
-    detector = DETECTORS[scenario.code]
-    found = run(connected(replace(scenario, rows=rows), [detector]), [detector])
+    rule = RULES[scenario.code]
+    found = run(connected(replace(scenario, rows=rows), [rule]), [rule])
     assert found
     return tuple(found)
 

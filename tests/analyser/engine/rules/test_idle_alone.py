@@ -8,7 +8,7 @@ import pytest
 import wirewitness
 from tests.conftest import SAMPLES
 from tests.support.rows import connection_from_rows
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.running import run
 
@@ -33,7 +33,7 @@ def found(tables: dict[str, pa.Table], left_out: str) -> list[Finding]:
             f"CREATE OR REPLACE TEMP VIEW {name} AS FROM real_{name} "
             f"WHERE flow_id IS NULL OR flow_id NOT IN ({left_out})"
         )
-    return run(con, [DETECTORS["NET101"]])
+    return run(con, [RULES["NET101"]])
 
 
 def test_the_only_connection_of_a_client_is_told_by_answers_to_others(tables: dict[str, pa.Table]) -> None:

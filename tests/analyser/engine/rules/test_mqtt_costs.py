@@ -14,13 +14,13 @@ from tests.analyser.engine.rules.scenarios.build import remark
 from tests.analyser.engine.rules.scenarios.build_mqtt import connection, crossing, publish, to_client
 from tests.analyser.engine.rules.scenarios.mqtt_topics import circle
 from tests.analyser.engine.rules.scenarios.scenario import fires
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.numbers import cost
 from wirewitness.analyser.engine.rules.findings import findings_table
 from wirewitness.analyser.engine.rules.running import Failure, run
 
 FAMILIES = ("MQT", "MON", "NET", "TCP")
-JUDGED = [code for code, rule in DETECTORS.items() if code.startswith(FAMILIES) and rule.severity != "info"]
+JUDGED = [code for code, rule in RULES.items() if code.startswith(FAMILIES) and rule.severity != "info"]
 
 
 @pytest.mark.parametrize("code", JUDGED)
@@ -108,7 +108,7 @@ def test_a_loop_that_nothing_brakes_is_found_within_little_memory(tmp_path: Path
     ) TO '{path}'""")
     con.execute(f"CREATE VIEW mqtt_publishes AS FROM read_parquet('{path}')")
     con.execute("SET memory_limit = '35MB'; SET temp_directory = ''; SET threads = 1")
-    (found,) = run(con, [DETECTORS["MQT120"]])
+    (found,) = run(con, [RULES["MQT120"]])
     assert found.numbers["records_again"] > 9_000
 
 
@@ -128,6 +128,6 @@ def test_a_client_that_comes_back_often_is_looked_at_in_time(connections: int) -
     scenario = fires("MQT107", "warning", "comes back", **rows)
     failures: list[Failure] = []
     begun = time.process_time()
-    assert run(connected(scenario), [DETECTORS["MQT107"]], failures) == []
+    assert run(connected(scenario), [RULES["MQT107"]], failures) == []
     assert failures == []
     assert time.process_time() - begun < 2  # it took 8 s to look for each connection among all messages

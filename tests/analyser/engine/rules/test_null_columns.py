@@ -20,10 +20,10 @@ import pytest
 from tests.analyser.engine.rules.concerned import connected, partitions
 from tests.analyser.engine.rules.scenarios import FAULTS, FIRES, NEAR_MISSES, Scenario
 from tests.support.shares import every, share
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.incidents.incident_facts import facts_of
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.rule import Detector, Frames
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.tables.tables import TABLES
 
 # Columns whose null is an answer, or never comes without another one: rule, column, why.
@@ -50,12 +50,12 @@ class Case(NamedTuple):
     every_second: bool
 
 
-def _cases(detector: Detector, held: Tables) -> Iterator[Case]:
+def _cases(rule: Rule, held: Tables) -> Iterator[Case]:
     for table, rows in held.items():
-        for column in detector.columns(table):
+        for column in rule.columns(table):
             if TABLES[table].column(column).nullable and rows.column(column).null_count < len(rows):
                 yield Case(table, column, False)
-                if len(rows) > 1 and column not in detector.partition_by:
+                if len(rows) > 1 and column not in rule.partition_by:
                     yield Case(table, column, True)
 
 
@@ -67,17 +67,17 @@ def _with_nulls(rows: pa.Table, column: str, every_second: bool) -> pa.Table:
     return rows.set_column(place, column, nulls)
 
 
-def _in_case(detector: Detector, held: Tables, case: Case) -> Tables:
-    hit = held if case.column in detector.partition_by else {case.table}
+def _in_case(rule: Rule, held: Tables, case: Case) -> Tables:
+    hit = held if case.column in rule.partition_by else {case.table}
     return {
         table: _with_nulls(rows, case.column, case.every_second) if table in hit else rows
         for table, rows in held.items()
     }
 
 
-def _marked(detector: Detector, held: Tables, key: str, number: int) -> Tables:
+def _marked(rule: Rule, held: Tables, key: str, number: int) -> Tables:
     return {
-        table: _with_mark(rows, detector.keys.get(table, {}).get(key, key), str(number)) for table, rows in held.items()
+        table: _with_mark(rows, rule.keys.get(table, {}).get(key, key), str(number)) for table, rows in held.items()
     }
 
 
@@ -94,24 +94,22 @@ def _look_at(con: duckdb.DuckDBPyConnection, held: Tables) -> None:
         con.execute(f"CREATE OR REPLACE TEMP VIEW {table} AS FROM held_{table}")
 
 
-def _each_case(con: duckdb.DuckDBPyConnection, detector: Detector, held: Tables) -> Iterator[tuple[Case, Frames]]:
+def _each_case(con: duckdb.DuckDBPyConnection, rule: Rule, held: Tables) -> Iterator[tuple[Case, Frames]]:
     """Every case with the frames that the rule is given in it."""
-    cases = list(_cases(detector, held))
-    names = [one for one in detector.partition_by if TABLES[next(iter(held))].column(one).kind == "string"]
+    cases = list(_cases(rule, held))
+    names = [one for one in rule.partition_by if TABLES[next(iter(held))].column(one).kind == "string"]
     key = names[0] if names else None
     together = [case for case in cases if key is not None and case.column != key]
     if key is not None and together:
-        all_of_them = [
-            _marked(detector, _in_case(detector, held, case), key, number) for number, case in enumerate(together)
-        ]
+        all_of_them = [_marked(rule, _in_case(rule, held, case), key, number) for number, case in enumerate(together)]
         _look_at(con, {table: pa.concat_tables([one[table] for one in all_of_them]) for table in held})
-        for values, frames in partitions(con, detector):
-            mark = values[detector.partition_by.index(key)].rpartition(MARK)[2]
+        for values, frames in partitions(con, rule):
+            mark = values[rule.partition_by.index(key)].rpartition(MARK)[2]
             yield together[int(mark)], frames
     for case in cases:
         if case not in together:
-            _look_at(con, _in_case(detector, held, case))
-            for _, frames in partitions(con, detector):
+            _look_at(con, _in_case(rule, held, case))
+            for _, frames in partitions(con, rule):
                 yield case, frames
 
 
@@ -144,16 +142,14 @@ FIRST = {scenario.code: scenario for scenario in reversed(FIRES)}
 
 @pytest.mark.parametrize("scenario", share([*FIRES, *FAULTS], every(3, FIRST.values())), ids=str)
 def test_a_column_that_is_not_known_breaks_no_rule(scenario: Scenario) -> None:
-    detector = DETECTORS[scenario.code]
-    con = connected(scenario, [detector])
-    accused = {
-        who for _, frames in partitions(con, detector) for one in detector.detect(frames) for who in _accused(one)
-    }
-    held = {table: con.sql(f"FROM {table}").to_arrow_table() for table in detector.reads}
+    rule = RULES[scenario.code]
+    con = connected(scenario, [rule])
+    accused = {who for _, frames in partitions(con, rule) for one in rule.detect(frames) for who in _accused(one)}
+    held = {table: con.sql(f"FROM {table}").to_arrow_table() for table in rule.reads}
     wrong: list[str] = []
-    for case, frames in _each_case(con, detector, held):
+    for case, frames in _each_case(con, rule, held):
         try:
-            found = list(detector.detect(frames))
+            found = list(rule.detect(frames))
         except Exception as error:
             wrong.append(f"{case}: {error!r}")
         else:
@@ -166,16 +162,16 @@ QUIET = [one for one in NEAR_MISSES if one.code[:4] in ("KAF1", "KAF2")]
 
 @pytest.mark.parametrize("scenario", share(QUIET, every(3, {one.code: one for one in QUIET}.values())), ids=str)
 def test_a_column_that_is_not_known_makes_no_accusation(scenario: Scenario) -> None:
-    detector = DETECTORS[scenario.code]
-    con = connected(scenario, [detector])
-    known = [one for _, frames in partitions(con, detector) for one in detector.detect(frames)]
+    rule = RULES[scenario.code]
+    con = connected(scenario, [rule])
+    known = [one for _, frames in partitions(con, rule) for one in rule.detect(frames)]
     subjects = {one.subject for one in known if one.severity != "info"}
-    held = {table: con.sql(f"FROM {table}").to_arrow_table() for table in detector.reads}
+    held = {table: con.sql(f"FROM {table}").to_arrow_table() for table in rule.reads}
     accusing = [
         f"{case}: {finding.sentence}"
-        for case, frames in _each_case(con, detector, held)
-        if (detector.code, case.column) not in NULL_SAYS
-        for finding in detector.detect(frames)
+        for case, frames in _each_case(con, rule, held)
+        if (rule.code, case.column) not in NULL_SAYS
+        for finding in rule.detect(frames)
         if finding.severity != "info" and not subjects
     ]
     assert not accusing, "\n".join(accusing)

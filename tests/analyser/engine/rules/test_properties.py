@@ -18,9 +18,9 @@ from tests.analyser.engine.rules.concerned import concerned, connected, partitio
 from tests.analyser.engine.rules.scenarios import Scenario
 from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, stored
 from tests.support.shares import examples
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.rules.findings import Finding, findings_table, some_evidence
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.engine.rules.running import run
 from wirewitness.analyser.kafka.rules.commit_columns import commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
@@ -64,26 +64,26 @@ TOLD = st.lists(st.builds(stored, MOMENT, st.sampled_from([0, 5, 8])), max_size=
 
 
 class Examined(NamedTuple):
-    """The rows on a connection, the detectors that read one of their tables, and what these find."""
+    """The rows on a connection, the rules that read one of their tables, and what these find."""
 
     con: duckdb.DuckDBPyConnection
-    detectors: list[Detector]
+    rules: list[Rule]
     found: list[Finding]
 
 
 def examined(rows: list[Row], reads: Sequence[Row] = (), told: Sequence[Row] = (), code: str = "") -> Examined:
-    """What all of them find, or the detector of one code."""
+    """What all of them find, or the rule of one code."""
     tables = {COMMITS: rows, "kafka_fetch_partitions": reads, "kafka_offset_fetches": told}
     scenario = Scenario("random", "", tables, frozenset())
-    detectors = [DETECTORS[code]] if code else concerned(scenario)
-    con = connected(scenario, detectors)
-    return Examined(con, detectors, run(con, detectors))
+    rules = [RULES[code]] if code else concerned(scenario)
+    con = connected(scenario, rules)
+    return Examined(con, rules, run(con, rules))
 
 
 def assert_prefilters_lose_nothing(case: Examined) -> None:
-    filtered = [detector for detector in case.detectors if detector.suspects is not None]
-    everywhere = run(case.con, [replace(detector, suspects=None) for detector in filtered])
-    codes = {detector.code for detector in filtered}
+    filtered = [rule for rule in case.rules if rule.suspects is not None]
+    everywhere = run(case.con, [replace(rule, suspects=None) for rule in filtered])
+    codes = {rule.code for rule in filtered}
     assert everywhere == [finding for finding in case.found if finding.code in codes]
 
 
@@ -117,7 +117,7 @@ def racing(first: Commit, second: Commit) -> bool:
 def test_kaf103_counts_every_step_back_once(rows: list[Row]) -> None:
     con, _, found = examined(rows, code="KAF103")
     expected = 0
-    for _, frames in partitions(con, replace(DETECTORS["KAF103"], suspects=None)):
+    for _, frames in partitions(con, replace(RULES["KAF103"], suspects=None)):
         groups: dict[str | None, list[Commit]] = {}
         for one in commits_of(frames[COMMITS]):
             if one.accepted:
@@ -133,7 +133,7 @@ def test_kaf103_counts_every_step_back_once(rows: list[Row]) -> None:
 def test_columns_hold_the_same_commits(rows: list[Row]) -> None:
     """Another way to the same commits, committers and numbers."""
     con = examined(rows, code="KAF105").con
-    for _, frames in partitions(con, replace(DETECTORS["KAF105"], suspects=None)):
+    for _, frames in partitions(con, replace(RULES["KAF105"], suspects=None)):
         expected, columns = commits_of(frames[COMMITS]), commit_columns(frames[COMMITS])
         assert [columns[row] for row in range(len(columns))] == expected
         assert list(columns.commits(np.arange(len(columns)))) == expected

@@ -10,13 +10,13 @@ import wirewitness
 from tests.analyser.engine.rules.scenarios import FIRES, Scenario
 from tests.support.packets import pcap
 from tests.support.wire import ACK, RST, SYN, Talk
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.analyser.engine.rules.requested_codes import asked
 
 
 def _codes(filled: set[str], protocols: set[str | None]) -> set[str]:
-    return {detector.code for detector in asked(DETECTORS.values(), filled, protocols)}
+    return {rule.code for rule in asked(RULES.values(), filled, protocols)}
 
 
 def test_every_rule_is_asked_where_its_scenarios_have_rows() -> None:

@@ -1,4 +1,4 @@
-"""Every detector fires where it must, with exactly its code, and stays silent on its near misses."""
+"""Every rule fires where it must, with exactly its code, and stays silent on its near misses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.analyser.engine.rules.scenarios import FAULTS, FIRES, NEAR_MISSES, Sc
 from tests.analyser.engine.rules.scenarios.beside import BESIDE
 from tests.analyser.engine.rules.scenarios.build import exchange, message
 from tests.support.shares import RUNS_THE_REST, proves_more, share
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.running import run
 
@@ -38,12 +38,12 @@ def test_scenario_gives_exactly_these_findings(scenario: Scenario) -> None:
     )
 
 
-@pytest.mark.parametrize("code", DETECTORS)
-def test_every_detector_has_a_scenario_and_a_near_miss(code: str) -> None:
+@pytest.mark.parametrize("code", RULES)
+def test_every_rule_has_a_scenario_and_a_near_miss(code: str) -> None:
     assert any(s.code == code for s in FIRES)
     assert any(s.code == code for s in NEAR_MISSES)
     worst = {severity for s in (*FIRES, *FAULTS) for c, severity in s.expected if c == code}
-    assert DETECTORS[code].severity in worst, "no scenario reaches the severity that the detector declares"
+    assert RULES[code].severity in worst, "no scenario reaches the severity that the detector declares"
 
 
 def test_out_of_order_commits_name_the_one_member() -> None:

@@ -21,7 +21,7 @@ from tests.analyser.engine.rules.concerned import connected, looked_at, partitio
 from tests.analyser.engine.rules.scenarios import FAULTS, FIRES
 from tests.support.rows import connection_from_rows
 from tests.support.shares import every, proves_more, share
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.topics import views
 from wirewitness.analyser.engine.rules import partitioned_rows, running, shared_rows
 from wirewitness.analyser.engine.rules.frame import Frame
@@ -29,7 +29,7 @@ from wirewitness.analyser.engine.rules.frame_rows import rows_of
 from wirewitness.analyser.engine.rules.loaded import LoadedRows
 from wirewitness.analyser.engine.rules.partition_sql import ALL_BUCKETS, suspects_sql
 from wirewitness.analyser.engine.rules.partition_stream import Key
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.engine.rules.running import run
 from wirewitness.analyser.engine.rules.shared_rows import SharedRows
 
@@ -42,16 +42,14 @@ def told(found: Iterable[tuple[Key, dict[str, Frame]]]) -> list[tuple[Key, dict[
     return [(key, {table: rows_of(frame) for table, frame in frames.items()}) for key, frames in found]
 
 
-def taken(
-    con: duckdb.DuckDBPyConnection, shared: SharedRows, detector: Detector
-) -> list[tuple[Key, dict[str, Any]]] | None:
+def taken(con: duckdb.DuckDBPyConnection, shared: SharedRows, rule: Rule) -> list[tuple[Key, dict[str, Any]]] | None:
     """The partitions of suspects."""
     suspects = None
-    if detector.suspects is not None:
+    if rule.suspects is not None:
         suspects = "some_suspects"
-        con.execute(f"CREATE OR REPLACE TEMP TABLE {suspects} AS {suspects_sql(detector)}")
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {suspects} AS {suspects_sql(rule)}")
     found: list[tuple[Key, dict[str, Any]]] = []
-    for _, some in shared.portions(detector, ALL_BUCKETS, suspects):
+    for _, some in shared.portions(rule, ALL_BUCKETS, suspects):
         if some is None:
             return None
         found += told(some)
@@ -96,12 +94,12 @@ def at_hand(con: duckdb.DuckDBPyConnection, tables: Iterable[str], place: str, f
 def test_partitions_are_those_of_the_sorted_stream(index: int, tmp_path: Path) -> None:
     """Whether tables are loaded as a whole, or where a rule wants no more than a row or two these alone."""
     few_rows, place = index % 3, PLACES[index // 3 % 3]
-    con, detectors = connected(ALL[index]), looked_at(ALL[index])
-    tables = at_hand(con, {table for one in detectors for table in one.reads}, place, tmp_path)
-    shared = SharedRows(con, detectors, few_rows, tables=tables)
-    for detector in detectors:
-        assert taken(con, shared, detector) == told(partitions(con, detector)), detector.code
-        shared.done([detector.code])
+    con, rules = connected(ALL[index]), looked_at(ALL[index])
+    tables = at_hand(con, {table for one in rules for table in one.reads}, place, tmp_path)
+    shared = SharedRows(con, rules, few_rows, tables=tables)
+    for rule in rules:
+        assert taken(con, shared, rule) == told(partitions(con, rule)), rule.code
+        shared.done([rule.code])
     names = {name for (name,) in con.execute("SELECT view_name FROM duckdb_views()").fetchall()}
     assert not any(name.startswith("wirewitness_rows") for name in names)
 
@@ -118,19 +116,19 @@ def commits(topics: Iterable[str | None]) -> list[dict[str, Any]]:
 def test_a_topic_without_a_name_is_told_by_its_id_and_comes_in_order(place: str, tmp_path: Path) -> None:
     """Keys are in the order of their bytes, whichever table or row had them first."""
     con = connection_from_rows({"kafka_offset_commits": commits(["ü", None, "a", "z", "ü", None, "a"])})
-    detector = DETECTORS["KAF101"]
-    tables = at_hand(con, detector.reads, place, tmp_path)
-    found = taken(con, SharedRows(con, [detector], tables=tables), detector)
-    assert found == told(partitions(con, detector))
+    rule = RULES["KAF101"]
+    tables = at_hand(con, rule.reads, place, tmp_path)
+    found = taken(con, SharedRows(con, [rule], tables=tables), rule)
+    assert found == told(partitions(con, rule))
     assert [key[2] for key, _ in found or ()] == ["a", "t-5", "ü"]
 
 
 def test_rows_that_take_too_much_memory_come_as_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    con, detector = connected(FAULTS[1]), DETECTORS["KAF101"]
-    assert taken(con, SharedRows(con, [detector], most_bytes=10), detector) is None
-    expected = run(con, [detector])
+    con, rule = connected(FAULTS[1]), RULES["KAF101"]
+    assert taken(con, SharedRows(con, [rule], most_bytes=10), rule) is None
+    expected = run(con, [rule])
     monkeypatch.setattr(running, "SharedRows", partial(SharedRows, most_bytes=10))
-    assert [*map(repr, run(con, [detector]))] == [*map(repr, expected)]
+    assert [*map(repr, run(con, [rule]))] == [*map(repr, expected)]
     assert expected
 
 
@@ -146,14 +144,14 @@ def test_partitions_that_are_too_large_are_left_out_before_they_are_loaded(
         seen.extend(frame["topic"].first() for frame in frames.values() if len(frame))
         return ()
 
-    rule = DETECTORS["KAF101"]
+    rule = RULES["KAF101"]
     rule = replace(rule, detect=detect, suspects="SELECT * FROM r_kafka_offset_commits" if with_suspects else None)
     sizes: list[int] = []
     right = shared_rows.part_of
 
-    def counted(detector: Detector, rows: LoadedRows, numbers: Any, names: Any) -> Any:
+    def counted(rule: Rule, rows: LoadedRows, numbers: Any, names: Any) -> Any:
         sizes.append(len(numbers))
-        return right(detector, rows, numbers, names)
+        return right(rule, rows, numbers, names)
 
     monkeypatch.setattr(shared_rows, "part_of", counted)
     for few_rows, portion_bytes in ((1 << 13, 1 << 24), (1, 1), (100, 1)):
@@ -173,15 +171,15 @@ def test_partitions_that_are_too_large_are_left_out_before_they_are_loaded(
 @proves_more
 def test_some_buckets_at_a_time_have_the_same_partitions(index: int, tmp_path: Path) -> None:
     """However many buckets, and whether their rows are taken out of a loaded table or read by number."""
-    con, detectors = connected(ALL[index]), looked_at(ALL[index])
-    tables = at_hand(con, {table for one in detectors for table in one.reads}, PLACES[index % 3], tmp_path)
+    con, rules = connected(ALL[index]), looked_at(ALL[index])
+    tables = at_hand(con, {table for one in rules for table in one.reads}, PLACES[index % 3], tmp_path)
     most_bytes = 48 << 20 if index % 2 else 5_000
-    shared = SharedRows(con, detectors, 0, most_bytes, portion_bytes=(5_000, 20_000)[index // 2 % 2], tables=tables)
-    for detector in detectors:
-        found = taken(con, shared, detector)
-        assert found is None or sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, detector))))
+    shared = SharedRows(con, rules, 0, most_bytes, portion_bytes=(5_000, 20_000)[index // 2 % 2], tables=tables)
+    for rule in rules:
+        found = taken(con, shared, rule)
+        assert found is None or sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, rule))))
         assert found is not None or most_bytes == 5_000
-        shared.done([detector.code])
+        shared.done([rule.code])
 
 
 def all_dealt(monkeypatch: pytest.MonkeyPatch) -> list[partitioned_rows.Dealt | None]:
@@ -207,16 +205,16 @@ def test_rows_that_were_dealt_to_files_have_the_same_partitions(
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)  # nothing is loaded as a whole
     monkeypatch.setattr(partitioned_rows, "_MOST_OF_ALL", 1)
     monkeypatch.setattr(partitioned_rows, "_ROWS", 3)
-    con, detectors = connected(ALL[index]), looked_at(ALL[index])
-    tables = in_files(con, {table for one in detectors for table in one.reads}, tmp_path)
+    con, rules = connected(ALL[index]), looked_at(ALL[index])
+    tables = in_files(con, {table for one in rules for table in one.reads}, tmp_path)
     folder = tmp_path / "dealt"
     folder.mkdir()
-    shared = SharedRows(con, detectors, 0, portion_bytes=300, tables=tables, folder=folder)
-    for detector in detectors:
-        found = taken(con, shared, detector)
+    shared = SharedRows(con, rules, 0, portion_bytes=300, tables=tables, folder=folder)
+    for rule in rules:
+        found = taken(con, shared, rule)
         assert found is not None
-        assert sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, detector)))), detector.code
-        shared.done([detector.code])
+        assert sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, rule)))), rule.code
+        shared.done([rule.code])
     assert [*folder.iterdir()] == []
     paths = [path for one in made if one for path in one.paths]
     assert len({*paths}) == len(paths)
@@ -230,20 +228,20 @@ def test_a_table_is_dealt_once_for_rules_of_one_key(
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
     monkeypatch.setattr(partitioned_rows, "_MOST_OF_ALL", most_of_all)
     con = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)})
-    detectors = [DETECTORS[code] for code in ("KAF113", "KAF102", "KAF101")]
+    rules = [RULES[code] for code in ("KAF113", "KAF102", "KAF101")]
     tables = in_files(con, ["kafka_offset_commits"], tmp_path)
     (folder := tmp_path / "dealt").mkdir()
-    shared = SharedRows(con, detectors, 0, portion_bytes=500, tables=tables, folder=folder)
+    shared = SharedRows(con, rules, 0, portion_bytes=500, tables=tables, folder=folder)
     con.execute("CREATE TEMP TABLE some_suspects AS SELECT DISTINCT cluster_id, group_id, topic, partition "
                 "FROM kafka_offset_commits")  # fmt: skip
     seen = []
-    for detector in detectors:
+    for rule in rules:
         rows = [
             len(frames["kafka_offset_commits"])
-            for _, some in shared.portions(detector, ALL_BUCKETS, "some_suspects")
+            for _, some in shared.portions(rule, ALL_BUCKETS, "some_suspects")
             for _, frames in some or ()
         ]
-        assert rows == [9] * 8, detector.code  # fmt: skip
+        assert rows == [9] * 8, rule.code  # fmt: skip
         seen.append({path.name.split("-")[1] for path in folder.iterdir()})
     assert seen == ([{"0"}, {"0"}, {"0", "1"}] if most_of_all else [set(), set(), set()])
     shared.done(["KAF113"])
@@ -268,13 +266,13 @@ def test_rules_that_look_together_load_each_portion_once(tmp_path: Path, monkeyp
     turned = [{**row, "committed_offset": 500 + number // 8 % 2 * 10, "member_id": "m", "ts_response": row["ts"] + 1}
               for number, row in enumerate(commits("abcdefgh" * 20))]  # fmt: skip
     con = connection_from_rows({"kafka_offset_commits": turned})
-    narrow = replace(DETECTORS["KAF102"], code="KAF900", reads={"kafka_offset_commits": ("ts", "committed_offset")},
+    narrow = replace(RULES["KAF102"], code="KAF900", reads={"kafka_offset_commits": ("ts", "committed_offset")},
                      suspects=None, detect=lambda frames: [])  # fmt: skip
-    detectors = [narrow, *(DETECTORS[code] for code in ("KAF101", "KAF102", "KAF103"))]
-    alone = [one for detector in detectors for one in run(con, [detector])]
+    rules = [narrow, *(RULES[code] for code in ("KAF101", "KAF102", "KAF103"))]
+    alone = [one for rule in rules for one in run(con, [rule])]
     tables = in_files(con, ["kafka_offset_commits"], tmp_path)
     (folder := tmp_path / "dealt").mkdir()
-    found = run(con, detectors, tables=tables, rows={"kafka_offset_commits": 160}, folder=folder)
+    found = run(con, rules, tables=tables, rows={"kafka_offset_commits": 160}, folder=folder)
     assert found == alone
     assert {one.code for one in found} == {"KAF102", "KAF103"}
     assert [{"member_id", "ts"} <= {*columns} for columns in loads] == [True] * len(loads)
@@ -292,7 +290,7 @@ def test_rules_that_look_one_after_the_other_find_the_table_dealt(
     table, common = "kafka_offset_commits", {"suspects": None, "detect": lambda frames: []}
     columns = ("committed_offset",), ("member_id",), ("leader_epoch",)
     one, other, suspecting = (
-        replace(DETECTORS["KAF102"], code=f"KAF90{number}", reads={table: ("ts", *names)}, **common)
+        replace(RULES["KAF102"], code=f"KAF90{number}", reads={table: ("ts", *names)}, **common)
         for number, names in enumerate(columns)
     )
     nobody = replace(suspecting, suspects=f"SELECT * FROM r_{table} WHERE false")
@@ -318,13 +316,13 @@ def test_files_of_uneven_sizes_have_the_same_partitions(
     monkeypatch.setattr(shared_rows, "_LARGE_PORTIONS", times)
     monkeypatch.setattr(partitioned_rows, "_ROWS", 5)
     con = connection_from_rows({"kafka_offset_commits": commits(["a", None, *"abcdefgh" * 3, *"a" * 24])})
-    detector = DETECTORS["KAF101"]
+    rule = RULES["KAF101"]
     tables = in_files(con, ["kafka_offset_commits"], tmp_path)
     (folder := tmp_path / "dealt").mkdir()
-    shared = SharedRows(con, [detector], 0, portion_bytes=500, tables=tables, folder=folder)
-    found = taken(con, shared, detector)
+    shared = SharedRows(con, [rule], 0, portion_bytes=500, tables=tables, folder=folder)
+    found = taken(con, shared, rule)
     assert found
-    assert sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, detector))))
+    assert sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, rule))))
     assert [one.small for one in made if one] == [times == 1_000]
 
 
@@ -334,15 +332,15 @@ def test_a_rule_that_wants_few_of_dealt_rows_takes_one_file_at_a_time(
     """The rows of several files would have to be put in order."""
     made = all_dealt(monkeypatch)
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
-    con, detector = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), DETECTORS["KAF101"]
+    con, rule = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), RULES["KAF101"]
     tables = in_files(con, ["kafka_offset_commits"], tmp_path)
     con.execute("CREATE TEMP TABLE some_suspects AS SELECT DISTINCT cluster_id, group_id, topic, partition "
                 "FROM kafka_offset_commits WHERE topic < 'e'")  # fmt: skip
     (folder := tmp_path / "dealt").mkdir()
 
     def portions(at: Path, few_rows: int = 0) -> list[int]:
-        shared = SharedRows(con, [detector], few_rows, portion_bytes=2000, tables=tables, folder=at)
-        return [len([*(found or ())]) for _, found in shared.portions(detector, ALL_BUCKETS, "some_suspects")]
+        shared = SharedRows(con, [rule], few_rows, portion_bytes=2000, tables=tables, folder=at)
+        return [len([*(found or ())]) for _, found in shared.portions(rule, ALL_BUCKETS, "some_suspects")]
 
     found, undealt = portions(folder), portions(tmp_path / "is not there")
     of_a_small_table = portions(folder, few_rows=100)  # of which nobody counts the wanted rows
@@ -354,24 +352,24 @@ def test_a_rule_that_wants_few_of_dealt_rows_takes_one_file_at_a_time(
 
 def test_without_room_for_files_rows_are_read_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
-    con, detector = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), DETECTORS["KAF101"]
+    con, rule = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), RULES["KAF101"]
     tables = in_files(con, ["kafka_offset_commits"], tmp_path)
-    shared = SharedRows(con, [detector], 0, portion_bytes=500, tables=tables, folder=tmp_path / "is not there")
-    found = taken(con, shared, detector)
+    shared = SharedRows(con, [rule], 0, portion_bytes=500, tables=tables, folder=tmp_path / "is not there")
+    found = taken(con, shared, rule)
     assert found
-    assert sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, detector))))
+    assert sorted(map(repr, found)) == sorted(map(repr, told(partitions(con, rule))))
 
 
 def test_as_many_portions_as_rows_are_too_large() -> None:
-    con, detector = connection_from_rows({"kafka_offset_commits": commits("abcdefgh")}), DETECTORS["KAF101"]
-    con.execute(f"CREATE TEMP TABLE some_suspects AS SELECT DISTINCT {', '.join(detector.partition_by)} FROM "
+    con, rule = connection_from_rows({"kafka_offset_commits": commits("abcdefgh")}), RULES["KAF101"]
+    con.execute(f"CREATE TEMP TABLE some_suspects AS SELECT DISTINCT {', '.join(rule.partition_by)} FROM "
                 "(SELECT cluster_id, group_id, topic, partition FROM kafka_offset_commits)")  # fmt: skip
-    few = SharedRows(con, [detector], few_rows=0, portion_bytes=400)
-    sizes = [len([*(found or ())]) for _, found in few.portions(detector, ALL_BUCKETS, "some_suspects")]
+    few = SharedRows(con, [rule], few_rows=0, portion_bytes=400)
+    sizes = [len([*(found or ())]) for _, found in few.portions(rule, ALL_BUCKETS, "some_suspects")]
     assert sum(sizes) == 8
     assert 2 < len(sizes) <= 8
-    whole = SharedRows(con, [detector], few_rows=0)
-    assert [buckets for buckets, _ in whole.portions(detector, ALL_BUCKETS, "some_suspects")] == [ALL_BUCKETS]
+    whole = SharedRows(con, [rule], few_rows=0)
+    assert [buckets for buckets, _ in whole.portions(rule, ALL_BUCKETS, "some_suspects")] == [ALL_BUCKETS]
 
 
 @pytest.mark.parametrize(("few_rows", "held"), [(0, "numbers"), (20, "rows")], ids=["loaded", "few"])
@@ -379,19 +377,19 @@ def test_what_a_rule_asked_for_is_let_go_behind_its_last_portion(
     few_rows: int, held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others of its key have their turn before it ends."""
-    con, detector = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), DETECTORS["KAF101"]
-    con.execute(f"CREATE TEMP TABLE some_suspects AS SELECT DISTINCT {', '.join(detector.partition_by)} FROM "
+    con, rule = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), RULES["KAF101"]
+    con.execute(f"CREATE TEMP TABLE some_suspects AS SELECT DISTINCT {', '.join(rule.partition_by)} FROM "
                 "(SELECT cluster_id, group_id, topic, partition FROM kafka_offset_commits "
                 "WHERE topic < 'c')")  # fmt: skip
     seen: list[dict[str, weakref.ref[Any]]] = []
     right = shared_rows.part_of
 
-    def part_of(detector: Detector, rows: LoadedRows, numbers: Any, names: Any) -> Any:
+    def part_of(rule: Rule, rows: LoadedRows, numbers: Any, names: Any) -> Any:
         seen.append({"rows": weakref.ref(rows), "numbers": weakref.ref(numbers)})
-        return right(detector, rows, numbers, names)
+        return right(rule, rows, numbers, names)
 
     monkeypatch.setattr(shared_rows, "part_of", part_of)
-    found = SharedRows(con, [detector], few_rows).portions(detector, ALL_BUCKETS, "some_suspects")
+    found = SharedRows(con, [rule], few_rows).portions(rule, ALL_BUCKETS, "some_suspects")
     _, some = next(found)
     assert len([*(some or ())]) == 2
     del some
@@ -401,23 +399,23 @@ def test_what_a_rule_asked_for_is_let_go_behind_its_last_portion(
 
 def test_a_rule_that_wants_all_rows_of_a_loaded_table_asks_for_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """But where it takes some at a time."""
-    con, detector = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), DETECTORS["KAF101"]
+    con, rule = connection_from_rows({"kafka_offset_commits": commits("abcdefgh" * 9)}), RULES["KAF101"]
     asked: list[str] = []
     right = shared_rows.wanted_numbers_sql
     monkeypatch.setattr(shared_rows, "wanted_numbers_sql", lambda *given: asked.append(given[1]) or right(*given))
-    expected = sorted(map(repr, told(partitions(con, detector))))
+    expected = sorted(map(repr, told(partitions(con, rule))))
     for portion_bytes, times in ((1 << 24, 0), (2_000, 1)):
-        shared = SharedRows(con, [detector], 0, portion_bytes=portion_bytes)
-        assert sorted(map(repr, taken(con, shared, replace(detector, suspects=None)) or ())) == expected
+        shared = SharedRows(con, [rule], 0, portion_bytes=portion_bytes)
+        assert sorted(map(repr, taken(con, shared, replace(rule, suspects=None)) or ())) == expected
         assert len(asked) == times
 
 
 @EACH_PLACE
 def test_rows_that_are_too_large_are_not_taken(place: str, tmp_path: Path) -> None:
-    con, detector = connected(FAULTS[1]), DETECTORS["KAF101"]
-    tables = at_hand(con, detector.reads, place, tmp_path)
-    shared = SharedRows(con, [detector], few_rows=0, most_bytes=10, tables=tables)
-    assert taken(con, shared, detector) is None
+    con, rule = connected(FAULTS[1]), RULES["KAF101"]
+    tables = at_hand(con, rule.reads, place, tmp_path)
+    shared = SharedRows(con, [rule], few_rows=0, most_bytes=10, tables=tables)
+    assert taken(con, shared, rule) is None
 
 
 def test_ranks_sort_as_values_do() -> None:

@@ -14,7 +14,7 @@ from tests.analyser.engine.rules.scenarios.kafka_connections import connection, 
 from tests.analyser.engine.rules.scenarios.kafka_waits import WAIT_FIRES, carried, followed, held_up, only
 from tests.analyser.engine.rules.scenarios.net import alive, alone, dead, reset
 from tests.support.rows import connection_from_rows
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.analysis.evidence.rows import MessageId
 from wirewitness.analyser.engine.rules.delivery import delivered
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -22,7 +22,7 @@ from wirewitness.analyser.engine.rules.running import run
 
 
 def findings(code: str, **rows: Iterable[Mapping[str, Any]]) -> list[Finding]:
-    return run(connection_from_rows(rows), [DETECTORS[code]])
+    return run(connection_from_rows(rows), [RULES[code]])
 
 
 def packets(found: Finding) -> list[int | None]:

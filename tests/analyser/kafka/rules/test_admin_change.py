@@ -6,7 +6,7 @@ from tests.analyser.engine.rules.concerned import connected
 from tests.analyser.engine.rules.scenarios.build import commit, stored
 from tests.analyser.engine.rules.scenarios.build_offsets import STORED, changed, joined, listed, read
 from tests.analyser.engine.rules.scenarios.scenario import fires
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.rules.running import run
 from wirewitness.analyser.kafka.rules.admin_words import Stored, put_back_text
 
@@ -19,9 +19,9 @@ def test_a_deleted_group_is_set_to_where_it_stood() -> None:
         kafka_list_offsets=[listed(6.1, -2, 0)],
         kafka_fetch_partitions=[read(1, 0, 500), read(7, 0, 120)],
     )
-    detector = DETECTORS["KAF309"]
+    rule = RULES["KAF309"]
     scenario = fires("KAF309", "warning", "a group is deleted and reads all again", **rows)
-    (found,) = run(connected(scenario), [detector])
+    (found,) = run(connected(scenario), [rule])
     assert found.severity == "warning"
     assert "--group billing --topic payments:0 --reset-offsets --to-offset 500 --execute" in found.next_step
     assert "KAF" not in found.next_step

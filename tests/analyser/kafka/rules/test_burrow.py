@@ -1,4 +1,4 @@
-"""A lag monitor sees only the offsets, so it stays calm over two committers; the detectors name the client."""
+"""A lag monitor sees only the offsets, so it stays calm over two committers; the rules name the client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from tests.analyser.engine.rules.scenarios.build import Row, commit, fetch
 from tests.support.burrow import Commit, verdict, verdict_of, verdicts_over_time
 from tests.support.rows import connection_from_rows
-from wirewitness.analyser.analysis.all_rules import run_detectors
+from wirewitness.analyser.analysis.all_rules import run_rules
 from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.analyser.tables.tables import TABLES
 
@@ -29,7 +29,7 @@ def enriched(rows: list[Row], log_ends: list[Row]) -> tuple[pd.DataFrame, list]:
     for stage in STAGES:
         if any(TABLES[name].protocol == "kafka" for name in (*stage.makes, *stage.reads)):
             stage.run(con)
-    return con.sql("FROM kafka_offset_commits ORDER BY ts").df(), run_detectors(con)
+    return con.sql("FROM kafka_offset_commits ORDER BY ts").df(), run_rules(con)
 
 
 @pytest.mark.parametrize("pattern", ["AB" * 10, "AAAB" * 5, "BBBA" * 5], ids=["alternating", "AAAB", "BBBA"])

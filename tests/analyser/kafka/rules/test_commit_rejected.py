@@ -6,13 +6,13 @@ from typing import Any
 
 from tests.analyser.engine.rules.scenarios.build import commit
 from tests.support.rows import connection_from_rows
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.running import run
 
 
 def the_finding(*commits: dict[str, Any]) -> Finding:
-    (found,) = run(connection_from_rows({"kafka_offset_commits": commits}), [DETECTORS["KAF118"]])
+    (found,) = run(connection_from_rows({"kafka_offset_commits": commits}), [RULES["KAF118"]])
     return found
 
 

@@ -51,9 +51,9 @@ def jumps_by_itself(rows: pa.RecordBatch) -> list[bool]:
     [
         pytest.param(rows, tells, id=code)
         for code, rows, tells in (
-            ("KAF114", kaf114_resume_behind_commit.DETECTOR.rows[RUNS], jumps_to),
-            ("KAF120", kaf120_fetch_jump.DETECTOR.rows[RUNS], jumps_by_itself),
-            ("KAF121", kaf121_records_skipped.DETECTOR.rows[RUNS], jumps_to),
+            ("KAF114", kaf114_resume_behind_commit.RULE.rows[RUNS], jumps_to),
+            ("KAF120", kaf120_fetch_jump.RULE.rows[RUNS], jumps_by_itself),
+            ("KAF121", kaf121_records_skipped.RULE.rows[RUNS], jumps_to),
         )
     ],
 )

@@ -10,7 +10,7 @@ from tests.analyser.engine.rules.concerned import partitions
 from tests.analyser.engine.rules.scenarios.build import commit
 from tests.support.rows import connection_from_rows
 from tests.support.timing import takes_less_than
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.kafka.rules.commits import COMMITS
 
 MEMBERS = 4000
@@ -24,8 +24,8 @@ def test_findings_of_many_committers_take_no_look_at_all_commits_each(code: str,
     """Looking through all commits for each committer takes several seconds of a core."""
     owned = {"owner_member_id": "member 0", "ownership_confidence": "high"}
     rows = [commit(n / 1000, n, member_id=f"member {n % MEMBERS}", **owned) for n in range(2 * MEMBERS)]
-    ((_, frames),) = islice(partitions(connection_from_rows({COMMITS: rows}), DETECTORS[code]), 2)
-    found = list(DETECTORS[code].detect(frames))
-    assert takes_less_than(2, lambda: list(DETECTORS[code].detect(frames)))
+    ((_, frames),) = islice(partitions(connection_from_rows({COMMITS: rows}), RULES[code]), 2)
+    found = list(RULES[code].detect(frames))
+    assert takes_less_than(2, lambda: list(RULES[code].detect(frames)))
     assert len(found) == findings
     assert all(len(one.numbers["committers"]) == told and len(one.sentence) < 2000 for one in found)

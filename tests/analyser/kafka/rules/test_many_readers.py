@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.rows import connection_from_rows
 from tests.support.timing import takes_less_than
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.running import run
 from wirewitness.analyser.kafka.rules.kaf127_zombie_overlap import MOST_OTHERS
@@ -27,7 +27,7 @@ def readers(number: int, *, late: range) -> list[Finding]:
     ]
     commits = [client(n) | {"ts": BASE + 10**13 + n, "committed_offset": 100_000, "error_code": 0} for n in late]
     con = connection_from_rows({"kafka_reading_runs": runs, "kafka_offset_commits": commits})
-    return run(con, [DETECTORS["KAF127"]], [])
+    return run(con, [RULES["KAF127"]], [])
 
 
 def test_a_late_commit_names_the_last_of_many_that_took_over() -> None:

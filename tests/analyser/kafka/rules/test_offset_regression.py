@@ -8,7 +8,7 @@ import pytest
 
 from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, group_event, stored
 from tests.support.rows import connection_from_rows
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.running import run
@@ -21,7 +21,7 @@ def found(**rows: list[Row]) -> list[Finding]:
     for stage in STAGES:
         if any(TABLES[name].protocol == "kafka" for name in (*stage.makes, *stage.reads)):
             stage.run(con)
-    return run(con, [DETECTORS["KAF103"]])
+    return run(con, [RULES["KAF103"]])
 
 
 def deleted(seconds: float, change: str, resource: str = "group", name: str = "billing") -> Row:
@@ -86,7 +86,7 @@ def test_who_is_ahead_of_the_owner_is_named_also_before_owners_are_known() -> No
     ]
     commits[0]["owner_member_id"] = commits[1]["owner_member_id"] = None
     con = connection_from_rows({"kafka_offset_commits": commits})
-    (one,) = run(con, [DETECTORS["KAF103"]])
+    (one,) = run(con, [RULES["KAF103"]])
     assert (one.numbers["cause"], one.numbers["steps_back"], one.confidence) == ("overtaken", 6, "medium")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.analyser.engine.rules.concerned import connected
 from tests.analyser.engine.rules.scenarios import FIRES
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.running import run
 
@@ -12,7 +12,7 @@ from wirewitness.analyser.engine.rules.running import run
 def found(code: str, name: str) -> Finding:
     """The finding of that scenario."""
     scenario = next(one for one in FIRES if one.code == code and one.name.startswith(name))
-    (finding,) = run(connected(scenario, [DETECTORS[code]]), [DETECTORS[code]])
+    (finding,) = run(connected(scenario, [RULES[code]]), [RULES[code]])
     return finding
 
 

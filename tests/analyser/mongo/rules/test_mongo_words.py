@@ -20,14 +20,14 @@ from tests.analyser.engine.rules.scenarios.build_mongo import (
     short_lives,
 )
 from tests.analyser.engine.rules.scenarios.scenario import silent
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.incidents.incidents import with_stories
 from wirewitness.analyser.engine.rules.findings import Finding, findings_table
 from wirewitness.analyser.engine.rules.running import run
 
 
 def found(code: str, rows: dict[str, list[Row]]) -> list[Finding]:
-    return run(connected(silent(code, "", **rows)), [DETECTORS[code]])
+    return run(connected(silent(code, "", **rows)), [RULES[code]])
 
 
 def told(findings: Iterable[Finding]) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.dissectors.kafka.test_conversation import Wire
+from tests.dissectors.kafka.test_decoder import Wire
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.kafka.blobs.member_blobs import (
     StreamsAssignment,

@@ -1,4 +1,4 @@
-"""What is said on a connection, as frames. In: messages without their size. Out: what a conversation is fed."""
+"""What is said on a connection, as frames. In: messages without their size. Out: what a decoder is fed."""
 
 from __future__ import annotations
 

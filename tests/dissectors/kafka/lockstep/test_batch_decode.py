@@ -21,8 +21,8 @@ from wirewitness.dissectors.core.deferred import MAX_FRAMES, Later
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
 from wirewitness.dissectors.core.protocol import Sink
-from wirewitness.dissectors.kafka import conversation as kafka_conversation
-from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka import decoder as kafka_decoder
+from wirewitness.dissectors.kafka.decoder import KafkaDecoder
 from wirewitness.dissectors.kafka.headers import API_VERSIONS
 from wirewitness.dissectors.kafka.lockstep import batch_decode as together_module
 from wirewitness.dissectors.kafka.lockstep import groups
@@ -141,13 +141,13 @@ def rows_of(
     talks: list[list[Frame]], sizes: list[int], tables: tuple[str, ...], later: bool, limits: Limits | None = None
 ) -> list[dict[str, list[Row]]]:
     """The rows of each connection; so many frames of each are fed at a time."""
-    conversations = [KafkaConversation(limits or Limits()) for _ in talks]
-    return feed_in_batches(conversations, talks, sizes, tables, later=later)[0]
+    decoders = [KafkaDecoder(limits or Limits()) for _ in talks]
+    return feed_in_batches(decoders, talks, sizes, tables, later=later)[0]
 
 
 @pytest.fixture
 def _few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in ((kafka_conversation, "MANY_FRAMES"), (kafka_conversation, "LEAST_FRAMES"), (groups, "LEAST")):
+    for module, name in ((kafka_decoder, "MANY_FRAMES"), (kafka_decoder, "LEAST_FRAMES"), (groups, "LEAST")):
         monkeypatch.setattr(module, name, 1)
 
 
@@ -193,29 +193,28 @@ def with_losses(frames: list[Frame], random: Random) -> list[Frame]:
 def asked_on_the_way(
     talks: list[list[Frame]], later: bool, random: Random, batch_frames: int = 60, limits: Limits | None = None
 ) -> list[Any]:
-    """Rows, and what conversations say of places that are boundaries, and of others, while they have left frames."""
-    sinks, conversations = [Sink(TABLES) for _ in talks], [KafkaConversation(limits or Limits()) for _ in talks]
+    """Rows, and what decoders say of places that are boundaries, and of others, while they have left frames."""
+    sinks, decoders = [Sink(TABLES) for _ in talks], [KafkaDecoder(limits or Limits()) for _ in talks]
     shared = Later() if later else None
     verdicts: list[bool | None] = []
     for start in range(0, max(map(len, talks)), batch_frames):
-        for conversation, sink, frames in zip(conversations, sinks, talks, strict=True):
+        for decoder, sink, frames in zip(decoders, sinks, talks, strict=True):
             sink.later = shared
             left = frames[start : start + batch_frames]
             while left:
                 size = random.randrange(1, 40)
-                conversation.feed(left[:size], sink)
+                decoder.feed(left[:size], sink)
                 left = left[size:]
                 for frame in random.choices(frames, k=2):
                     data, hinted = frame.data + bytes(8), random.random() < 0.7
                     place = frame.start + random.choice((0, 0, 0, 1))
-                    verdicts.append(conversation.boundary(frame.direction, data, place, hinted))
+                    verdicts.append(decoder.boundary(frame.direction, data, place, hinted))
                 verdicts += [
-                    conversation.boundary(frame.direction, frame.data[: frame.end], frame.start, True)
-                    for frame in left[:2]
+                    decoder.boundary(frame.direction, frame.data[: frame.end], frame.start, True) for frame in left[:2]
                 ]
-        settle_together(conversations, sinks, shared)
-    for conversation, sink in zip(conversations, sinks, strict=True):
-        conversation.finish(sink)
+        settle_together(decoders, sinks, shared)
+    for decoder, sink in zip(decoders, sinks, strict=True):
+        decoder.finish(sink)
     return [verdicts, *(dict(sink.tables()) for sink in sinks)]
 
 
@@ -343,12 +342,12 @@ def read_alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many frames are read one by one, of each call."""
     read: list[int] = []
 
-    class Counted(KafkaConversation):
+    class Counted(KafkaDecoder):
         def one_by_one(self, frames, out) -> None:  # type: ignore[no-untyped-def]
             read.append(len(frames))
             super().one_by_one(frames, out)
 
-    monkeypatch.setattr("tests.dissectors.kafka.lockstep.test_batch_decode.KafkaConversation", Counted)
+    monkeypatch.setattr("tests.dissectors.kafka.lockstep.test_batch_decode.KafkaDecoder", Counted)
     return read
 
 
@@ -375,12 +374,12 @@ def test_one_connection_holds_no_more_than_all_may() -> None:
     """Tiny frames of one feed after the other: what is left stays below the limit."""
     content = struct.pack(">hhi", 12, 0, 1) + b"\xff\xff"
     frames = frames_of([Said(CLIENT_TO_SERVER, content)] * 1000, begins=False, cut=False)
-    conversation, sink = KafkaConversation(Limits()), Sink(("exchanges",))
+    decoder, sink = KafkaDecoder(Limits()), Sink(("exchanges",))
     sink.later = Later()
     most = 0
     for _ in range(40):
-        conversation.feed(frames, sink)
-        most = max(most, len(conversation._left.frames))
+        decoder.feed(frames, sink)
+        most = max(most, len(decoder._left.frames))
     assert 0 < most <= MAX_FRAMES
 
 
@@ -390,7 +389,7 @@ def test_what_others_have_left_makes_nobody_settle_alone(monkeypatch: pytest.Mon
     frames = heartbeats(begins=False)
     sink, shared = Sink(("exchanges",)), Later()
     sink.later = shared
-    some, few = KafkaConversation(Limits()), KafkaConversation(Limits())
+    some, few = KafkaDecoder(Limits()), KafkaDecoder(Limits())
     some.feed(frames[:99], sink)
     for start in range(0, 90, 10):
         few.feed(frames[start : start + 10], sink)
@@ -403,35 +402,35 @@ def test_what_others_have_left_makes_nobody_settle_alone(monkeypatch: pytest.Mon
 def test_where_a_request_starts_is_told_without_looking_at_what_was_left() -> None:
     """Only where a response starts depends on the requests that wait."""
     frames = heartbeats(begins=False)
-    conversation, sink = KafkaConversation(Limits()), Sink(("exchanges",))
-    conversation.feed(frames[:20], sink)
+    decoder, sink = KafkaDecoder(Limits()), Sink(("exchanges",))
+    decoder.feed(frames[:20], sink)
     asked, answer = frames[60], frames[59]
-    assert conversation.boundary(asked.direction, asked.data, asked.start, True)
+    assert decoder.boundary(asked.direction, asked.data, asked.start, True)
     sink.later = Later()
-    conversation.feed(frames[20:59], sink)
-    assert conversation.boundary(asked.direction, asked.data, asked.start, True)
-    assert conversation._ahead is None
-    assert conversation.boundary(answer.direction, answer.data, answer.start, True)
-    assert conversation._ahead is not None
-    assert len(conversation._left.frames) == 39
+    decoder.feed(frames[20:59], sink)
+    assert decoder.boundary(asked.direction, asked.data, asked.start, True)
+    assert decoder._ahead is None
+    assert decoder.boundary(answer.direction, answer.data, answer.start, True)
+    assert decoder._ahead is not None
+    assert len(decoder._left.frames) == 39
 
 
 def test_before_the_first_loss_answers_in_turn_tell_what_waits() -> None:
     """Where one is answered out of its turn, it depends on the bodies what became of the others."""
     for shuffled in (False, True):
         frames = heartbeats(begins=False)
-        conversation, sink = KafkaConversation(Limits()), Sink(("exchanges",))
+        decoder, sink = KafkaDecoder(Limits()), Sink(("exchanges",))
         sink.later = Later()
         left = frames[:41]
         if shuffled:
             left[1], left[2], left[3] = left[2], left[3], left[1]
-        conversation.feed(left, sink)
+        decoder.feed(left, sink)
         answer = frames[41]
-        assert conversation.boundary(answer.direction, answer.data, answer.start, True)
-        assert conversation._outstanding.lost
-        assert conversation._left.count == (0 if shuffled else 41)
-        conversation.feed(frames[41:], sink)
-        conversation.settle(sink)
+        assert decoder.boundary(answer.direction, answer.data, answer.start, True)
+        assert decoder._outstanding.lost
+        assert decoder._left.count == (0 if shuffled else 41)
+        decoder.feed(frames[41:], sink)
+        decoder.settle(sink)
         assert len(sink.rows("exchanges") or ()) == 400
 
 
@@ -441,23 +440,23 @@ def test_what_was_left_is_decoded_before_the_first_bytes_of_a_client() -> None:
     frames[1] = frames[1]._replace(ts_ns=frames[0].ts_ns - 5 * 10**9)
     told = []
     for later in (None, Later()):
-        conversation, sink = KafkaConversation(Limits()), Sink(("exchanges",))
+        decoder, sink = KafkaDecoder(Limits()), Sink(("exchanges",))
         sink.later = later
         for fed in (frames[1:2], frames[:1], frames[2:]):
-            conversation.feed(fed, sink)
-        conversation.settle(sink)
-        conversation.finish(sink)
+            decoder.feed(fed, sink)
+        decoder.settle(sink)
+        decoder.finish(sink)
         told.append(sink.rows("exchanges"))
     assert told[0] == told[1]
 
 
 def test_nothing_of_the_sink_stays_behind() -> None:
-    """A conversation goes to another process between two batches, what its rows go to does not."""
+    """A decoder goes to another process between two batches, what its rows go to does not."""
     frames = frames_of(talk(Random(1)), begins=True, cut=False)
     for fed in (frames[:1], frames[:5], frames):
-        conversation, sink = KafkaConversation(Limits()), Sink(TABLES)
+        decoder, sink = KafkaDecoder(Limits()), Sink(TABLES)
         sink.later = Later()
-        conversation.feed(fed, sink)
-        conversation.settle(sink)
+        decoder.feed(fed, sink)
+        decoder.settle(sink)
         sink.drain = lambda _: None  # cannot be pickled
-        assert pickle.loads(pickle.dumps(conversation))
+        assert pickle.loads(pickle.dumps(decoder))

@@ -11,7 +11,7 @@ from tests.dissectors.kafka.lockstep.talks import Said, frames_of
 from tests.support.left_frames import feed_in_batches
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
-from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.decoder import KafkaDecoder
 from wirewitness.dissectors.kafka.lockstep import groups
 from wirewitness.dissectors.kafka.rows.fields import KAFKA_ROWS
 
@@ -52,7 +52,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
 
 
 def rows_of(topics: Sequence[int], sizes: Sequence[int], *, later: bool) -> dict[str, list[Row]]:
-    return feed_in_batches([KafkaConversation(Limits())], [asked(topics)], sizes, TABLES, later=later)[0][0]
+    return feed_in_batches([KafkaDecoder(Limits())], [asked(topics)], sizes, TABLES, later=later)[0][0]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.support.shares import RUNS_THE_REST
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame, Row
 from wirewitness.dissectors.core.options import DecodeOptions
-from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.decoder import KafkaDecoder
 from wirewitness.dissectors.kafka.lockstep import fetches, produces, records
 from wirewitness.dissectors.kafka.lockstep.blob import Blob
 from wirewitness.dissectors.kafka.lockstep.record_rows import record_rows
@@ -114,7 +114,7 @@ def both_ways(
 ) -> tuple[list[dict[str, list[Row]]], list[dict[str, list[Row]]]]:
     """The rows of each connection, read together and one by one."""
     together, alone = (
-        feed_in_batches([KafkaConversation(limits, options) for _ in talks], talks, sizes, tables, later=later)[0]
+        feed_in_batches([KafkaDecoder(limits, options) for _ in talks], talks, sizes, tables, later=later)[0]
         for later in (True, False)
     )
     return together, alone

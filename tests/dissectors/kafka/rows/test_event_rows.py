@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dissectors.kafka.test_conversation import HEARTBEAT_OK, HEARTBEAT_V0, Wire
+from tests.dissectors.kafka.test_decoder import HEARTBEAT_OK, HEARTBEAT_V0, Wire
 
 TXN = ("event", "transactional_id", "producer_id", "producer_epoch", "partitions", "committed", "error_code")
 

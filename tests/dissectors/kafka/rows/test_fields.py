@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.dissectors.kafka.test_conversation import Wire
+from tests.dissectors.kafka.test_decoder import Wire
 from tests.support import kafka_encode
 from tests.support.shares import pairs
 from wirewitness.dissectors.kafka.rows.api_rows import API_ROWS

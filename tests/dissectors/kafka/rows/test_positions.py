@@ -6,7 +6,7 @@ import struct
 from random import Random
 from typing import Any
 
-from tests.dissectors.kafka.test_conversation import Wire
+from tests.dissectors.kafka.test_decoder import Wire
 from tests.support import kafka_encode, record_batches
 from tests.support.mqtt_encode import string
 from wirewitness.dissectors.kafka.rows.fields import KAFKA_ROWS

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from tests.dissectors.kafka.test_conversation import Wire
+from tests.dissectors.kafka.test_decoder import Wire
 from wirewitness.dissectors.kafka.rows.share_rows import MAX_RUNS
 
 FETCH, ACKNOWLEDGE, WRITE_STATE, DESCRIBE, DELETE = 78, 79, 85, 90, 92

@@ -20,8 +20,8 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
-from wirewitness.dissectors.mongo import conversation as mongo_conversation
-from wirewitness.dissectors.mongo.conversation import MongoConversation
+from wirewitness.dissectors.mongo import decoder as mongo_decoder
+from wirewitness.dissectors.mongo.decoder import MongoDecoder
 from wirewitness.dissectors.mongo.lockstep import batch_decode, counting
 from wirewitness.dissectors.mongo.lockstep import batch_decode as together_module
 from wirewitness.dissectors.mongo.rows import MONGO_ROWS
@@ -54,15 +54,15 @@ def rows_of(
     later: bool,
 ) -> tuple[list[dict[str, list[Row]]], list[Any]]:
     """The rows of each connection, and what was known behind each part; so many frames of each are fed at a time."""
-    conversations = [MongoConversation(limits or Limits()) for _ in talks]
-    return feed_in_batches(conversations, talks, sizes, tables, later=later, known=state)
+    decoders = [MongoDecoder(limits or Limits()) for _ in talks]
+    return feed_in_batches(decoders, talks, sizes, tables, later=later, known=state)
 
 
 @pytest.fixture
 def _few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
-        (mongo_conversation, "MANY_FRAMES", 1),
-        (mongo_conversation, "LEAST_FRAMES", 1),
+        (mongo_decoder, "MANY_FRAMES", 1),
+        (mongo_decoder, "LEAST_FRAMES", 1),
         (batch_decode, "LEAST", 1),
         (counting, "FEW", 1),
     ):
@@ -120,7 +120,7 @@ def frames(said: list[Said]) -> list[Frame]:
     return frames_of(talk, Random(1), cut=0)
 
 
-class Counted(MongoConversation):
+class Counted(MongoDecoder):
     """Counts the frames that were read one by one."""
 
     alone = 0
@@ -133,7 +133,7 @@ class Counted(MongoConversation):
 @pytest.fixture
 def _counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counted, "alone", 0)
-    monkeypatch.setattr("tests.dissectors.mongo.lockstep.test_batch_decode.MongoConversation", Counted)
+    monkeypatch.setattr("tests.dissectors.mongo.lockstep.test_batch_decode.MongoDecoder", Counted)
 
 
 @pytest.mark.usefixtures("_counted")
@@ -178,7 +178,7 @@ def test_what_waits_from_a_batch_before() -> None:
 
 
 def test_a_boundary_is_judged_without_what_was_left() -> None:
-    talk, sink = MongoConversation(Limits()), Sink(TABLES)
+    talk, sink = MongoDecoder(Limits()), Sink(TABLES)
     sink.later = Later()
     talk.feed(frames([Said(CLIENT_TO_SERVER, op_get_more("d.a", 5, 0, 7))]), sink)
     whole = op_msg({"ok": 1.0}, 9, 8)
@@ -225,7 +225,7 @@ def test_many_hellos_are_read_together() -> None:
 @pytest.mark.usefixtures("_counted")
 def test_few_messages_are_read_one_by_one() -> None:
     """As in live traffic: numpy costs more than it saves there."""
-    few = mongo_conversation.LEAST_FRAMES // 2 - 1
+    few = mongo_decoder.LEAST_FRAMES // 2 - 1
     (rows,), _ = rows_of([frames(ordinary(4 * few))], [2 * few, 2 * few, 2 * few], later=True)
     assert len(rows["mongo_commands"]) == 4 * few
     assert Counted.alone == 8 * few
@@ -247,30 +247,30 @@ def test_a_connection_that_is_never_plain_is_left_alone_for_a_while(monkeypatch:
 
 def test_one_connection_holds_no_more_than_all_may() -> None:
     """Small frames of one feed after the other: what is left stays below the limit."""
-    conversation, sink = MongoConversation(Limits()), Sink(("exchanges",))
+    decoder, sink = MongoDecoder(Limits()), Sink(("exchanges",))
     sink.later = Later()
     most = 0
     for number in range(30):
-        conversation.feed(frames(ordinary(500, 1 + 500 * number)), sink)
-        most = max(most, len(conversation._left.frames))
+        decoder.feed(frames(ordinary(500, 1 + 500 * number)), sink)
+        most = max(most, len(decoder._left.frames))
     assert 0 < most <= MAX_FRAMES
 
 
 def test_documents_that_are_shown_are_read_one_by_one() -> None:
-    conversation, sink = MongoConversation(Limits(), DecodeOptions(payload=True)), Sink(TABLES)
+    decoder, sink = MongoDecoder(Limits(), DecodeOptions(payload=True)), Sink(TABLES)
     sink.later = Later()
-    conversation.feed(frames(ordinary(300)), sink)
-    assert not conversation._left.frames
+    decoder.feed(frames(ordinary(300)), sink)
+    assert not decoder._left.frames
     assert len(sink.rows("mongo_commands") or ()) == 300
 
 
 def test_nothing_of_the_sink_stays_behind() -> None:
-    """A conversation goes to another process between two batches, what its rows go to does not."""
+    """A decoder goes to another process between two batches, what its rows go to does not."""
     found = frames(ordinary(300))
     for fed in (found[:1], found[:50], found):
-        conversation, sink = MongoConversation(Limits()), Sink(TABLES)
+        decoder, sink = MongoDecoder(Limits()), Sink(TABLES)
         sink.later = Later()
-        conversation.feed(fed, sink)
-        conversation.settle(sink)
+        decoder.feed(fed, sink)
+        decoder.settle(sink)
         sink.drain = lambda _: None  # cannot be pickled
-        assert pickle.loads(pickle.dumps(conversation))
+        assert pickle.loads(pickle.dumps(decoder))

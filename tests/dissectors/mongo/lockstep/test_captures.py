@@ -15,7 +15,7 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import open_captures
 from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
-from wirewitness.dissectors.mongo import conversation as mongo_conversation
+from wirewitness.dissectors.mongo import decoder as mongo_decoder
 from wirewitness.dissectors.mongo.lockstep import batch_decode
 from wirewitness.dissectors.registry import dissectors
 
@@ -58,7 +58,7 @@ def test_tables_are_those_of_one_by_one(
 
     monkeypatch.setattr(batch_decode.Reading, "exchanges", counted)
     together = tables(path)
-    monkeypatch.setattr(mongo_conversation, "LEAST_FRAMES", NEVER)
+    monkeypatch.setattr(mongo_decoder, "LEAST_FRAMES", NEVER)
     alone = tables(path)
     assert together.keys() == alone.keys()
     assert sum(read) > least * together["exchanges"].num_rows

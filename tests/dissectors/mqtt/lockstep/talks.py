@@ -161,7 +161,7 @@ def frames_of(talk: Talk, random: Random) -> list[Frame]:
 
 
 class Missing(NamedTuple):
-    """Bytes of this direction are missing here, as a conversation is told."""
+    """Bytes of this direction are missing here, as a decoder is told."""
 
     direction: int
 
@@ -185,14 +185,14 @@ def with_losses(frames: list[Frame], random: Random) -> list[Frame | Missing]:
     return found
 
 
-def feed_with_losses(conversation: Any, items: list[Frame | Missing], out: Sink) -> None:
+def feed_with_losses(decoder: Any, items: list[Frame | Missing], out: Sink) -> None:
     """Feed frames, and tell what is missing where it is."""
     fed: list[Frame] = []
     for item in items:
         if isinstance(item, Missing):
-            conversation.feed(as_cut(fed, out), out)
-            conversation.lost(item.direction, out)
+            decoder.feed(as_cut(fed, out), out)
+            decoder.lost(item.direction, out)
             fed = []
         else:
             fed.append(item)
-    conversation.feed(as_cut(fed, out), out)
+    decoder.feed(as_cut(fed, out), out)

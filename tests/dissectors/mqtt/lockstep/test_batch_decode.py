@@ -21,8 +21,8 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame, Row
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
-from wirewitness.dissectors.mqtt import conversation as mqtt_conversation
-from wirewitness.dissectors.mqtt.conversation import MqttConversation
+from wirewitness.dissectors.mqtt import decoder as mqtt_decoder
+from wirewitness.dissectors.mqtt.decoder import MqttDecoder
 from wirewitness.dissectors.mqtt.lockstep import batch_decode as together_module
 from wirewitness.dissectors.mqtt.rows import MQTT_ROWS
 from wirewitness.dissectors.mqtt.topics import Topics
@@ -50,10 +50,10 @@ def state(value: Any, left_out: AbstractSet[str] = _HOW) -> Any:
     return value
 
 
-def both(conversation: MqttConversation, tables: Sequence[str]) -> list[Any]:
-    """What a conversation knows. The heads of rows that nobody wants are there or not."""
+def both(decoder: MqttDecoder, tables: Sequence[str]) -> list[Any]:
+    """What a decoder knows. The heads of rows that nobody wants are there or not."""
     left_out = _HOW if "mqtt_publishes" in tables else _HOW | {"head"}
-    return [state(conversation, left_out), state(conversation._connection, left_out)]
+    return [state(decoder, left_out), state(decoder._connection, left_out)]
 
 
 def rows_of(
@@ -66,9 +66,9 @@ def rows_of(
     whole: bool = True,
 ) -> tuple[list[dict[str, list[Row]]], list[Any]]:
     """The rows of each connection, and what was known behind each part; so many frames of each are fed at a time."""
-    conversations = [MqttConversation(limits or Limits(), DecodeOptions(whole=whole)) for _ in talks]
+    decoders = [MqttDecoder(limits or Limits(), DecodeOptions(whole=whole)) for _ in talks]
     known = partial(both, tables=tables)
-    return feed_in_batches(conversations, talks, sizes, tables, later=later, known=known, feed=feed_with_losses)
+    return feed_in_batches(decoders, talks, sizes, tables, later=later, known=known, feed=feed_with_losses)
 
 
 @pytest.mark.usefixtures("few_are_enough")
@@ -127,15 +127,15 @@ def frames(said: list[Said]) -> list[Frame]:
 
 def test_nothing_of_the_ordinary_course_is_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The property above is worth what is not read one by one."""
-    monkeypatch.setattr(mqtt_conversation, "LEAST_FRAMES", 256)
+    monkeypatch.setattr(mqtt_decoder, "LEAST_FRAMES", 256)
     alone: list[int] = []
 
-    class Counted(MqttConversation):
+    class Counted(MqttDecoder):
         def _one_by_one(self, frames, at, out) -> None:  # type: ignore[no-untyped-def]
             alone.append(len(frames) - at)
             super()._one_by_one(frames, at, out)
 
-    monkeypatch.setattr("tests.dissectors.mqtt.lockstep.test_batch_decode.MqttConversation", Counted)
+    monkeypatch.setattr("tests.dissectors.mqtt.lockstep.test_batch_decode.MqttDecoder", Counted)
     said = ordinary(Random(1), 600)
     (rows,), _ = rows_of([frames(said)], [700], later=True)
     assert len(rows["mqtt_publishes"]) == 600
@@ -144,7 +144,7 @@ def test_nothing_of_the_ordinary_course_is_read_one_by_one(monkeypatch: pytest.M
 
 
 def test_a_connection_that_is_never_ordinary_is_left_alone_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mqtt_conversation, "LEAST_FRAMES", 256)
+    monkeypatch.setattr(mqtt_decoder, "LEAST_FRAMES", 256)
     tried: list[int] = []
     together = together_module.together
 
@@ -172,31 +172,31 @@ def test_few_packets_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_one_connection_holds_no_more_than_all_may() -> None:
     """Tiny frames of one feed after the other: what is left stays below the limit."""
     said = ordinary(Random(1), 1) + [Said(CLIENT_TO_SERVER, publish("a"))] * 1000
-    conversation, sink = MqttConversation(Limits()), Sink(("exchanges",))
+    decoder, sink = MqttDecoder(Limits()), Sink(("exchanges",))
     sink.later = Later()
     most = 0
     for _ in range(40):
-        conversation.feed(frames(said), sink)
-        most = max(most, len(conversation._left.frames))
+        decoder.feed(frames(said), sink)
+        most = max(most, len(decoder._left.frames))
     assert 0 < most <= MAX_FRAMES
 
 
 def test_payloads_that_are_shown_are_read_one_by_one() -> None:
     found = frames(ordinary(Random(1), 300))
-    conversation, sink = MqttConversation(Limits(), DecodeOptions(payload=True)), Sink(TABLES)
+    decoder, sink = MqttDecoder(Limits(), DecodeOptions(payload=True)), Sink(TABLES)
     sink.later = Later()
-    conversation.feed(found, sink)
-    assert not conversation._left.frames
+    decoder.feed(found, sink)
+    assert not decoder._left.frames
     assert len(sink.rows("mqtt_publishes") or ()) == 300
 
 
 def test_nothing_of_the_sink_stays_behind() -> None:
-    """A conversation goes to another process between two batches, what its rows go to does not."""
+    """A decoder goes to another process between two batches, what its rows go to does not."""
     found = frames(ordinary(Random(1), 300))
     for fed in (found[:1], found[:50], found):
-        conversation, sink = MqttConversation(Limits()), Sink(TABLES)
+        decoder, sink = MqttDecoder(Limits()), Sink(TABLES)
         sink.later = Later()
-        conversation.feed(fed, sink)
-        conversation.settle(sink)
+        decoder.feed(fed, sink)
+        decoder.settle(sink)
         sink.drain = lambda _: None  # cannot be pickled
-        assert pickle.loads(pickle.dumps(conversation))
+        assert pickle.loads(pickle.dumps(decoder))

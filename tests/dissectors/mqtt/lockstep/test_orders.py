@@ -14,7 +14,7 @@ from tests.support.mqtt_encode import PUBCOMP, PUBREC, PUBREL, ack, connack, con
 from tests.support.shares import RUNS_THE_REST
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
-from wirewitness.dissectors.mqtt.conversation import MqttConversation
+from wirewitness.dissectors.mqtt.decoder import MqttDecoder
 from wirewitness.dissectors.mqtt.rows import MQTT_ROWS
 
 STEPS = ("PUBLISH", "PUBREC", "PUBREL", "PUBCOMP")
@@ -118,7 +118,7 @@ def test_a_release_that_was_sent_after_the_end_is_not_that_of_the_message(order:
 def test_a_hole_in_front_of_them_makes_nobody_read_them_alone(
     order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MqttConversation, "stretch", lambda *_: pytest.fail("read alone"))
+    monkeypatch.setattr(MqttDecoder, "stretch", lambda *_: pytest.fail("read alone"))
     found = frames(opened(4) + [one for identifier in range(1, 40) for one in message(0, identifier, 4)])
     talk = found[:2]
     for first in range(2, len(found), 4):

@@ -1,10 +1,10 @@
-"""A detector's page at several widths."""
+"""A rule's page at several widths."""
 
 from __future__ import annotations
 
 import pytest
 
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.reports.base.formats.pages import page_text
 
 PAGE = """CODE name: a title.
@@ -40,9 +40,9 @@ def test_a_narrow_page_keeps_paragraphs_and_items() -> None:
 
 
 @pytest.mark.parametrize("width", [50, 80, 100])
-@pytest.mark.parametrize("code", sorted(DETECTORS))
+@pytest.mark.parametrize("code", sorted(RULES))
 def test_no_width_loses_a_word(code: str, width: int) -> None:
-    page = DETECTORS[code].page
+    page = RULES[code].page
     shown = page_text(page, width)
     assert shown.split() == page.split()
     assert all(len(line) <= width or " " not in line.strip() for line in shown.splitlines())

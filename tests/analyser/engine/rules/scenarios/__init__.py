@@ -1,7 +1,7 @@
 """Scenarios as plain rows: what happens, and exactly which findings must come of it.
 
-`FIRES` has at least one scenario per detector that gives this code and no other, `NEAR_MISSES` at least one per
-detector that looks alike and stays silent (no finding above the severity named), `FAULTS` the ways in which stored
+`FIRES` has at least one scenario per rule that gives this code and no other, `NEAR_MISSES` at least one per
+rule that looks alike and stays silent (no finding above the severity named), `FAULTS` the ways in which stored
 offsets go wrong in practice, with all codes that they give.
 """
 

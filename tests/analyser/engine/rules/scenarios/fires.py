@@ -1,4 +1,4 @@
-"""One scenario per detector that gives exactly its code."""
+"""One scenario per rule that gives exactly its code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What healthy clients do, and looks like a fault: each detector must stay silent."""
+"""What healthy clients do, and looks like a fault: each rule must stay silent."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """expected: (code, severity) of every finding that all detectors together must give. `code` is the rule tested."""
+    """expected: (code, severity) of every finding that all rules together must give. `code` is the rule tested."""
 
     name: str
     code: str

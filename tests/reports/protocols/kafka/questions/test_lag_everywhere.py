@@ -302,7 +302,7 @@ def test_every_view_says_the_same_of_racing_commits(tables: Rows) -> None:
 
 @examples(60)
 @given(traffic())
-def test_the_stored_offset_is_that_of_the_last_commit_in_the_order_of_the_detectors(tables: Rows) -> None:
+def test_the_stored_offset_is_that_of_the_last_commit_in_the_order_of_the_rules(tables: Rows) -> None:
     """Where nothing was deleted and no answer told otherwise."""
     held = Held({name: own for name, own in tables.items() if name not in ("kafka_offset_fetches", DELETED_IN)})
     table = held.con.sql("FROM kafka_offset_commits").to_arrow_table()

@@ -11,7 +11,7 @@ import pytest
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, CORE_ROWS, SERVER_TO_CLIENT, Frame
 from wirewitness.dissectors.core.protocol import Sink
-from wirewitness.dissectors.kafka.conversation import KafkaConversation
+from wirewitness.dissectors.kafka.decoder import KafkaDecoder
 from wirewitness.dissectors.kafka.rows.fields import KAFKA_ROWS
 
 HEARTBEAT_V0 = bytes.fromhex("0001 67000000070001 6d")  # group "g", generation 7, member "m"
@@ -32,7 +32,7 @@ class Wire:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.out = Sink(["messages", "exchanges", "expert_infos", *KAFKA_ROWS])
-        self.conversation = KafkaConversation(limits or Limits())
+        self.decoder = KafkaDecoder(limits or Limits())
         self._at = [0, 0]
         self._packet = 0
 
@@ -47,7 +47,7 @@ class Wire:
         return self._frame(direction, frame, True)
 
     def finish(self) -> Wire:
-        self.conversation.finish(self.out)
+        self.decoder.finish(self.out)
         return self
 
     def _frame(self, direction: int, content: bytes, complete: bool) -> Wire:
@@ -59,7 +59,7 @@ class Wire:
             packet, direction, data, 5, 5 + size, offset, packet, packet, packet * 1_000_000, complete
         )  # fmt: skip
         self._at[direction] += size
-        self.conversation.feed([frame], self.out)
+        self.decoder.feed([frame], self.out)
         return self
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
@@ -204,7 +204,7 @@ def test_an_answer_out_of_order_belongs_to_its_request_and_is_remarked_on() -> N
 
 def test_after_the_capture_lost_bytes_nobody_knows_the_order() -> None:
     wire = Wire().request(12, 0, 9, HEARTBEAT_V0).response(9, HEARTBEAT_OK)
-    wire.conversation.boundary(SERVER_TO_CLIENT, b"\0\0\0\6", 0, False)
+    wire.decoder.boundary(SERVER_TO_CLIENT, b"\0\0\0\6", 0, False)
     overtaken(wire).response(1, COMMIT_OK).finish()
     assert [row[2] for row in wire.exchanges()] == ["ok", "unanswered", "ok", "orphan"]
     assert wire.remarks() == []
@@ -213,7 +213,7 @@ def test_after_the_capture_lost_bytes_nobody_knows_the_order() -> None:
 def test_a_connection_joined_in_the_middle_lost_nothing() -> None:
     wire = Wire()
     for direction in (CLIENT_TO_SERVER, SERVER_TO_CLIENT):
-        wire.conversation.boundary(direction, b"\0\0\0\6", 0, False)
+        wire.decoder.boundary(direction, b"\0\0\0\6", 0, False)
     wire.response(0, HEARTBEAT_OK)
     assert overtaken(wire).response(1, COMMIT_OK).remarks() == ["answer_out_of_order"]
 
@@ -271,9 +271,9 @@ def test_remembered_unknown_versions_are_bounded() -> None:
     assert len(wire.out.rows("expert_infos") or ()) == 3
 
 
-def test_a_conversation_travels_between_processes() -> None:
+def test_a_decoder_travels_between_processes() -> None:
     wire = Wire().request(8, 2, 2, COMMIT_V2)
-    wire.conversation = pickle.loads(pickle.dumps(wire.conversation))
+    wire.decoder = pickle.loads(pickle.dumps(wire.decoder))
     wire.response(2, COMMIT_OK)
     assert wire.exchanges() == [("OffsetCommit", "2", "ok", 0, "NONE")]
 

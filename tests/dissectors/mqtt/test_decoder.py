@@ -432,11 +432,11 @@ def test_a_cut_publish_keeps_what_was_there() -> None:
     )  # fmt: skip
 
 
-def test_a_conversation_can_be_pickled_at_any_time() -> None:
+def test_a_decoder_can_be_pickled_at_any_time() -> None:
     wire = opened(5).client(
         publish("t", b"", 2, 9, properties=[b"\x23" + u16(1)]), subscribe(3, ("a", 0), properties=())
     )
-    wire.conversation = pickle.loads(pickle.dumps(wire.conversation))
+    wire.decoder = pickle.loads(pickle.dumps(wire.decoder))
     wire.server(ack(PUBREC, 9), suback(3, 0, properties=())).client(ack(PUBREL, 9)).server(ack(PUBCOMP, 9))
     assert wire.only("mqtt_publishes", "handshake") == ("complete",)
     assert wire.only("mqtt_subscriptions", "granted_qos") == (0,)

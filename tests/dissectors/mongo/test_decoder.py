@@ -433,8 +433,8 @@ def test_limits_of_what_waits() -> None:
     assert wire.remarks() == ["outstanding_requests"], "said once"
 
 
-def test_a_conversation_can_move_to_another_process() -> None:
+def test_a_decoder_can_move_to_another_process() -> None:
     wire = Wire().client(op_msg(HELLO, 1)).server(op_msg(HELLO_REPLY, 2, 1)).client(op_msg(FIND, 3))
-    wire.conversation = pickle.loads(pickle.dumps(wire.conversation))
+    wire.decoder = pickle.loads(pickle.dumps(wire.decoder))
     wire.server(op_msg(BATCH, 9, 3))
     assert wire.commands("command", "app_name", "status") == [("hello", "billing", "ok"), ("find", "billing", "ok")]

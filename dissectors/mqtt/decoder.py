@@ -68,7 +68,7 @@ _SHORT_ACKNOWLEDGEMENTS = frozenset({PUBACK << 4, PUBREC << 4, PUBREL << 4 | 2, 
 _HEADER_BYTES = 5
 
 
-class MqttConversation:
+class MqttDecoder:
     """Pairs and decodes the packets of one flow. Picklable; holds no input or output."""
 
     __slots__ = (
@@ -150,15 +150,15 @@ class MqttConversation:
         return self._connection if self._is_ordinary() else None
 
     @staticmethod
-    def read_together(conversations: Sequence[MqttConversation], out: Sink) -> None:
+    def read_together(decoders: Sequence[MqttDecoder], out: Sink) -> None:
         """Prepare what these have left; `settle` of each gives its rows."""
 
-        def read(many: list[MqttConversation]) -> Sequence[Together | None]:
+        def read(many: list[MqttDecoder]) -> Sequence[Together | None]:
             from wirewitness.dissectors.mqtt.lockstep.batch_decode import together
 
             return together([one._left_by(one._left.in_columns()) for one in many], many[0]._limits, out)
 
-        many = [one for one in conversations if MANY_FRAMES <= one._left.count >= one._flights.count]
+        many = [one for one in decoders if MANY_FRAMES <= one._left.count >= one._flights.count]
         try_together([(one, one._left) for one in many], read, rests_of(out), Worth("mqtt", LEAST_FRAMES, LEAST_PART))
 
     def _left_by(self, frames: Sequence[Frame]) -> Left:
@@ -460,9 +460,9 @@ _REQUESTS: dict[int, _RequestHandler] = {
     DISCONNECT: Requests.on_disconnect,
     AUTH: Requests.on_auth,
 }
-_Handler = Callable[[MqttConversation, Frame, Walked, str | None, Output], None]
+_Handler = Callable[[MqttDecoder, Frame, Walked, str | None, Output], None]
 _HANDLERS: dict[int, _Handler] = {
-    PUBLISH: MqttConversation._odd_publish,
-    **dict.fromkeys(ACKNOWLEDGEMENTS, MqttConversation._acknowledgement),
-    **dict.fromkeys(_REQUESTS, MqttConversation._request),
+    PUBLISH: MqttDecoder._odd_publish,
+    **dict.fromkeys(ACKNOWLEDGEMENTS, MqttDecoder._acknowledgement),
+    **dict.fromkeys(_REQUESTS, MqttDecoder._request),
 }

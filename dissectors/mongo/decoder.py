@@ -54,7 +54,7 @@ MAX_ONE_WAY = 64
 PENDING_BYTES = 4_000
 
 
-class MongoConversation:
+class MongoDecoder:
     """Pairs and decodes the messages of one flow. Picklable; holds no input or output.
 
     _chains: exhaust streams by the id of their newest reply, which the next one answers.
@@ -109,15 +109,15 @@ class MongoConversation:
         self.finish(out)
 
     @staticmethod
-    def read_together(conversations: Sequence[MongoConversation], out: Sink) -> None:
+    def read_together(decoders: Sequence[MongoDecoder], out: Sink) -> None:
         """Prepare what these have left; `settle` of each gives its rows."""
 
-        def read(many: list[MongoConversation]) -> Sequence[Together | None]:
+        def read(many: list[MongoDecoder]) -> Sequence[Together | None]:
             from wirewitness.dissectors.mongo.lockstep.batch_decode import together
 
             return together([one._left_by() for one in many], many[0]._limits, out)
 
-        many = [(one, one._left) for one in conversations if one._left.count >= MANY_FRAMES]
+        many = [(one, one._left) for one in decoders if one._left.count >= MANY_FRAMES]
         try_together(many, read, rests_of(out), Worth("mongo", LEAST_FRAMES, LEAST_PART))
 
     def _left_by(self) -> Left:

@@ -59,7 +59,7 @@ PARTITION_BYTES = 1000
 _read_correlation_id = struct.Struct(">i").unpack_from
 
 
-class KafkaConversation:
+class KafkaDecoder:
     """Pairs and decodes the messages of one flow. Picklable; holds no input or output."""
 
     __slots__ = (
@@ -122,17 +122,17 @@ class KafkaConversation:
         self.finish(out)
 
     @staticmethod
-    def read_together(conversations: Sequence[KafkaConversation], out: Sink) -> None:
+    def read_together(decoders: Sequence[KafkaDecoder], out: Sink) -> None:
         """Prepare what these have left; `settle` of each gives its rows."""
 
-        def read(many: list[KafkaConversation]) -> Sequence[Together | None]:
+        def read(many: list[KafkaDecoder]) -> Sequence[Together | None]:
             from wirewitness.dissectors.kafka.lockstep.batch_decode import together
             from wirewitness.dissectors.kafka.lockstep.pairs import Connection
 
             of_all = [Connection.of(one._left.frames, one._outstanding, one._rows.records.held_bytes) for one in many]
             return together(of_all, many[0]._limits, many[0]._rows.records.payload, out)
 
-        many = [one for one in conversations if one._left.count >= MANY_FRAMES and one._is_plain]
+        many = [one for one in decoders if one._left.count >= MANY_FRAMES and one._is_plain]
         try_together([(one, one._left) for one in many], read, rests_of(out), Worth("kafka", LEAST_FRAMES, LEAST_PART))
 
     @property

@@ -1,4 +1,4 @@
-"""Detectors over a change find what the offline run finds, however many rows they want, and name what is too large."""
+"""Rules over a change find what the offline run finds, however many rows they want, and name what is too large."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import wirewitness
 from tests.conftest import SAMPLES
-from wirewitness.analyser.archive.aggregate.detectors import LIMITS, STAGE, Limits, detect
+from wirewitness.analyser.archive.aggregate.rules import LIMITS, STAGE, Limits, detect
 from wirewitness.analyser.archive.dataset.dataset import Change, write_parts
 from wirewitness.analyser.archive.spark.workers import HERE, OnSpark, Workers
 from wirewitness.analyser.engine.rules.running import MOST_PARTITION_ROWS, PartitionTooLarge

@@ -45,7 +45,7 @@ class Nobody(NamedTuple):
 NOBODY = Nobody()
 
 
-class ExampleConversation:
+class ExampleDecoder:
     """Pairs the messages of one flow. Picklable; holds no input or output."""
 
     __slots__ = ("_given_up", "_limits", "_outstanding", "_pipelines", "_remarks", "_versions")

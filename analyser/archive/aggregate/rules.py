@@ -1,4 +1,4 @@
-"""All detectors over the rows of a change.
+"""All rules over the rows of a change.
 
 In: a change, enriched by the context, and who works. Out: the findings table, and what could not be looked at. Each
 task takes some rules, and leaves those that have many rows to look at to shares of these (`rule_families.py`). Between
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
-from wirewitness.analyser.analysis.all_rules import DETECTORS
+from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.analysis.stored_tables import Kept, kept
 from wirewitness.analyser.analysis.views import kept_batches
 from wirewitness.analyser.archive.aggregate.derived import connection_over, view_of
@@ -36,7 +36,7 @@ from wirewitness.analyser.engine.rules.families import families
 from wirewitness.analyser.engine.rules.findings import Finding, findings_table
 from wirewitness.analyser.engine.rules.partition_sql import ALL_BUCKETS, TOPIC, key_sql, loaded_columns, selection_sql
 from wirewitness.analyser.engine.rules.prefilter import NOBODY, suspected
-from wirewitness.analyser.engine.rules.rule import Detector
+from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.engine.rules.running import MOST_PARTITION_ROWS, Failure, found_in, run
 from wirewitness.analyser.tables.queries import quoted
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
@@ -73,24 +73,24 @@ def task_connection(sight: Sight) -> Iterator[tuple[duckdb.DuckDBPyConnection, P
 
 def look(limits: Limits, sight: Sight, codes: Sequence[str]) -> Told:
     """Run those of the rules that have few rows to look at, over all rows there are."""
-    detectors = [DETECTORS[code] for code in codes]
+    rules = [RULES[code] for code in codes]
     rows = {table: sum(part.rows for part in sight.parts(table)) for table in TABLES}
     found: list[Finding] = []
     failures: list[Failure] = []
     many: list[str] = []
     with task_connection(sight) as (con, _):
-        for name in {*named_by(detectors), MESSAGES}:
+        for name in {*named_by(rules), MESSAGES}:
             view_of(con, sight, name)
-        for detector in detectors:
+        for rule in rules:
             try:
-                wanted = _rule_tasks_wanted(con, detector, rows, limits.few_rows)
+                wanted = _rule_tasks_wanted(con, rule, rows, limits.few_rows)
             except duckdb.Error as error:
-                failures.append(Failure(detector.code, (), error))
+                failures.append(Failure(rule.code, (), error))
                 continue
             if wanted > limits.few_rows:
-                many.append(detector.code)
+                many.append(rule.code)
             elif wanted:
-                found += found_in(con, detector, ALL_BUCKETS, failures, limits.most_rows)
+                found += found_in(con, rule, ALL_BUCKETS, failures, limits.most_rows)
     return Told(found, told_of(failures), many)
 
 
@@ -106,29 +106,27 @@ def told_of(failures: Iterable[Failure]) -> list[tuple[str, bytes]]:
     return [(failure.code, failure_data(failure)) for failure in failures]
 
 
-def named_by(detectors: Iterable[Detector]) -> set[str]:
+def named_by(rules: Iterable[Rule]) -> set[str]:
     """Tables that statements of these rules name."""
-    words = {word for detector in detectors for word in re.findall(r"\w+", selection_sql(detector))}
+    words = {word for rule in rules for word in re.findall(r"\w+", selection_sql(rule))}
     return words & TABLES.keys()
 
 
-def _rule_tasks_wanted(
-    con: duckdb.DuckDBPyConnection, detector: Detector, rows: Mapping[str, int], few_rows: int
-) -> int:
+def _rule_tasks_wanted(con: duckdb.DuckDBPyConnection, rule: Rule, rows: Mapping[str, int], few_rows: int) -> int:
     """How many rows it has to look at, at most; of one whose rows cannot be parted, no more than few.
 
     Where that takes long it is asked whom it suspects: of most rules that is nobody.
     """
-    every = sum(rows[table] for table in detector.reads)
+    every = sum(rows[table] for table in rule.reads)
     if every <= few_rows:
         return every
-    if not detector.partition_by:
+    if not rule.partition_by:
         return few_rows
     try:
-        with suspected(con, detector, ALL_BUCKETS) as suspects:
+        with suspected(con, rule, ALL_BUCKETS) as suspects:
             if suspects == NOBODY:
                 return 0
-            some = f"SELECT 1 FROM ({selection_sql(detector, suspects=suspects)}) LIMIT {few_rows + 1}"
+            some = f"SELECT 1 FROM ({selection_sql(rule, suspects=suspects)}) LIMIT {few_rows + 1}"
             wanted: int = con.sql(f"SELECT count(*) FROM ({some})").fetchall()[0][0]
             return wanted
     except duckdb.OutOfMemoryException:
@@ -156,49 +154,49 @@ def look_in_shares(
 ) -> list[Told]:
     """What these rules tell. stage: as it is seen in Spark. most_rows: partitions with more are not looked at."""
     found: list[Told] = []
-    for number, family in enumerate(families(DETECTORS[code] for code in codes)):
+    for number, family in enumerate(families(RULES[code] for code in codes)):
         deals = _deals(change, family, f"rules-{number}", share_rows)
         dealt = deal_rows(change, workers, stage, deals)
-        own = [detector.code for detector in family]
+        own = [rule.code for rule in family]
         shares = [_Share(own, dealt, share, most_rows) for share in range(deals[0].shares)]
         found += each_of(change, workers, stage, _look, shares)
         remove_files(change)
     return found
 
 
-def _deals(change: Change, family: Sequence[Detector], name: str, share_rows: int) -> list[Deal]:
+def _deals(change: Change, family: Sequence[Rule], name: str, share_rows: int) -> list[Deal]:
     """How the tables of a family are dealt: columns and rows that any of its rules wants."""
-    keys = {table: ", ".join(key_sql(detector, table)) for detector in family for table in detector.reads}
+    keys = {table: ", ".join(key_sql(rule, table)) for rule in family for table in rule.reads}
     rows = sum(part.rows for table in keys for part in change.parts(table))
     shares = max(1, -(-rows // share_rows))
     deals = []
     for table, key in keys.items():
-        readers = [detector for detector in family if table in detector.reads]
+        readers = [rule for rule in family if table in rule.reads]
         only = [column for column in loaded_columns(readers, table) if column != TOPIC]
         parts = change.parts(table)
         deals.append(Deal(name, table, parts, key, shares, only=only, where=_wanted(readers, table)))
     return deals
 
 
-def _wanted(readers: Sequence[Detector], table: str) -> str:
+def _wanted(readers: Sequence[Rule], table: str) -> str:
     """Rows that any of these wants. One that asks other tables for them asks again where they are looked at."""
-    wanted = [detector.rows.get(table, "true") for detector in readers]
+    wanted = [rule.rows.get(table, "true") for rule in readers]
     return " OR ".join("true" if re.search(r"\bSELECT\b", one, re.IGNORECASE) else f"({one})" for one in wanted)
 
 
 def _look(sight: Sight, share: _Share) -> Told:
     """Run all rules of a family over one share."""
-    detectors = [DETECTORS[code] for code in share.codes]
+    rules = [RULES[code] for code in share.codes]
     failures: list[Failure] = []
     with task_connection(sight) as (con, scratch):
         own = {one.deal.table: _kept(con, sight, one, share.number, scratch) for one in share.dealt}
-        for name in named_by(detectors) - own.keys():
+        for name in named_by(rules) - own.keys():
             view_of(con, sight, name)
         for name, rows in own.items():
             show_rows(con, name, rows.place)
         found = run(
             con,
-            detectors,
+            rules,
             failures,
             share.most_rows,
             {name: rows.rows for name, rows in own.items()},
@@ -244,7 +242,7 @@ def detect(
 
     share_rows: of a rule with many, one task has about so many rows.
     """
-    chosen = [*DETECTORS] if codes is None else [DETECTORS[code].code for code in codes]
+    chosen = [*RULES] if codes is None else [RULES[code].code for code in codes]
     tasks = _dealt(_sizes(change, chosen), _TASKS_OF_WORKER * workers.width)
     told = each_of(change, workers, STAGE, partial(look, limits), tasks)
     found = [one for few in told for one in few.findings]
@@ -263,7 +261,7 @@ def _sizes(change: Change, codes: Iterable[str]) -> dict[str, int]:
     sizes: dict[str, int] = defaultdict(int)
     for part in change.parts():
         sizes[part.table] += part.bytes
-    found = {code: sum(sizes[table] for table in DETECTORS[code].reads) for code in codes}
+    found = {code: sum(sizes[table] for table in RULES[code].reads) for code in codes}
     return {code: size for code, size in found.items() if size}
 
 
