@@ -125,18 +125,8 @@ def test_a_message_of_a_capture_that_was_seen_before_needs_no_tables(
     there = loaded("show", str(sample), wanted)
     decoders = {f"wirewitness.dissectors.{protocol}.decoder" for protocol in PROTOCOLS}
     assert decoders & there == set()
-    assert (
-        rooms(
-            there,
-            "duckdb",
-            "pandas",
-            "rich",
-            "wirewitness.analyser.engine.facts",
-            "wirewitness.analyser.analysis.all_rules",
-            "wirewitness.analyser.analysis",
-        )
-        == []
-    )
+    tables = tuple(f"wirewitness.analyser.{name}" for name in ("engine", "analysis.all_rules", "analysis.analysis"))
+    assert rooms(there, "duckdb", "pandas", "rich", *tables) == []
     assert rooms(there, "pyarrow.compute", "pyarrow.acero", "pyarrow.dataset") == []
 
 
