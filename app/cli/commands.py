@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "shapes": ("shapes", "Group MongoDB commands by query shape."),
     "detectors": ("detectors", "List the rules behind findings; with CODE the page of one."),
     "guide": ("guide", "How to capture: tcpdump, Kubernetes, Docker, Kafka's request log, keys of TLS."),
+    "sample": ("sample", "List the sample captures; with NAME the path of one."),
     "dashboard": ("dashboard", "Look at captures in a browser."),
     "live": ("live", "Decode while capturing: rates, groups, findings as they appear."),
     "crosscheck": ("crosscheck", "Compare every message with what Wireshark's tshark says."),

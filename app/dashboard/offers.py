@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from wirewitness.analyser.analysis.evidence.identity import content_key
-from wirewitness.analyser.base.package import PACKAGE_FOLDER
 from wirewitness.analyser.base.private_files import PREFIX, TemporaryFolder
 from wirewitness.analyser.base.storage.address import address_of
 from wirewitness.analyser.base.storage.files import absolute_name
+from wirewitness.app.shared.samples import samples as installed_samples
 from wirewitness.reports.base.formats.words import size
 
 UPLOAD_LIMIT_MB = 500
@@ -30,7 +29,6 @@ UPLOADS = "uploads"
 _UPLOAD_FOLDER = re.compile(rf"[^\s'\"]*/{PREFIX}{UPLOADS}-\w+/[0-9a-f]+/")
 _RECENT = 12
 _UPLOADS = 6
-_SAMPLES = PACKAGE_FOLDER / "sample_pcaps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +61,11 @@ def live_offer(folder: str, title: str) -> Offer:
 
 
 def samples() -> list[Offer]:
-    """The sample captures, where the program runs from its source tree."""
-    try:
-        listed = _manifest((_SAMPLES / "MANIFEST.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError):
-        return []
+    """The sample captures that come with the program."""
     return [
-        Offer(Path(one["file"]).stem, one["file"], one["shows"], (str(_SAMPLES / one["file"]),), one["protocol"])
-        for one in listed
-        if (_SAMPLES / one["file"]).exists()
+        Offer(name, one.path.name, one.shows, (str(one.path),), one.protocol)
+        for name, one in installed_samples().items()
     ]
-
-
-@lru_cache(maxsize=1)
-def _manifest(text: str) -> Any:
-    """Asked for in every run of a page, and slow to read."""
-    return tomllib.loads(text)["sample"]
 
 
 def recent() -> list[Offer]:

@@ -1,0 +1,35 @@
+"""`wirewitness sample`: the sample captures that come with the program."""
+
+from __future__ import annotations
+
+import click
+
+from wirewitness.app.cli.output import terminal_width, write_text
+from wirewitness.app.shared.failure import Status
+from wirewitness.app.shared.names import checked_name
+from wirewitness.app.shared.samples import samples
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails.")
+def sample(name: str | None, debug: bool) -> Status:
+    """List the sample captures, or print the path of sample NAME.
+
+    \b
+    Examples:
+      wirewitness sample
+      wirewitness analyse "$(wirewitness sample kafka_stale_commit)"
+    """
+    found = samples()
+    write_text(_list() if name is None else f"{found[checked_name(name, found, 'sample')].path}\n")
+    return Status.DONE
+
+
+def _list() -> str:
+    from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
+    from wirewitness.reports.base.formats.text import render
+
+    rows = tuple((name, one.shows) for name, one in samples().items())
+    hint = Paragraph("wirewitness sample NAME prints the path of one.")
+    return render([Section("", (Cells(("SAMPLE", "SHOWS"), rows, wrapped=(1,)), hint))], terminal_width())
