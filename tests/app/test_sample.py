@@ -74,8 +74,8 @@ def test_the_wheel_has_one_package_and_runs_beside_a_users_own(tmp_path: Path) -
     own_packages(tmp_path)
     code = "import app, reports, sys; from wirewitness.app.start import main; sys.argv[0] = 'wirewitness'; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, "sample", "mqtt_faults"], cwd=tmp_path / "fine", check=True, capture_output=True, text=True,
-        env=environment(PYTHONPATH=str(installed)),
+        [sys.executable, "-c", code, "sample", "mqtt_faults"], cwd=tmp_path / "fine", check=True, capture_output=True,
+        text=True, env=environment(PYTHONPATH=str(installed)),
     )  # fmt: skip
     assert Path(done.stdout.removesuffix("\n")) == installed / "wirewitness" / "sample_pcaps" / "mqtt_faults.pcapng"
 
