@@ -81,7 +81,7 @@ class CaptureTables:
         self._finished: set[str] = set()
         self.views = Views(decoded.store.folder)
         self._helpers = helpers
-        # Deals shares of stages out while findings are looked for.
+        # Deals shards of stages out while findings are looked for.
         self.dealer: Dealer | None = None
         # Their rows are not in the table's order.
         self._by_stages: set[str] = set()

@@ -192,7 +192,7 @@ def _was(values: Sequence[Any]) -> _Was:
 
 
 def several_words(owners: Sequence[Owner]) -> str:
-    """`pod payments-7d4f, java pid 4711`; up to three are listed with `or`, more counted behind what they share."""
+    """`pod payments-7d4f, java pid 4711`; up to three are listed with `or`, more counted behind what they shard."""
     if len(owners) == 1:
         return owner_words(owners[0])
     each = list(dict.fromkeys(words for one in owners if (words := owner_words(one))))

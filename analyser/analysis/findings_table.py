@@ -2,7 +2,7 @@
 
 Tables come in turns: first those that the first stage of the context reads, then what it makes, all others that stand
 for themselves, and what each other stage makes. With helpers that decoded, rules whose tables are there run while the
-next ones are made (`analyser/analysis/processes/scheduler.py`), and stages are made in shares.
+next ones are made (`analyser/analysis/processes/scheduler.py`), and stages are made in shards.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MANY_ROWS = 1 << 18
 class Finishing(Protocol):
     """Tables on their way.
 
-    views: of those that are made. dealer: of shares of stages, while there is one. failures, faults: as in `Analysis`.
+    views: of those that are made. dealer: of shards of stages, while there is one. failures, faults: as in `Analysis`.
     """
 
     names: tuple[str, ...]

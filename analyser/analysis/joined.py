@@ -190,7 +190,7 @@ def pairs_of(con: duckdb.DuckDBPyConnection, flows: pa.Table, messages: pa.Table
 
 
 def _rows(store: RawStore, name: str, columns: tuple[str, ...], needed: list[str], ends: pa.Table) -> pa.Table:
-    """Requests of the connections that a log and a capture may share, by their ends."""
+    """Requests of the connections that a log and a capture may shard, by their ends."""
     shared = shared_flows(ends)
     found = []
     schema = pa.schema([store.tables[name].schema.field(one) for one in columns])

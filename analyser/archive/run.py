@@ -28,8 +28,8 @@ from wirewitness.analyser.archive.dataset.place import ANEW, DatasetError
 from wirewitness.analyser.archive.dataset.state_files import check_files, going_on_from
 from wirewitness.analyser.archive.dataset.store_home import BEGUN
 from wirewitness.analyser.archive.decode.decode_run import Decoded, DecodeRun, decode_files, files_read
-from wirewitness.analyser.archive.decode.decode_stage import STATE_FILE, Left, share_name, told_file
-from wirewitness.analyser.archive.ingest.options import SHARES, ArchiveOptions, options_as_before, settings_of
+from wirewitness.analyser.archive.decode.decode_stage import STATE_FILE, Left, shard_name, told_file
+from wirewitness.analyser.archive.ingest.options import SHARDS, ArchiveOptions, options_as_before, settings_of
 from wirewitness.analyser.archive.ingest.plan import Plan, plan_files
 from wirewitness.analyser.archive.spark.workers import OnSpark
 from wirewitness.analyser.base.storage.exchange_files import copy_folder, files_below, is_there, move_files, those_there
@@ -61,7 +61,7 @@ def check_state(change: Change) -> None:
 def keep_state(change: Change, folders: Mapping[int, Left]) -> None:
     """Move to the new state what the next run goes on from."""
     names = (STATE_FILE, *map(told_file, NAMED_BY))
-    places = {left.place / name: change.state / share_name(share) / name for share, left in folders.items()
+    places = {left.place / name: change.state / shard_name(shard) / name for shard, left in folders.items()
               for name in names}  # fmt: skip
     move_files({path: places[path] for path in those_there(places)})
 
@@ -72,7 +72,7 @@ def keep_state_as_it_is(change: Change) -> None:
         copy_folder(change.previous_state, change.state, (BEGUN, WORK))
 
 
-__all__ = ["SHARES", "ArchiveOptions", "Summary", "archive", "compact_dataset"]
+__all__ = ["SHARDS", "ArchiveOptions", "Summary", "archive", "compact_dataset"]
 
 ProgressCallback = Callable[[str], None]
 

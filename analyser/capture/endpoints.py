@@ -15,7 +15,7 @@ from wirewitness.analyser.capture.model import Flags, Ids, Ints, Words
 
 FIRST_SLOT_BITS, FIRST_KEYS = 12, 1024
 KEY_WORDS = 5
-SHARE_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd and without a pattern: 2**64 divided by the golden ratio
+SHARD_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd and without a pattern: 2**64 divided by the golden ratio
 
 
 class Endpoints(NamedTuple):
@@ -85,7 +85,7 @@ def _digests(words: tuple[Words, ...]) -> Words:
     """Of each key a number that is the same in every process; encapsulations have no part in it."""
     mixed: Words = np.zeros(len(words[0]), np.uint64)
     for word, shift in zip(words, (0, 0, 32, 0, 0), strict=True):  # ports are the upper half of the third word
-        mixed = (mixed ^ (word >> np.uint64(shift))) * SHARE_FACTOR
+        mixed = (mixed ^ (word >> np.uint64(shift))) * SHARD_FACTOR
         mixed ^= mixed >> np.uint64(29)
     return mixed
 
@@ -171,7 +171,7 @@ class EndpointTable:
         self._free = np.flatnonzero(self._forgotten[: self._count])
         self._fill_slots()
 
-    def shares(self, pairs: Ids, of: int) -> Ints:
+    def shards(self, pairs: Ids, of: int) -> Ints:
         """The share (0 to of - 1) of each of these pairs: a digest of addresses and ports, so that every process finds
         the same."""
         return (self._digests[pairs] % np.uint64(of)).astype(np.int64)

@@ -219,7 +219,7 @@ def _followed(work: _Archiving, settings: SessionSettings) -> Status:
 
 def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
     from wirewitness.analyser.archive.ingest.arriving import Intake
-    from wirewitness.analyser.archive.run import SHARES, ArchiveOptions
+    from wirewitness.analyser.archive.run import SHARDS, ArchiveOptions
 
     since_ns, until_ns = how["since_ns"], how["until_ns"]
     if since_ns is not None and until_ns is not None and since_ns > until_ns:
@@ -241,7 +241,7 @@ def _archive_options(how: dict[str, Any]) -> ArchiveOptions:
     return ArchiveOptions(
         read=read,
         tables=tables,
-        shares=how["shares"] or SHARES,
+        shards=how["shares"] or SHARDS,
         inline=how["inline"],
         rebuild=how["rebuild"],
         intake=Intake(since_ns, until_ns),

@@ -83,7 +83,7 @@ def _archived() -> Iterator[tuple[str, list[str]]]:
         ]
         root = Path(folder, "dataset")
         for known in (captures[:-1], captures):
-            archive(known, root, spark, ArchiveOptions(shares=3))
+            archive(known, root, spark, ArchiveOptions(shards=3))
         yield "differences from analyse", differences(root, captures)
         with wirewitness.read(root) as dataset:
             yield "tables", [f"{table} {dataset.arrow(table).num_rows}" for table in dataset.tables()]

@@ -18,7 +18,7 @@ from tests.lab.s3_server import KEY_ID, SECRET, S3Server
 from tests.lab.stored import put, wirewitness
 from tests.lab.test_archive import has_results, taken_in
 from tests.support.archived import differences
-from tests.support.by_shares import chunks_of
+from tests.support.by_shards import chunks_of
 from tests.support.faulty_front import STUMBLES, Fault, Request, faulty_front
 from tests.support.replay_rotated import replay_rotated
 from tests.support.rotated import rotated
@@ -65,7 +65,7 @@ def test_damaged_samples(workers: SparkSession, name: str, damage: str, tmp_path
 
 def compare(workers: SparkSession, below: str, captures: Sequence[Path], dataset: Path) -> None:
     """The dataset is what the offline command finds: in two runs, the second over all objects; in ranges."""
-    options = ArchiveOptions(shares=3, range_bytes=50_000)
+    options = ArchiveOptions(shards=3, range_bytes=50_000)
     stored(below, captures[:2])
     assert taken(archive([f"s3://captures/{below}/"], dataset, workers, options)) == (2, 0, [])
     addresses = [f"s3://captures/{below}/{path.name}" for path in captures]
@@ -111,7 +111,7 @@ def test_large_objects_are_fetched_in_stretches_and_small_flows_go_along(workers
     assert fetched
     assert any(chunk.payload for chunk in chunks if chunk.number >= 0)
     assert all(LEAST_FETCHED_BYTES / 2 < chunk.span <= 3 * MOST_FETCHED_BYTES for chunk in fetched)
-    archive(addresses, tmp_path / "dataset", workers, ArchiveOptions(shares=4, range_bytes=1 << 22))
+    archive(addresses, tmp_path / "dataset", workers, ArchiveOptions(shards=4, range_bytes=1 << 22))
     assert differences(tmp_path / "dataset", addresses) == []
 
 
@@ -119,11 +119,11 @@ def test_large_objects_are_fetched_in_stretches_and_small_flows_go_along(workers
 def test_an_object_that_changed_is_set_aside(workers: SparkSession, tmp_path: Path) -> None:
     captures = cut("mqtt_takeover_loop", tmp_path / "captures", 2)
     first, second = stored("changed", captures)
-    archive([first, second], tmp_path / "dataset", workers, ArchiveOptions(shares=3))
+    archive([first, second], tmp_path / "dataset", workers, ArchiveOptions(shards=3))
     tags = [one.tag for one in Dataset.open(tmp_path / "dataset").manifest.inputs]
     assert len(set(tags)) == 2
     put("changed/" + captures[1].name, captures[1].read_bytes()[:-10])
-    _, known, reasons = taken(archive([first, second], tmp_path / "dataset", workers, ArchiveOptions(shares=3)))
+    _, known, reasons = taken(archive([first, second], tmp_path / "dataset", workers, ArchiveOptions(shards=3)))
     assert known == 1
     assert [re.sub("; .*", "", reason or "") for reason in reasons] == [f"{second} has changed since it was taken in"]
 

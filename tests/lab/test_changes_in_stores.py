@@ -243,7 +243,7 @@ def test_shares_leave_their_rows_in_the_store(store: Store, tmp_path: Path, monk
     """As tasks on machines that share no disk."""
     take_in(tmp_path / "d", giant_rows(), [run_context])
     for module in ("keyed", "kafka_context"):
-        monkeypatch.setattr(f"wirewitness.analyser.archive.aggregate.{module}.shares_for", lambda _: 3)
+        monkeypatch.setattr(f"wirewitness.analyser.archive.aggregate.{module}.shards_for", lambda _: 3)
     root = store.address("dealt")
     left: list[str] = []
     take_in(folder_at(root), giant_rows(), [run_context, lambda change: left.extend(files_below(change.work))])

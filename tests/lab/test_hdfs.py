@@ -216,7 +216,7 @@ def test_captures_are_taken_into_a_dataset(hdfs: HdfsServer, spark: SparkSession
     """Which lies in HDFS, too. In two runs; then one is replaced, and a copy of another lies beside it."""
     captures = rotated(packets_of(SAMPLES / "mqtt_takeover_loop.pcapng"), tmp_path / "captures", 3)
     spark.sparkContext.environment["HADOOP_USER_NAME"] = OWNER
-    options, dataset = ArchiveOptions(shares=3, range_bytes=50_000), f"{hdfs.address}/dataset"
+    options, dataset = ArchiveOptions(shards=3, range_bytes=50_000), f"{hdfs.address}/dataset"
     addresses = [put(hdfs, f"from/{path.name}", path.read_bytes()) for path in captures[:2]]
     summary = archive([f"{hdfs.address}/from"], dataset, spark, options)
     assert (len(summary.files), summary.known, summary.aside) == (2, 0, [])

@@ -1,6 +1,6 @@
 """Datasets made from captures without Spark: the tables of the offline command, written by `write_parts`.
 
-In: captures. Out: a dataset as the archive makes one: rows of each share in parts of their own, inputs in the manifest.
+In: captures. Out: a dataset as the archive makes one: rows of each shard in parts of their own, inputs in the manifest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.dissectors.core.model import packet_of
 
-SHARES = 3
+SHARDS = 3
 _IDS = ("flow_id", "exchange_id", "message_id")
 
 
@@ -33,10 +33,10 @@ def make_dataset(
     with wirewitness.read(list(captures), options=options) as analysis, Change.begin(root) as change:
         keys = flow_keys(analysis)
         for table in tables:
-            for share in range(SHARES):
-                rows = (_of_share(batch, keys, share) for batch in analysis.batches(table))
-                change.add(*write_parts(table, rows, change.staging, f"{change.run}-{share}"))
-        change.commit(inputs_of(analysis, change.run), {"shares": SHARES})
+            for shard in range(SHARDS):
+                rows = (_of_shard(batch, keys, shard) for batch in analysis.batches(table))
+                change.add(*write_parts(table, rows, change.staging, f"{change.run}-{shard}"))
+        change.commit(inputs_of(analysis, change.run), {"shares": SHARDS})
     return root
 
 
@@ -75,11 +75,11 @@ def with_flow(batch: pa.RecordBatch, keys: dict[str, int]) -> pa.RecordBatch:
     return batch.append_column(FLOW, pa.array(found, pa.int64()))
 
 
-def _of_share(batch: pa.RecordBatch, keys: dict[str, int], share: int) -> pa.RecordBatch:
-    """The rows whose flow belongs to a share; those of none belong to share 0."""
+def _of_shard(batch: pa.RecordBatch, keys: dict[str, int], shard: int) -> pa.RecordBatch:
+    """The rows whose flow belongs to a shard; those of none belong to shard 0."""
     whole = with_flow(batch, keys)
-    of = [0 if key is None else zlib.crc32(str(key).encode()) % SHARES for key in whole.column(FLOW).to_pylist()]
-    return whole.filter(pc.equal(pa.array(of, pa.int64()), share))
+    of = [0 if key is None else zlib.crc32(str(key).encode()) % SHARDS for key in whole.column(FLOW).to_pylist()]
+    return whole.filter(pc.equal(pa.array(of, pa.int64()), shard))
 
 
 def take_in(

@@ -16,7 +16,7 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.decoding.run.decoded import Decoded
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
-from wirewitness.analyser.decoding.run.shard import Share, ShareFilter
+from wirewitness.analyser.decoding.run.shard import Shard, ShardFilter
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import dissectors
 
@@ -124,9 +124,9 @@ def decode(
     limits: Limits | None = None,
     block_bytes: int = 16 << 20,
     options: ReadOptions | None = None,
-    share: Share | None = None,
+    shard: Shard | None = None,
 ) -> Decoded:
-    """Run packets (or the bytes of a capture, or a file) through the real pipeline. share: these flows only."""
+    """Run packets (or the bytes of a capture, or a file) through the real pipeline. shard: these flows only."""
     if isinstance(packets, Path):
         source = Source(packets.name, packets)
     else:
@@ -135,7 +135,7 @@ def decode(
     limits = limits or Limits()
     limits = replace(limits, capture=replace(limits.capture, block_bytes=block_bytes))
     options = options or ReadOptions()
-    pipeline = Pipeline(dissectors(options.enable), tables, options, limits, partial(ShareFilter, share or Share()))
+    pipeline = Pipeline(dissectors(options.enable), tables, options, limits, partial(ShardFilter, shard or Shard()))
     return pipeline.run([source])
 
 

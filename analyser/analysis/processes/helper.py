@@ -1,4 +1,4 @@
-"""The program of a process that helps: it decodes a share of the flows, then it makes shares of the stages of the
+"""The program of a process that helps: it decodes a shard of the flows, then it makes shards of the stages of the
 context and runs some of the rules.
 
 In: messages on standard input. Out: rows in files, on standard output what they are and what rules found. It ends when
@@ -80,9 +80,9 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
 
     from wirewitness.analyser.analysis.all_rules import RULES
     from wirewitness.analyser.analysis.processes.evaluate import look
-    from wirewitness.analyser.analysis.processes.messages import LookedAt, Shares
+    from wirewitness.analyser.analysis.processes.messages import LookedAt, Shards
     from wirewitness.analyser.analysis.processes.queue import taken
-    from wirewitness.analyser.analysis.processes.shard_maker import ShareMaker
+    from wirewitness.analyser.analysis.processes.shard_maker import ShardMaker
     from wirewitness.analyser.analysis.processes.shared_tables import make_view
     from wirewitness.analyser.decoding.run.shared_memory import Area
     from wirewitness.analyser.engine.rules.rule import Rule
@@ -100,11 +100,11 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
             return open_connection(folder, (begin.folder,), memory=HELPER_MEMORY, threads=1)
 
         con = connect("rules")
-        maker = ShareMaker(partial(connect, "shares"), area, begin.folder, begin.telling)
+        maker = ShardMaker(partial(connect, "shares"), area, begin.folder, begin.telling)
 
         def hear_next() -> None:
             told = pickle.load(messages)
-            if isinstance(told, Shares):
+            if isinstance(told, Shards):
                 maker.add(told)
                 return
             for shown in told.tables:

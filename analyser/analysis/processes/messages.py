@@ -1,7 +1,7 @@
 """What a process that runs rules is told, and what it tells in the end. All of it goes through pipes.
 
 Rules have numbers in the order in which they are offered, those that look at the same rows in turns one for all of
-them; whoever is free takes the next number (`queue.py`). So have shares of stages, other ones.
+them; whoever is free takes the next number (`queue.py`). So have shards of stages, other ones.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Begin:
     """What it is told first.
 
     folder: holds the files of tables, and its own ones while it runs. tables: a descriptor of the memory with tables.
-    queue: a descriptor to take numbers of rules from, `first` one for those of shares, which go before; `telling` one
-    to tell shares that are made. names: all tables that there are. codes: rules that may be offered.
+    queue: a descriptor to take numbers of rules from, `first` one for those of shards, which go before; `telling` one
+    to tell shards that are made. names: all tables that there are. codes: rules that may be offered.
     """
 
     folder: Path
@@ -40,12 +40,12 @@ class Offer(NamedTuple):
     codes: tuple[tuple[str, ...], ...]
 
 
-# Of a share: its number, and whether it is made.
-SHARE_MADE = struct.Struct("=H?")
+# Of a shard: its number, and whether it is made.
+SHARD_MADE = struct.Struct("=H?")
 
 
-class Shares(NamedTuple):
-    """So many shares of a stage have the numbers from `first` on.
+class Shards(NamedTuple):
+    """So many shards of a stage have the numbers from `first` on.
 
     work: see `maker_of`. tables: all that it reads, as they are now; held: those of them that it gets as rows, too.
     """
@@ -54,11 +54,11 @@ class Shares(NamedTuple):
     tables: tuple[Shown, ...]
     held: tuple[str, ...]
     first: int
-    shares: int
+    shards: int
 
 
-def file_of_share(folder: Path, number: int) -> Path:
-    """Where a process leaves the rows of a share that it made."""
+def file_of_shard(folder: Path, number: int) -> Path:
+    """Where a process leaves the rows of a shard that it made."""
     return folder / f"made-{number}.arrow"
 
 

@@ -19,20 +19,20 @@ import pyarrow as pa
 
 from wirewitness.analyser.analysis.processes.evaluate import look
 from wirewitness.analyser.analysis.processes.messages import (
-    SHARE_MADE,
+    SHARD_MADE,
     Begin,
     Looked,
     LookedAt,
     Offer,
-    Shares,
-    file_of_share,
+    Shards,
+    file_of_shard,
 )
 from wirewitness.analyser.analysis.processes.queue import give, take, taken
 from wirewitness.analyser.analysis.processes.shared_tables import SharedTables, Shown
 from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.decoding.run.child import Child
 from wirewitness.analyser.decoding.run.helpers import Helpers
-from wirewitness.analyser.decoding.run.shard import ShareFailed
+from wirewitness.analyser.decoding.run.shard import ShardFailed
 from wirewitness.analyser.decoding.run.shared_memory import Area
 from wirewitness.analyser.engine.facts.stage import Held
 from wirewitness.analyser.engine.rules.rule import Rule
@@ -41,10 +41,10 @@ from wirewitness.analyser.engine.rules.rule import Rule
 
 
 class StageDealing:
-    """A `Dealer`. helpers: as many as make shares. tell: sends them a message. shown: where the tables are that they
+    """A `Dealer`. helpers: as many as make shards. tell: sends them a message. shown: where the tables are that they
     have seen; it grows.
 
-    meanwhile: what this process does before it takes shares, once.
+    meanwhile: what this process does before it takes shards, once.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class StageDealing:
         folder: Path,
         tables: SharedTables,
         shown: Mapping[str, Shown],
-        tell: Callable[[Shares], None],
+        tell: Callable[[Shards], None],
         meanwhile: Callable[[], None],
     ) -> None:
         self.processes = 1 + len(helpers.children)
-        # How many shares others made.
+        # How many shards others made.
         self.helped = 0
         self._helpers, self._folder, self._tables, self._shown, self._tell = helpers, folder, tables, shown, tell
         self._meanwhile: Callable[[], None] | None = meanwhile
@@ -65,12 +65,12 @@ class StageDealing:
         self._there = {child.stdout.fileno() for child in helpers.children if child.stdout is not None}
         self._given = 0
 
-    def deal(self, work: str, tables: Sequence[str], held: Held, shares: int) -> Iterator[tuple[int, Path | None]]:
+    def deal(self, work: str, tables: Sequence[str], held: Held, shards: int) -> Iterator[tuple[int, Path | None]]:
         """See `Dealer`."""
         own = {name: self._of(name, rows) for name, rows in held.items() if name in tables}
         shown = {**self._shown, **own}
-        first, self._given = self._given, self._given + shares
-        self._tell(Shares(work, tuple(shown[name] for name in tables if name in shown), (*own,), first, shares))
+        first, self._given = self._given, self._given + shards
+        self._tell(Shards(work, tuple(shown[name] for name in tables if name in shown), (*own,), first, shards))
         give(self._helpers.giving_first, range(first, self._given))
         return self._made({*range(first, self._given)}, first)
 
@@ -90,20 +90,20 @@ class StageDealing:
             if number in waiting:
                 waiting.remove(number)
                 self.helped += made
-                yield number - first, file_of_share(self._folder, number) if made else None
+                yield number - first, file_of_shard(self._folder, number) if made else None
         for number in sorted(waiting):
             yield number - first, None
 
     def _heard(self) -> tuple[int, bool] | None:
-        """What another process tells next: a share, and whether it is made. None when one has ended that may have had
-        a share."""
+        """What another process tells next: a shard, and whether it is made. None when one has ended that may have had
+        a shard."""
         waiting = select.poll()
         waiting.register(self._helpers.hearing, select.POLLIN)
         for one in self._there:
             waiting.register(one, 0)
         ready = {one for one, _ in waiting.poll(None if self._there else 0)}
         if self._helpers.hearing in ready:
-            number, made = SHARE_MADE.unpack(os.read(self._helpers.hearing, SHARE_MADE.size))
+            number, made = SHARD_MADE.unpack(os.read(self._helpers.hearing, SHARD_MADE.size))
             return number, made
         self._there -= ready
         return None
@@ -170,14 +170,14 @@ class RuleDealing:
                 heard = _heard(child).found
                 found.update(heard)
                 self.helped += heard
-            except ShareFailed as error:
+            except ShardFailed as error:
                 faults.append(sentence(caught(error), "a process that ran rules", "its rules ran in another one"))
         every = [one for some in self._offered for one in some]
         missing = [one for one in every if one.code not in found]
         found.update(run(range(len(missing)), [[one] for one in missing], missing))
         return ((one, found[one.code]) for one in every)
 
-    def _tell(self, message: Begin | Offer | Shares) -> None:
+    def _tell(self, message: Begin | Offer | Shards) -> None:
         for child in self._children:
             child.tell(message)
 
@@ -185,7 +185,7 @@ class RuleDealing:
 def _heard(child: Child) -> LookedAt:
     told = child.hear(_WORK)
     if not isinstance(told, LookedAt):
-        raise ShareFailed(f"a process that {_WORK} told something else")
+        raise ShardFailed(f"a process that {_WORK} told something else")
     if told.failure:
-        raise ShareFailed(f"a process that {_WORK} failed: {told.failure}")
+        raise ShardFailed(f"a process that {_WORK} failed: {told.failure}")
     return told

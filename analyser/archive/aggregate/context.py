@@ -26,52 +26,52 @@ from wirewitness.analyser.archive.aggregate.derived import (
     view_of,
 )
 from wirewitness.analyser.archive.aggregate.hour_summaries import stamp_again
-from wirewitness.analyser.archive.aggregate.partitioning import Deal, Dealt, deal_rows, rows_of_share
-from wirewitness.analyser.archive.aggregate.share_files import Left, leave, put_into_hours, shares_for
+from wirewitness.analyser.archive.aggregate.partitioning import Deal, Dealt, deal_rows, rows_of_shard
+from wirewitness.analyser.archive.aggregate.shard_files import Left, leave, put_into_hours, shards_for
 from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.snapshot import Sight
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
 from wirewitness.analyser.engine.facts.stage import KEYED, OFFSETS, READING, TITLES, Keyed
 from wirewitness.analyser.engine.facts.stages import STAGES, Stage
-from wirewitness.analyser.kafka.facts.fetch_stage import OfAllShares, add_share, told_by_share
+from wirewitness.analyser.kafka.facts.fetch_stage import OfAllShards, add_shard, told_by_shard
 from wirewitness.analyser.tables.queries import quoted
 
-# Stages of the context in shares: rows that belong together by a key are looked at by one task.
+# Stages of the context in shards: rows that belong together by a key are looked at by one task.
 
 
 def run_stage(change: Change, workers: Workers, name: str, stage: Stage) -> dict[str, set[Hour]]:
     """Make the tables of a stage; table -> hours that were written. name: as it is seen in Spark."""
     ways = KEYED.get(stage.makes, [])
     rows = sum(part.rows for way in ways for table in way.keys for part in change.parts(table))
-    shares = shares_for(rows // len(ways)) if ways else 1
-    if shares <= 1:
+    shards = shards_for(rows // len(ways)) if ways else 1
+    if shards <= 1:
         (written,) = each_of(change, workers, name, _whole, [stage])
         return written
     kept = {*stage.makes} - {*stage.new}
     lefts: list[Left] = []
     for way in ways:
         deals = [
-            Deal(way.makes[0], table, change.parts(table), key, shares, way.everywhere.get(table, ""), table in kept)
+            Deal(way.makes[0], table, change.parts(table), key, shards, way.everywhere.get(table, ""), table in kept)
             for table, key in way.keys.items()
         ]
         dealt = deal_rows(change, workers, name, deals)
-        told = _told_first(change, workers, name, stage, dealt, shares)
-        made = each_of(change, workers, name, partial(_share, stage, way, dealt, told), range(shares))
+        told = _told_first(change, workers, name, stage, dealt, shards)
+        made = each_of(change, workers, name, partial(_shard, stage, way, dealt, told), range(shards))
         for table in way.makes:
-            of_shares = {str(number): one[table] for number, one in enumerate(made)}
-            lefts.append(Left(table, of_shares, table in stage.new))
+            of_shards = {str(number): one[table] for number, one in enumerate(made)}
+            lefts.append(Left(table, of_shards, table in stage.new))
     hours = put_into_hours(change, workers, name, lefts)
     return {left.table: of_table for left, of_table in zip(lefts, hours, strict=True)}
 
 
 def _told_first(
-    change: Change, workers: Workers, name: str, stage: Stage, dealt: Sequence[Dealt], shares: int
-) -> OfAllShares | None:
+    change: Change, workers: Workers, name: str, stage: Stage, dealt: Sequence[Dealt], shards: int
+) -> OfAllShards | None:
     if stage.makes != READING.makes:
         return None
     work = partial(_tell, stage, dealt)
-    return OfAllShares.of(each_of(change, workers, f"{name}, what all partitions tell", work, range(shares)))
+    return OfAllShards.of(each_of(change, workers, f"{name}, what all partitions tell", work, range(shards)))
 
 
 def _whole(sight: Sight, stage: Stage) -> dict[str, set[Hour]]:
@@ -82,26 +82,26 @@ def _whole(sight: Sight, stage: Stage) -> dict[str, set[Hour]]:
         return {table: replace_changed_hours(con, sight, table, f"FROM {quoted(table)}") for table in stage.makes}
 
 
-def _tell(stage: Stage, dealt: Sequence[Dealt], sight: Sight, number: int) -> OfAllShares:
+def _tell(stage: Stage, dealt: Sequence[Dealt], sight: Sight, number: int) -> OfAllShards:
     with change_connection(sight) as con:
         _make_views(con, sight, stage, dealt, number)
-        return told_by_share(con)
+        return told_by_shard(con)
 
 
-def _share(
-    stage: Stage, way: Keyed, dealt: Sequence[Dealt], told: OfAllShares | None, sight: Sight, number: int
+def _shard(
+    stage: Stage, way: Keyed, dealt: Sequence[Dealt], told: OfAllShards | None, sight: Sight, number: int
 ) -> dict[str, dict[Hour, Digest]]:
-    """Make the rows of one share, in files; table -> what `leave` tells."""
+    """Make the rows of one shard, in files; table -> what `leave` tells."""
     made: dict[str, dict[Hour, Digest]] = {}
-    shares = dealt[0].deal.shares
+    shards = dealt[0].deal.shards
     with change_connection(sight) as con:
         _make_views(con, sight, stage, dealt, number, {*stage.makes} - {*way.makes})
         if told is None:
             stage.run(con)
         else:
-            add_share(con, told)
+            add_shard(con, told)
         for table in way.makes:
-            own = "true" if way.own is None else f"hash({way.own}) % {shares} = {number}"
+            own = "true" if way.own is None else f"hash({way.own}) % {shards} = {number}"
             made[table] = leave(con, sight, table, f"FROM {quoted(table)} WHERE {own}", str(number))
     return made
 
@@ -111,18 +111,18 @@ def _make_views(
     sight: Sight,
     stage: Stage,
     dealt: Sequence[Dealt] = (),
-    share: int = 0,
+    shard: int = 0,
     without: Collection[str] = (),
 ) -> None:
-    """The views that a stage reads, without some tables. dealt: tables of which only rows of that share are seen."""
-    of_share = {one.deal.table: rows_of_share(sight, one, share) for one in dealt}
+    """The views that a stage reads, without some tables. dealt: tables of which only rows of that shard are seen."""
+    of_shard = {one.deal.table: rows_of_shard(sight, one, shard) for one in dealt}
     for table in dict.fromkeys((*stage.reads, *stage.uses, "flows", *stage.makes)):
         if table in without:
             continue
         if table in stage.new:
             rows = f"FROM ({rows_of(sight, table)}) LIMIT 0"
         else:
-            rows = of_share.get(table) or rows_of(sight, table, hidden=table in stage.makes)
+            rows = of_shard.get(table) or rows_of(sight, table, hidden=table in stage.makes)
         con.execute(f"CREATE TEMP VIEW {quoted(table)} AS {rows}")
 
 

@@ -267,8 +267,8 @@ def _stretches(con: duckdb.DuckDBPyConnection, table: str, chosen: str) -> list[
     pieces = -(-rows // SORTED_ROWS)
     if pieces < 2:
         return [""]
-    shares = [number / pieces for number in range(1, pieces)]
-    times = f"SELECT quantile_disc(epoch_ns({quoted(column)}), {shares}) FROM derived_new WHERE {chosen}"
+    shards = [number / pieces for number in range(1, pieces)]
+    times = f"SELECT quantile_disc(epoch_ns({quoted(column)}), {shards}) FROM derived_new WHERE {chosen}"
     cuts = sorted({cut for (held,) in con.execute(times).fetchall() for cut in held or () if cut is not None})
     return [_between(quoted(column), low, high) for low, high in pairwise([None, *cuts, None])]
 

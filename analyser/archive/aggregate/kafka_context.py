@@ -53,13 +53,13 @@ from wirewitness.analyser.archive.aggregate.kafka_summaries import (
     knowledge,
 )
 from wirewitness.analyser.archive.aggregate.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
-from wirewitness.analyser.archive.aggregate.partitioning import Deal, Dealt, deal_rows, rows_of_share
-from wirewitness.analyser.archive.aggregate.share_files import (
+from wirewitness.analyser.archive.aggregate.partitioning import Deal, Dealt, deal_rows, rows_of_shard
+from wirewitness.analyser.archive.aggregate.shard_files import (
     Left,
     Stretch,
     leave,
     put_into_hours,
-    shares_for,
+    shards_for,
     stretches,
 )
 from wirewitness.analyser.archive.aggregate.tasks import each_of
@@ -108,34 +108,34 @@ def hours_to_make(change: Change, workers: Workers = HERE) -> list[set[Hour]]:
 
 
 class _Work(NamedTuple):
-    """Hours of one of both tables. dealt: their rows and those near, where they are several shares. some: which rows,
+    """Hours of one of both tables. dealt: their rows and those near, where they are several shards. some: which rows,
     where they are several stretches.
 
-    share: one of these. name: of the hours, before that of the share where it leaves its rows.
+    shard: one of these. name: of the hours, before that of the shard where it leaves its rows.
     """
 
     table: str
     hours: set[Hour]
     name: str
-    share: int = 0
+    shard: int = 0
     dealt: Sequence[Dealt] = ()
     some: Stretch | None = None
 
     @property
-    def is_share(self) -> bool:
+    def is_shard(self) -> bool:
         """Others make the other rows of its hours."""
         return bool(self.dealt) or self.some is not None
 
     @property
-    def of_share(self) -> str:
+    def of_shard(self) -> str:
         """The name under which it leaves its rows."""
-        return f"{self.name}-{self.share}"
+        return f"{self.name}-{self.shard}"
 
 
 def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> dict[str, set[Hour]]:
     """Make commits and fetches of these hours anew; table -> hours that were written.
 
-    Hours are one task for each table. The commits of an hour with more rows than one share are dealt by partitions; of
+    Hours are one task for each table. The commits of an hour with more rows than one shard are dealt by partitions; of
     such fetches a task makes some: what they get depends on their client only.
     """
     parts = parts_by_hour(change.parts(), (*OFFSETS.makes, *OF_PARTITIONS))
@@ -146,10 +146,10 @@ def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> d
     works: list[_Work] = []
     for number, hours in enumerate(made):
         own = dealt.get(str(number), [])
-        shares = own[0].deal.shares if own else 1
-        works += [_Work(COMMITS, hours, str(number), share, own) for share in range(shares)]
-        for share, some in enumerate(_fetches(parts, hours)):
-            works.append(_Work(FETCHES, hours, str(number), share, some=some))
+        shards = own[0].deal.shards if own else 1
+        works += [_Work(COMMITS, hours, str(number), shard, own) for shard in range(shards)]
+        for shard, some in enumerate(_fetches(parts, hours)):
+            works.append(_Work(FETCHES, hours, str(number), shard, some=some))
     written: dict[str, set[Hour]] = {table: set() for table in OFFSETS.makes}
     told: dict[str, dict[str, dict[Hour, Digest]]] = {}
     full: dict[str, set[Hour]] = {}
@@ -157,9 +157,9 @@ def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> d
         if isinstance(made_of_it, set):
             written[work.table] |= made_of_it
         else:
-            told.setdefault(work.table, {})[work.of_share] = made_of_it
+            told.setdefault(work.table, {})[work.of_shard] = made_of_it
             full.setdefault(work.table, set()).update(work.hours)
-    lefts = [Left(table, shares_told, False, full[table]) for table, shares_told in told.items()]
+    lefts = [Left(table, shards_told, False, full[table]) for table, shards_told in told.items()]
     for left, put in zip(lefts, put_into_hours(change, workers, STAGE, lefts) if lefts else (), strict=True):
         written[left.table] |= put
     return written
@@ -168,14 +168,14 @@ def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> d
 def _deals(parts: Mapping[Hour, Sequence[Part]], hours: set[Hour], name: str) -> list[Deal]:
     """How rows of these hours, and those of other tables near them, are dealt; nothing where they are few."""
     own = [part for hour in hours for part in parts.get(hour, ()) if part.table in OFFSETS.makes]
-    shares = shares_for(sum(part.rows for part in own))
-    if shares <= 1:
+    shards = shards_for(sum(part.rows for part in own))
+    if shards <= 1:
         return []
     deals = []
     for table in (COMMITS, FETCHES, "kafka_produce_batches"):
         near = hours if table == COMMITS else _beside(hours)
         found = [part for hour in near for part in parts.get(hour, ()) if part.table == table]
-        deals.append(Deal(name, table, found, PARTITION, shares, hidden=table == COMMITS))
+        deals.append(Deal(name, table, found, PARTITION, shards, hidden=table == COMMITS))
     return deals
 
 
@@ -183,8 +183,8 @@ def _fetches(parts: Mapping[Hour, Sequence[Part]], hours: set[Hour]) -> list[Str
     """The fetches of these hours in stretches; None for all of them where they are few."""
     own = [part for hour in hours for part in parts.get(hour, ()) if part.table == FETCHES]
     rows = sum(part.rows for part in own)
-    shares = shares_for(rows)
-    return [*stretches(own, -(-rows // shares))] if shares > 1 else [None]
+    shards = shards_for(rows)
+    return [*stretches(own, -(-rows // shards))] if shards > 1 else [None]
 
 
 def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:
@@ -206,7 +206,7 @@ def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:
 
 
 def _make_hours(sight: Sight, work: _Work) -> set[Hour] | dict[Hour, Digest]:
-    """A fetch gets the group of its client, a commit what the stage joins to it. One of many shares leaves its rows."""
+    """A fetch gets the group of its client, a commit what the stage joins to it. One of many shards leaves its rows."""
     table, made = work.table, work.hours
     parts = parts_by_hour(sight.parts(), (*TABLES, "flows"))
     own = [part for hour in made for part in parts.get(hour, ()) if part.table == table]
@@ -221,33 +221,33 @@ def _make_hours(sight: Sight, work: _Work) -> set[Hour] | dict[Hour, Digest]:
             _make_views(con, sight, parts, work)
             enrich(con)
             rows = f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
-        if work.is_share:
-            return leave(con, sight, table, rows, work.of_share)
+        if work.is_shard:
+            return leave(con, sight, table, rows, work.of_shard)
         return replace_changed_hours(con, sight, table, rows, made, is_cheap=True)
 
 
 def _make_views(
     con: duckdb.DuckDBPyConnection, sight: Sight, parts: Mapping[Hour, Sequence[Part]], work: _Work
 ) -> None:
-    """The views that `enrich` reads, with whole rows of a share of these hours. Whole rows have a `filename`.
+    """The views that `enrich` reads, with whole rows of a shard of these hours. Whole rows have a `filename`.
 
-    Groups have partitions in several shares: what summaries tell of the hours themselves stands for the others' rows.
+    Groups have partitions in several shards: what summaries tell of the hours themselves stands for the others' rows.
     """
     for summary in SUMMARIES:
         source = f"FROM read_parquet({literal(kept(sight, summary.name))})"
         con.execute(f"CREATE TEMP VIEW {summary.name} AS {source}")
     near = _beside(work.hours)
-    of_share = {one.deal.table: rows_of_share(sight, one, work.share) for one in work.dealt}
+    of_shard = {one.deal.table: rows_of_shard(sight, one, work.shard) for one in work.dealt}
     commits, around = ([part for hour in some for part in parts.get(hour, ())] for some in (work.hours, near))
-    whole = of_share.get(COMMITS) or rows_of(sight, COMMITS, commits, hidden=True)
-    knowledge(con, whole=whole, without=() if of_share else work.hours)
-    fetches = of_share.get(FETCHES) or rows_of(sight, FETCHES, around)
+    whole = of_shard.get(COMMITS) or rows_of(sight, COMMITS, commits, hidden=True)
+    knowledge(con, whole=whole, without=() if of_shard else work.hours)
+    fetches = of_shard.get(FETCHES) or rows_of(sight, FETCHES, around)
     con.execute(
         f"CREATE TEMP VIEW {FETCHES} AS FROM ({fetches}) UNION ALL BY NAME "
         f"SELECT * EXCLUDE hour FROM ({ENDS_AS_FETCHES}) WHERE NOT {among('hour', near)}"
     )
     for table in ("kafka_list_offsets", "kafka_produce_batches", "kafka_transactions"):
-        rows = of_share.get(table) or rows_of(sight, table, around)
+        rows = of_shard.get(table) or rows_of(sight, table, around)
         con.execute(f"CREATE TEMP VIEW {quoted(table)} AS {rows}")
     view_of(con, sight, "flows")
 

@@ -1,7 +1,7 @@
-"""Rows dealt by a key, once, so that each task reads its own share of them and not all.
+"""Rows dealt by a key, once, so that each task reads its own shard of them and not all.
 
-In: a change, who works, tables with their keys. Out: files in which the rows of one share lie together, and SELECTs of
-a share. Reading all rows in each of the tasks, whose number grows with the rows, would take a time that grows with
+In: a change, who works, tables with their keys. Out: files in which the rows of one shard lie together, and SELECTs of
+a shard. Reading all rows in each of the tasks, whose number grows with the rows, would take a time that grows with
 their square.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wirewitness.analyser.archive.aggregate.derived import ARRIVAL, PROVISIONAL, change_connection, keep_rows, rows_of
-from wirewitness.analyser.archive.aggregate.share_files import Stretch, share_file, stretches
+from wirewitness.analyser.archive.aggregate.shard_files import Stretch, shard_file, stretches
 from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.part import Part
@@ -23,14 +23,14 @@ from wirewitness.analyser.tables.tables import arrow_schema
 
 # A task deals about so many rows: to sort more wide ones takes more memory than it has.
 DEALT_ROWS = 500_000
-# A share is read in whole row groups.
+# A shard is read in whole row groups.
 _GROUP_ROWS = (2_048, 122_880)
 
 
 class Deal(NamedTuple):
     """What is dealt. name: of its files, another one for each deal. parts: which have the rows.
 
-    key: columns, as SQL; rows with the same values are in one of so many `shares`. everywhere: rows that all shares
+    key: columns, as SQL; rows with the same values are in one of so many `shares`. everywhere: rows that all shards
     see, as SQL. hidden: with what a row of a dataset has beside its columns. only: columns that are wanted, none for
     all. where: rows that are wanted, as SQL.
     """
@@ -39,7 +39,7 @@ class Deal(NamedTuple):
     table: str
     parts: Sequence[Part]
     key: str
-    shares: int
+    shards: int
     everywhere: str = ""
     hidden: bool = False
     only: Sequence[str] = ()
@@ -79,34 +79,34 @@ def deal_rows(change: Change, workers: Workers, stage: str, deals: Sequence[Deal
     return dealt
 
 
-def rows_of_share(sight: Sight, dealt: Dealt, number: int) -> str:
-    """The rows of a share, as a SELECT."""
+def rows_of_shard(sight: Sight, dealt: Dealt, number: int) -> str:
+    """The rows of a shard, as a SELECT."""
     deal = dealt.deal
     if not dealt.files:
         return f"SELECT {deal.columns()} FROM ({rows_of(sight, deal.table, (), hidden=True)})"
     files = literal([str(_file(sight, deal, file).resolve()) for file in range(dealt.files)])
-    also = " OR share IS NULL" if deal.everywhere else ""
+    also = " OR shard IS NULL" if deal.everywhere else ""
     return (
         f"SELECT {deal.columns()} FROM read_parquet({files}, hive_partitioning = false) "
-        f"WHERE share = {number}::UINTEGER{also}"
+        f"WHERE shard = {number}::UINTEGER{also}"
     )
 
 
 def _deal(sight: Sight, unit: _Unit) -> None:
     deal = unit.deal
-    share = f"(hash({deal.key}) % {deal.shares})::UINTEGER"
+    shard = f"(hash({deal.key}) % {deal.shards})::UINTEGER"
     if deal.everywhere:
-        share = f"CASE WHEN {deal.everywhere} THEN NULL ELSE {share} END"
+        shard = f"CASE WHEN {deal.everywhere} THEN NULL ELSE {shard} END"
     least, most = _GROUP_ROWS
     with change_connection(sight) as con:
         keep_rows(
             con,
-            f"SELECT {deal.columns()}, {share} AS share FROM ({unit.some.rows(sight, deal.table)}) "
-            f"WHERE {deal.where} ORDER BY share",
+            f"SELECT {deal.columns()}, {shard} AS shard FROM ({unit.some.rows(sight, deal.table)}) "
+            f"WHERE {deal.where} ORDER BY shard",
             _file(sight, deal, unit.number),
-            min(max(DEALT_ROWS // deal.shares, least), most),
+            min(max(DEALT_ROWS // deal.shards, least), most),
         )
 
 
 def _file(sight: Sight, deal: Deal, number: int) -> FolderPath:
-    return share_file(sight, f"dealt-{deal.name}-{deal.table}-{number}")
+    return shard_file(sight, f"dealt-{deal.name}-{deal.table}-{number}")

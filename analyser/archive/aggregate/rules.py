@@ -1,7 +1,7 @@
 """All rules over the rows of a change.
 
 In: a change, enriched by the context, and who works. Out: the findings table, and what could not be looked at. Each
-task takes some rules, and leaves those that have many rows to look at to shares of these (`rule_families.py`). Between
+task takes some rules, and leaves those that have many rows to look at to shards of these (`rule_families.py`). Between
 workers only findings travel.
 """
 
@@ -23,8 +23,8 @@ from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.analysis.stored_tables import Kept, kept
 from wirewitness.analyser.analysis.views import kept_batches
 from wirewitness.analyser.archive.aggregate.derived import connection_over, view_of
-from wirewitness.analyser.archive.aggregate.partitioning import Deal, Dealt, deal_rows, rows_of_share
-from wirewitness.analyser.archive.aggregate.share_files import remove_files
+from wirewitness.analyser.archive.aggregate.partitioning import Deal, Dealt, deal_rows, rows_of_shard
+from wirewitness.analyser.archive.aggregate.shard_files import remove_files
 from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.snapshot import Sight
@@ -133,14 +133,14 @@ def _rule_tasks_wanted(con: duckdb.DuckDBPyConnection, rule: Rule, rows: Mapping
         return every
 
 
-# Rules with many rows to look at: those of one key share rows that are dealt by it once, each share looked at by one
+# Rules with many rows to look at: those of one key shard rows that are dealt by it once, each shard looked at by one
 # task.
 
-# One task looks at about so many rows, its share of all tables that its rules read.
-SHARE_ROWS = 1_000_000
+# One task looks at about so many rows, its shard of all tables that its rules read.
+SHARD_ROWS = 1_000_000
 
 
-class _Share(NamedTuple):
+class _Shard(NamedTuple):
     """What one task looks at: the rows with this number of all that was dealt for these rules."""
 
     codes: Sequence[str]
@@ -149,32 +149,32 @@ class _Share(NamedTuple):
     most_rows: int
 
 
-def look_in_shares(
-    change: Change, workers: Workers, stage: str, codes: Iterable[str], most_rows: int, share_rows: int
+def look_in_shards(
+    change: Change, workers: Workers, stage: str, codes: Iterable[str], most_rows: int, shard_rows: int
 ) -> list[Told]:
     """What these rules tell. stage: as it is seen in Spark. most_rows: partitions with more are not looked at."""
     found: list[Told] = []
     for number, family in enumerate(families(RULES[code] for code in codes)):
-        deals = _deals(change, family, f"rules-{number}", share_rows)
+        deals = _deals(change, family, f"rules-{number}", shard_rows)
         dealt = deal_rows(change, workers, stage, deals)
         own = [rule.code for rule in family]
-        shares = [_Share(own, dealt, share, most_rows) for share in range(deals[0].shares)]
-        found += each_of(change, workers, stage, _look, shares)
+        shards = [_Shard(own, dealt, shard, most_rows) for shard in range(deals[0].shards)]
+        found += each_of(change, workers, stage, _look, shards)
         remove_files(change)
     return found
 
 
-def _deals(change: Change, family: Sequence[Rule], name: str, share_rows: int) -> list[Deal]:
+def _deals(change: Change, family: Sequence[Rule], name: str, shard_rows: int) -> list[Deal]:
     """How the tables of a family are dealt: columns and rows that any of its rules wants."""
     keys = {table: ", ".join(key_sql(rule, table)) for rule in family for table in rule.reads}
     rows = sum(part.rows for table in keys for part in change.parts(table))
-    shares = max(1, -(-rows // share_rows))
+    shards = max(1, -(-rows // shard_rows))
     deals = []
     for table, key in keys.items():
         readers = [rule for rule in family if table in rule.reads]
         only = [column for column in loaded_columns(readers, table) if column != TOPIC]
         parts = change.parts(table)
-        deals.append(Deal(name, table, parts, key, shares, only=only, where=_wanted(readers, table)))
+        deals.append(Deal(name, table, parts, key, shards, only=only, where=_wanted(readers, table)))
     return deals
 
 
@@ -184,12 +184,12 @@ def _wanted(readers: Sequence[Rule], table: str) -> str:
     return " OR ".join("true" if re.search(r"\bSELECT\b", one, re.IGNORECASE) else f"({one})" for one in wanted)
 
 
-def _look(sight: Sight, share: _Share) -> Told:
-    """Run all rules of a family over one share."""
-    rules = [RULES[code] for code in share.codes]
+def _look(sight: Sight, shard: _Shard) -> Told:
+    """Run all rules of a family over one shard."""
+    rules = [RULES[code] for code in shard.codes]
     failures: list[Failure] = []
     with task_connection(sight) as (con, scratch):
-        own = {one.deal.table: _kept(con, sight, one, share.number, scratch) for one in share.dealt}
+        own = {one.deal.table: _kept(con, sight, one, shard.number, scratch) for one in shard.dealt}
         for name in named_by(rules) - own.keys():
             view_of(con, sight, name)
         for name, rows in own.items():
@@ -198,7 +198,7 @@ def _look(sight: Sight, share: _Share) -> Told:
             con,
             rules,
             failures,
-            share.most_rows,
+            shard.most_rows,
             {name: rows.rows for name, rows in own.items()},
             {name: rows.place for name, rows in own.items()},
             scratch,
@@ -207,10 +207,10 @@ def _look(sight: Sight, share: _Share) -> Told:
 
 
 def _kept(con: duckdb.DuckDBPyConnection, sight: Sight, dealt: Dealt, number: int, scratch: Path) -> Kept:
-    """The rows of a share, in the order of their table."""
+    """The rows of a shard, in the order of their table."""
     deal = dealt.deal
     order = ", ".join(f"{quoted(name)} NULLS FIRST" for name in TABLES[deal.table].order)
-    batches = kept_batches(con, f"{rows_of_share(sight, dealt, number)} ORDER BY {order}")
+    batches = kept_batches(con, f"{rows_of_shard(sight, dealt, number)} ORDER BY {order}")
     schema = pa.schema([arrow_schema(deal.table).field(name) for name in deal.only])
     return kept(batches, schema, scratch / f"{deal.table}.parquet")
 
@@ -236,7 +236,7 @@ def detect(
     workers: Workers = HERE,
     codes: Iterable[str] | None = None,
     limits: Limits = LIMITS,
-    share_rows: int = SHARE_ROWS,
+    shard_rows: int = SHARD_ROWS,
 ) -> Detected:
     """Findings of the rules with these codes (None: all) over all rows of a change.
 
@@ -248,10 +248,10 @@ def detect(
     found = [one for few in told for one in few.findings]
     many = sorted(code for few in told for code in few.many)
     if many:
-        shared = look_in_shares(change, workers, STAGE, many, limits.most_rows, share_rows)
+        shared = look_in_shards(change, workers, STAGE, many, limits.most_rows, shard_rows)
         told += shared
-        found += _placed(change, workers, [one for share in shared for one in share.findings])
-    # Where memory does not suffice, each of many shares says so.
+        found += _placed(change, workers, [one for shard in shared for one in shard.findings])
+    # Where memory does not suffice, each of many shards says so.
     failures = dict.fromkeys(failure for one in told for failure in one.failures)
     return Detected(findings_table(found), [failure_of(code, data) for code, data in failures])
 
@@ -275,7 +275,7 @@ def _dealt(sizes: Mapping[str, int], most_tasks: int) -> list[list[str]]:
 
 
 def _placed(change: Change, workers: Workers, findings: Sequence[Finding]) -> Sequence[Finding]:
-    """With the places of their evidence, which shares did not look up: each would have read all messages."""
+    """With the places of their evidence, which shards did not look up: each would have read all messages."""
     if not findings:
         return ()
     (found,) = each_of(change, workers, STAGE, placed, [findings])

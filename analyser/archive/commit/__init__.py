@@ -1,1 +1,1 @@
-"""Raw rows to parts. In: folders of raw rows, and what all shares know together. Out: staged parts of tables."""
+"""Raw rows to parts. In: folders of raw rows, and what all shards know together. Out: staged parts of tables."""

@@ -1,6 +1,6 @@
 """What only all connections together tell: clusters, names of topic ids, the end of the captures.
 
-In: what the decode stage left of all shares. Out: `Common`, and the clusters of each share's flows beside its rows.
+In: what the decode stage left of all shards. Out: `Common`, and the clusters of each shard's flows beside its rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CLUSTER = "cluster_id"
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What only all shares together tell. files: labels by number. logs: numbers of request logs. last_ns: the time of
+    """What only all shards together tell. files: labels by number. logs: numbers of request logs. last_ns: the time of
     the last packet of all."""
 
     files: tuple[str, ...]
@@ -76,18 +76,18 @@ def read_common(state: FolderPath) -> Common:
 def put_together(
     folders: Iterable[FolderPath], files: Sequence[InputFile], work: FolderPath, topic_ids: Mapping[str, str]
 ) -> Common:
-    """What the shares in these folders tell together; each one's clusters go to its folder. files: all that were
+    """What the shards in these folders tell together; each one's clusters go to its folder. files: all that were
     read. work: for scratch files. topic_ids: names that the user gave."""
     last_ns = max((one.last_ns for one in files if one.last_ns is not None), default=None)
-    shares = [*folders]
-    flows = [table_at(folder / FLOWS_FILE, OF_FLOWS) for folder in shares]
+    shards = [*folders]
+    flows = [table_at(folder / FLOWS_FILE, OF_FLOWS) for folder in shards]
     with scratch_in(work) as scratch, closing(open_connection(scratch, [work.resolve()])) as con:
         let_reach(con, [work])
         for table in NAMED_BY:
-            _view(con, table, those_there(folder / f"{table}.parquet" for folder in shares))
+            _view(con, table, those_there(folder / f"{table}.parquet" for folder in shards))
         topics = topic_names(distinct(con, TOPICS, NAMED_BY[TOPICS]))
         clusters = cluster_of_flows(pa.concat_tables(flows), distinct(con, BROKERS, NAMED_BY[BROKERS]))
-    for folder, own in zip(shares, flows, strict=True):
+    for folder, own in zip(shards, flows, strict=True):
         known = pa.array([clusters.get(one) for one in own.column("flow_id").to_pylist()], pa.string())
         put_table(folder / KNOWN_FILE, pa.table({CLUSTER: known}))
     labels, logs = (file_label(one.path) for one in files), (n for n, one in enumerate(files) if one.kind == "log")

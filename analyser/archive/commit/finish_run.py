@@ -1,4 +1,4 @@
-"""Running the finish stage: raw rows of all shares to the parts of a change.
+"""Running the finish stage: raw rows of all shards to the parts of a change.
 
 In: the folders that the decode stage left. Out: parts added to the change, and old ones replaced that have rows of
 which something is known otherwise now.
@@ -56,7 +56,7 @@ STAGE, AMENDING = "writing tables", "amending rows of earlier runs"
 
 
 class FinishRun(NamedTuple):
-    """What the stage needs. folders: of each share. enable: optional dissectors. work: for scratch files."""
+    """What the stage needs. folders: of each shard. enable: optional dissectors. work: for scratch files."""
 
     spark: SparkSession
     change: Change
@@ -86,7 +86,7 @@ def _made(run: FinishRun) -> list[Part]:
     units = _units(run)
     tasks = tasks_for(run.spark, len(units))
     rows = run.spark.createDataFrame(
-        [(task, *unit) for task, unit in dealt(units, tasks)], "task int, share int, name string"
+        [(task, *unit) for task, unit in dealt(units, tasks)], "task int, shard int, name string"
     )
     done = rows.repartitionById(tasks, rows.task).mapInArrow(partial(finish_units, seal), DONE_DDL)
     with seen_as(run.spark, STAGE):
@@ -159,10 +159,10 @@ def _tables(enable: tuple[str, ...]) -> Iterable[str]:
 def _units(run: FinishRun) -> Counter[tuple[int, str]]:
     """Share and table -> about how many rows there are to make."""
     units: Counter[tuple[int, str]] = Counter()
-    for share, left in run.folders.items():
-        units[share, FLOWS] = 1
+    for shard, left in run.folders.items():
+        units[shard, FLOWS] = 1
         result = result_of(left)
         for tables in (result.settled, result.open):
             for table, rows in tables.items():
-                units[share, table] += 1 + rows.rows
+                units[shard, table] += 1 + rows.rows
     return units

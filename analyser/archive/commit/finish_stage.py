@@ -1,6 +1,6 @@
-"""The finish stage: raw rows of a share to registered columns in Parquet parts.
+"""The finish stage: raw rows of a shard to registered columns in Parquet parts.
 
-In: what the decode stage left of a share, and what only all shares together tell (clusters, topic names, the end of the
+In: what the decode stage left of a shard, and what only all shards together tell (clusters, topic names, the end of the
 capture). Out: parts in the staging folder, and for the next run what is known of the flows. What is known otherwise
 than the previous run knew it is put beside, for `analyser/archive/commit/amend.py`.
 """
@@ -37,9 +37,9 @@ from wirewitness.analyser.archive.decode.decode_stage import (
     OPEN_ROWS,
     SETTLED_ROWS,
     Left,
-    ShareFolder,
+    ShardFolder,
     result_of,
-    share_name,
+    shard_name,
 )
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.decoding.rows.rows_file import batches_of
@@ -61,8 +61,8 @@ FACTS = tuple(
     or any(name in table.column_names() and table.column(name).source == "flow"
            for table in TABLES.values() if table.name != FLOWS)
 )  # fmt: skip
-DONE = pa.schema([("share", pa.int32()), ("name", pa.string()), ("parts", pa.binary())])
-DONE_DDL = "share int, name string, parts binary"
+DONE = pa.schema([("shard", pa.int32()), ("name", pa.string()), ("parts", pa.binary())])
+DONE_DDL = "shard int, name string, parts binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class FinishJob:
     """What every task is told.
 
     staging: where parts go. run: name of this run.
-    folders: of each share. previous: state of the previous run. state: of this one, where facts are kept for the next.
+    folders: of each shard. previous: state of the previous run. state: of this one, where facts are kept for the next.
     """
 
     staging: FolderPath
@@ -82,24 +82,24 @@ class FinishJob:
 
 
 def finish_units(job: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make the tables that the rows name (share, table); one row for each (DONE)."""
+    """Make the tables that the rows name (shard, table); one row for each (DONE)."""
     for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in ("share", "name"))
-        for share, table in zip(*columns, strict=True):
+        columns = (batch.column(name).to_pylist() for name in ("shard", "name"))
+        for shard, table in zip(*columns, strict=True):
             with going_on_from(_job(job).previous):
-                made = pickle.dumps(finish_table(job, share, table))
+                made = pickle.dumps(finish_table(job, shard, table))
             yield pa.RecordBatch.from_arrays(
-                [pa.array([share], pa.int32()), pa.array([table]), pa.array([made], pa.binary())], schema=DONE
+                [pa.array([shard], pa.int32()), pa.array([table]), pa.array([made], pa.binary())], schema=DONE
             )
 
 
-def finish_table(job: str, share: int, table: str) -> list[Part]:
-    """The parts of one table and share. job: seal of a `FinishJob`."""
-    known = _known(job, share)
+def finish_table(job: str, shard: int, table: str) -> list[Part]:
+    """The parts of one table and shard. job: seal of a `FinishJob`."""
+    known = _known(job, shard)
     # Readers take names for the order in which rows of one connection and time came.
-    settled, still_open = (f"{known.job.run}-{share:04d}-{suffix}" for suffix in ("1settled", "2open"))
+    settled, still_open = (f"{known.job.run}-{shard:04d}-{suffix}" for suffix in ("1settled", "2open"))
     if table == FLOWS:
-        return _finish_flows(known, share, settled, still_open)
+        return _finish_flows(known, shard, settled, still_open)
     staging, made = known.job.staging, []
     if rows := known.folder.settled.get(table):
         at = known.place / SETTLED_ROWS / rows.path.name
@@ -114,12 +114,12 @@ def finish_table(job: str, share: int, table: str) -> list[Part]:
 
 
 class _Known(NamedTuple):
-    """Everything about a share that all its tables need. place: where what is left of it lies. again: FLOW of
+    """Everything about a shard that all its tables need. place: where what is left of it lies. again: FLOW of
     connections that were seen before."""
 
     job: FinishJob
     place: FolderPath
-    folder: ShareFolder
+    folder: ShardFolder
     lookups: Lookups
     again: pa.Array
 
@@ -131,11 +131,11 @@ def _job(seal: str) -> FinishJob:
 
 
 @lru_cache(maxsize=2)
-def _known(seal: str, share: int) -> _Known:
+def _known(seal: str, shard: int) -> _Known:
     job = _job(seal)
-    place = job.folders[share].place
+    place = job.folders[shard].place
     common = read_common(job.state)
-    folder = result_of(job.folders[share])
+    folder = result_of(job.folders[shard])
     flows = table_at(place / FLOWS_FILE)
     flows = with_ends(with_first_packets(flows, common.files, common.logs), common.last_ns)
     flows, _ = with_owners(flows, [kept_owners(job.state)], None)
@@ -144,16 +144,16 @@ def _known(seal: str, share: int) -> _Known:
     return _Known(job, place, folder, lookups, duplicate_flows(flows))
 
 
-def _finish_flows(known: _Known, share: int, settled: str, still_open: str) -> list[Part]:
+def _finish_flows(known: _Known, shard: int, settled: str, still_open: str) -> list[Part]:
     """The rows of flows that are over are written once, those of the others in every run."""
     job, flows = known.job, known.lookups.flows
     over = pc.and_(flows.column(ENDED), pc.is_valid(flows.column("ts_closed")))
     facts = flows.select([FLOW, *(name for name in FACTS if name != CLUSTER)])
     facts = facts.append_column(CLUSTER, known.lookups.clusters).append_column(SETTLED, over)
-    put_kept(job.state / share_name(share) / FLOWS_FILE, facts)
+    put_kept(job.state / shard_name(shard) / FLOWS_FILE, facts)
     new = over
     if job.previous is not None and known.folder.goes_on:
-        before = kept_table(job.previous / share_name(share) / FLOWS_FILE, facts.schema)
+        before = kept_table(job.previous / shard_name(shard) / FLOWS_FILE, facts.schema)
         put_table(known.place / CHANGED_FILE, changed_facts(facts, before))
         written = before.filter(before.column(SETTLED)).column(FLOW)
         new = pc.and_not(over, pc.is_in(flows.column(FLOW), written.combine_chunks()))

@@ -23,7 +23,7 @@ from wirewitness.analyser.archive.dataset.part import Part
 from wirewitness.analyser.archive.dataset.stage_files import table_at
 from wirewitness.analyser.archive.dataset.state_files import kept_table, put_kept
 from wirewitness.analyser.archive.dataset.stored_types import stored_rows
-from wirewitness.analyser.archive.decode.decode_stage import FLOWS_FILE, share_name
+from wirewitness.analyser.archive.decode.decode_stage import FLOWS_FILE, shard_name
 from wirewitness.analyser.base.storage.exchange_files import is_there, scratch_in
 from wirewitness.analyser.base.storage.files import let_reach
 from wirewitness.analyser.base.storage.folders import FolderPath
@@ -51,14 +51,14 @@ class Joins:
 
 
 def find_joins(
-    change: Change, made: Sequence[Part], shares: Iterable[int], logs: frozenset[int], work: FolderPath
+    change: Change, made: Sequence[Part], shards: Iterable[int], logs: frozenset[int], work: FolderPath
 ) -> Joins | None:
     """What is told twice in the parts that count now and those made in this run; None where nothing is or was."""
     there = {part.table for part in (*change.every_part(), *made)}
     if not logs or not there >= {*NEEDED}:
         return None
     facts = pa.concat_tables(
-        table_at(change.state / share_name(share) / FLOWS_FILE, [FLOW, *FACTS]) for share in shares
+        table_at(change.state / shard_name(shard) / FLOWS_FILE, [FLOW, *FACTS]) for shard in shards
     )
     before, copies_before = (_kept(change, name, schema) for name, schema in _STATE.items())
     ends = facts.select([FLOW, *ENDS]).append_column("logged", in_logs(facts.column(FLOW), logs))

@@ -1,7 +1,7 @@
 """How much a manifest and the files of a state may hold. Whoever reads more than the memory of any machine that made it
 reads what somebody laid there.
 
-In: a file. Out: the bounds, each far above what runs leave (a hundred thousand open connections in one share, or a
+In: a file. Out: the bounds, each far above what runs leave (a hundred thousand open connections in one shard, or a
 capture for each minute of a year), and JSON that keeps to them.
 """
 

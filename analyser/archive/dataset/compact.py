@@ -87,7 +87,7 @@ def plan_merges(parts: Iterable[Part], *, whole: bool = False) -> list[Merge]:
 def _suffix(by_age: list[Part]) -> list[Part]:
     """The newest parts, as far back as it is cheap.
 
-    Small ones behind a large one do not end it, since shares of one run differ: what counts is the oldest one taken.
+    Small ones behind a large one do not end it, since shards of one run differ: what counts is the oldest one taken.
     """
     chosen = size = rows = 0
     for number, part in enumerate(reversed(by_age), 1):

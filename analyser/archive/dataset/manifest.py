@@ -70,7 +70,7 @@ class Manifest:
     """What a dataset holds.
 
     inputs: in the order in which they were read; the number of a file in packed packets is its place among those with
-        status `read`. settings: what a run must find again, such as the number of shares. state: folder of the state
+        status `read`. settings: what a run must find again, such as the number of shards. state: folder of the state
         of open flows, relative to the dataset; None where nothing is kept. tables: those that have rows. hidden: the
         same for rows that no reader looks at. remarks: on the dataset as a whole, for people.
     """

@@ -177,7 +177,7 @@ class DatasetTables:
                 yield OrderedRows(self._files(name, group), self._order(name), kept=True)
 
     def stream(self, _: str, __: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
-        """Never: parts of several shares have to be put in order."""
+        """Never: parts of several shards have to be put in order."""
         return None
 
     def _check(self, name: str, parts: Sequence[Part]) -> None:

@@ -1,1 +1,1 @@
-"""Captures to raw rows on Spark. In: ranges of files. Out: a folder of raw rows for each share of the flows."""
+"""Captures to raw rows on Spark. In: ranges of files. Out: a folder of raw rows for each shard of the flows."""

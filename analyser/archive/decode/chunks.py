@@ -1,8 +1,8 @@
-"""Packet batches as rows that can be sent around: one row for the packets of one share in one stretch of a file.
+"""Packet batches as rows that can be sent around: one row for the packets of one shard in one stretch of a file.
 
 In: the segments of a range, block by block. Out: chunks, each a few KiB of packed header columns; payloads stay in the
-file, or go along where the file cannot be mapped. Of an object in a store they stay there where those of a share lie
-close together, so that one request fetches them; elsewhere every share would have to fetch nearly the whole object, so
+file, or go along where the file cannot be mapped. Of an object in a store they stay there where those of a shard lie
+close together, so that one request fetches them; elsewhere every shard would have to fetch nearly the whole object, so
 they go along. `opened` gives the `PacketBatch` back. Packets of one pair and side
 stand together in a chunk, so that what TCP counts on is a zero after subtracting what was expected.
 """
@@ -25,7 +25,7 @@ from wirewitness.analyser.capture.model import joined
 MOST_PACKETS, MOST_BYTES = 1 << 16, 8 << 20
 # Payload that goes along; a value in Spark should not be larger than a few MiB.
 MOST_INLINE_BYTES = 2 << 20
-# Payload of a share that is left in an object: so much of it, and no less than half of what one request fetches.
+# Payload of a shard that is left in an object: so much of it, and no less than half of what one request fetches.
 MOST_FETCHED_BYTES, LEAST_FETCHED_BYTES = 4 << 20, 1 << 18
 # Header columns held back until they are cut: larger chunks cost less for each packet.
 _HELD_PACKETS = 1 << 19
@@ -42,13 +42,13 @@ _STEPS = ("packet", "ts_ns", "window", "ip_id", "ttl")
 
 
 class Chunk(NamedTuple):
-    """Packets of one share. number: counts from 0 in the chunks of one range and share.
+    """Packets of one shard. number: counts from 0 in the chunks of one range and shard.
 
     head: packed columns. payload: the payloads one behind the other, None where `head` says where they lie in the file.
     start, span: which bytes of an object to fetch for them; a span of 0 where nothing is to be fetched.
     """
 
-    share: int
+    shard: int
     file: int
     range: int
     number: int
@@ -70,9 +70,9 @@ class Segments(NamedTuple):
 class Cutter:
     """Cuts the batches of one range into chunks. in_store: payloads that stay in the file have to be fetched."""
 
-    def __init__(self, file: int, part: int, shares: int, *, in_store: bool = False) -> None:
-        self._file, self._range, self._shares, self._in_store = file, part, shares, in_store
-        self._numbers = [0] * shares
+    def __init__(self, file: int, part: int, shards: int, *, in_store: bool = False) -> None:
+        self._file, self._range, self._shards, self._in_store = file, part, shards, in_store
+        self._numbers = [0] * shards
         self._held: list[tuple[PacketBatch, Ints]] = []
         self._held_packets = 0
         self._endpoints: EndpointTable | None = None
@@ -109,21 +109,21 @@ class Cutter:
         object where `data` lies in it; None for bytes that are not in it as they are."""
         if self._endpoints is None:
             return
-        shares = self._endpoints.shares(batch.pair, self._shares)
-        order = np.argsort(shares, kind="stable")
+        shards = self._endpoints.shards(batch.pair, self._shards)
+        order = np.argsort(shards, kind="stable")
         most = MOST_BYTES if data is None else MOST_INLINE_BYTES
-        for rows in np.split(order, np.flatnonzero(np.diff(shares[order])) + 1):
-            share = int(shares[rows[0]])
+        for rows in np.split(order, np.flatnonzero(np.diff(shards[order])) + 1):
+            shard = int(shards[rows[0]])
             stays = first_offset is not None and _lies_close(batch.chosen(rows))
             for part in _split(rows, batch.payload_bytes[rows], MOST_FETCHED_BYTES if stays else most):
-                number = self._numbers[share]
-                self._numbers[share] += 1
+                number = self._numbers[shard]
+                self._numbers[shard] += 1
                 chosen, start, span = batch.chosen(part), 0, 0
                 if stays and first_offset is not None:
                     chosen = chosen.moved(memoryview(b""), first_offset)
                     start, span = stretch_of(chosen)
                 head, payload = _packed(chosen, clock[part], self._endpoints, None if stays else data)
-                yield Chunk(share, self._file, self._range, number, head, payload, start, span)
+                yield Chunk(shard, self._file, self._range, number, head, payload, start, span)
 
 
 def stretch_of(batch: PacketBatch) -> tuple[int, int]:

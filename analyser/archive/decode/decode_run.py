@@ -1,4 +1,4 @@
-"""Running the decode stage: planned captures to a folder for each share.
+"""Running the decode stage: planned captures to a folder for each shard.
 
 In: which files a run takes in. Out: the folders that the tasks of `analyser/archive/decode/decode_stage.py` leave, and
 what the reading of each file told.
@@ -15,11 +15,11 @@ from wirewitness.analyser.archive.dataset.manifest import InputFile
 from wirewitness.analyser.archive.dataset.stage_files import put_value
 from wirewitness.analyser.archive.decode.decode_stage import (
     RESULTS_DDL,
-    BrokerShare,
+    BrokerShard,
     DecodeJob,
     Left,
-    ShareFolder,
-    decode_shares,
+    ShardFolder,
+    decode_shards,
     result_of,
 )
 from wirewitness.analyser.archive.decode.fetching import ObjectLost
@@ -60,7 +60,7 @@ class DecodeRun(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """folders: of each share, the one more that reads the files of brokers among them. told: by the ranges of each
+    """folders: of each shard, the one more that reads the files of brokers among them. told: by the ranges of each
     file. errors: why a file could not be read to its end."""
 
     folders: dict[int, Left]
@@ -113,7 +113,7 @@ def files_read(plan: Plan, decoded: Decoded, run: str) -> tuple[list[InputFile],
     return files, captures
 
 
-def _lost(plan: Plan, results: Iterable[ShareFolder]) -> dict[int, str]:
+def _lost(plan: Plan, results: Iterable[ShardFolder]) -> dict[int, str]:
     """File -> why its store did not give all of it."""
     sources = {file.number: file.source for file in plan.files}
     found = dict(one.lost for one in results if one.lost is not None)
@@ -125,7 +125,7 @@ def _lost(plan: Plan, results: Iterable[ShareFolder]) -> dict[int, str]:
     return found
 
 
-def _told(folders: dict[int, Left], results: Iterable[ShareFolder]) -> Decoded:
+def _told(folders: dict[int, Left], results: Iterable[ShardFolder]) -> Decoded:
     decoded = Decoded(folders, {}, {})
     for result in sorted(one for folder in results for one in folder.ranges):
         decoded.told.setdefault(result.file, []).append(result.told)
@@ -137,24 +137,24 @@ def _told(folders: dict[int, Left], results: Iterable[ShareFolder]) -> Decoded:
 def _decode(run: DecodeRun, ranges: Mapping[str, list[Range]]) -> dict[int, Left]:
     from pyspark.sql.functions import col
 
-    options, with_broker_share = run.options, bool(run.plan.broker_files()) or run.plan.had_broker_files
+    options, with_broker_shard = run.options, bool(run.plan.broker_files()) or run.plan.had_broker_files
     tasks = for_tasks(
-        RangeJob(file.number, file.source, part, options.shares, options.inline, with_broker_share)
+        RangeJob(file.number, file.source, part, options.shards, options.inline, with_broker_shard)
         for file in run.plan.files
         for part in ranges[file.source.name]
     )
     paths = {file.number: file.path for file in run.plan.files}
     secrets = _with_secrets(run.plan)
-    brokers = BrokerShare(options.shares, run.plan.broker_files(), goes_on=run.plan.had_broker_files)
+    brokers = BrokerShard(options.shards, run.plan.broker_files(), goes_on=run.plan.had_broker_files)
     job = DecodeJob(run.work, paths, run.tables, _sendable(options.read), run.previous, secrets, brokers)
     seal = put_value(run.work / "decode.pickle", job)
     numbers = run.spark.range(0, len(tasks), 1, len(tasks))
     packets = numbers.mapInArrow(partial(read_tasks, tasks), DDL)
-    shares: DataFrame = packets.repartitionById(options.shares + with_broker_share, col("share"))
-    rows = shares.sortWithinPartitions("share", "file", "range", "number")
+    shards: DataFrame = packets.repartitionById(options.shards + with_broker_shard, col("shard"))
+    rows = shards.sortWithinPartitions("shard", "file", "range", "number")
     with seen_as(run.spark, STAGE):
-        done = rows.mapInArrow(partial(decode_shares, seal), RESULTS_DDL).collect()
-    return {row.share: Left(folder_at(row.folder), row.result) for row in sorted(done)}
+        done = rows.mapInArrow(partial(decode_shards, seal), RESULTS_DDL).collect()
+    return {row.shard: Left(folder_at(row.folder), row.result) for row in sorted(done)}
 
 
 def _with_secrets(plan: Plan) -> tuple[Source, ...]:

@@ -1,7 +1,7 @@
-"""The decode stage: all chunks of a share to raw rows in files, in one task.
+"""The decode stage: all chunks of a shard to raw rows in files, in one task.
 
-In: chunks sorted by share, file, range and number, and what the previous run left of the share's flows. Out: a folder
-for each share with raw rows, flows, and the state for the next run; only its name goes back through Spark. Rows that
+In: chunks sorted by shard, file, range and number, and what the previous run left of the shard's flows. Out: a folder
+for each shard with raw rows, flows, and the state for the next run; only its name goes back through Spark. Rows that
 came before the end are settled: further packets add to them. Those that ending all flows brings are of this run only.
 """
 
@@ -27,7 +27,7 @@ from wirewitness.analyser.archive.dataset.state_files import going_on_from, kept
 from wirewitness.analyser.archive.decode.chunks import Chunk
 from wirewitness.analyser.archive.decode.fetching import ObjectLost, with_stretches
 from wirewitness.analyser.archive.decode.packets import NOTE, RangeResult, from_batch
-from wirewitness.analyser.archive.decode.share_decoder import ShareDecoder
+from wirewitness.analyser.archive.decode.shard_decoder import ShardDecoder
 from wirewitness.analyser.archive.decode.state_data import SCHEMA, StateError, from_table, to_table
 from wirewitness.analyser.archive.ingest.brought import head_stats
 from wirewitness.analyser.archive.ingest.ranges import RangeStats
@@ -49,17 +49,17 @@ from wirewitness.dissectors.registry import dissectors
 
 SETTLED_ROWS, OPEN_ROWS = "settled", "open"
 STATE_FILE, RESULT_FILE, FLOWS_FILE = "state.arrow", "result.pickle", "flows.arrow"
-# Whether a flow was over before its share's packets were, so that no later packet adds to it.
+# Whether a flow was over before its shard's packets were, so that no later packet adds to it.
 ENDED = "_ended"
-RESULTS = pa.schema([("share", pa.int32()), ("folder", pa.string()), ("result", pa.string())])
-RESULTS_DDL = "share int, folder string, result string"
+RESULTS = pa.schema([("shard", pa.int32()), ("folder", pa.string()), ("result", pa.string())])
+RESULTS_DDL = "shard int, folder string, result string"
 
 
-class BrokerShare(NamedTuple):
-    """The share that reads request logs and log segments, whole and one after the other. files: by number. goes_on: a
+class BrokerShard(NamedTuple):
+    """The shard that reads request logs and log segments, whole and one after the other. files: by number. goes_on: a
     run before left a state of it."""
 
-    share: int
+    shard: int
     files: Mapping[int, Source]
     goes_on: bool
 
@@ -79,25 +79,25 @@ class DecodeJob:
     options: ReadOptions
     previous: FolderPath | None
     secrets: tuple[Source, ...] = ()
-    brokers: BrokerShare | None = None
+    brokers: BrokerShard | None = None
 
-    def state_of(self, share: int) -> FolderPath | None:
-        """Where the run before left its state of this share."""
-        begins = self.brokers is not None and share == self.brokers.share and not self.brokers.goes_on
-        return None if self.previous is None or begins else self.previous / share_name(share)
+    def state_of(self, shard: int) -> FolderPath | None:
+        """Where the run before left its state of this shard."""
+        begins = self.brokers is not None and shard == self.brokers.shard and not self.brokers.goes_on
+        return None if self.previous is None or begins else self.previous / shard_name(shard)
 
-    def broker_file(self, share: int, file: int) -> Source | None:
-        """The file, where this share reads it itself."""
-        return self.brokers.files.get(file) if self.brokers is not None and share == self.brokers.share else None
+    def broker_file(self, shard: int, file: int) -> Source | None:
+        """The file, where this shard reads it itself."""
+        return self.brokers.files.get(file) if self.brokers is not None and shard == self.brokers.shard else None
 
 
 @dataclass(frozen=True, slots=True)
-class ShareFolder:
-    """What a task leaves for one share. goes_on: from a state of the run before. settled, open: raw rows by table,
-    whose files lie in SETTLED_ROWS and OPEN_ROWS. ranges: in that of share 0, and those of brokers' files in that of
-    their share. lost: file whose bytes a store does not give any more, and why; nothing else counts then."""
+class ShardFolder:
+    """What a task leaves for one shard. goes_on: from a state of the run before. settled, open: raw rows by table,
+    whose files lie in SETTLED_ROWS and OPEN_ROWS. ranges: in that of shard 0, and those of brokers' files in that of
+    their shard. lost: file whose bytes a store does not give any more, and why; nothing else counts then."""
 
-    share: int
+    shard: int
     goes_on: bool
     settled: Mapping[str, HandedOver]
     open: Mapping[str, HandedOver]
@@ -106,45 +106,45 @@ class ShareFolder:
 
 
 class Left(NamedTuple):
-    """Where a task left a share, and the seal of its `ShareFolder`."""
+    """Where a task left a shard, and the seal of its `ShareFolder`."""
 
     place: FolderPath
     result: str
 
 
-def decode_shares(job: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decode all shares among the rows; one row for each (RESULTS). job: seal of a `DecodeJob`."""
+def decode_shards(job: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Decode all shards among the rows; one row for each (RESULTS). job: seal of a `DecodeJob`."""
     told: DecodeJob = value_of(job)
     chunks = chain.from_iterable(map(from_batch, batches))
-    for share, own in groupby(chunks, lambda chunk: chunk.share):
+    for shard, own in groupby(chunks, lambda chunk: chunk.shard):
         with going_on_from(told.previous):
-            left = _decoded(told, share, own)
-        columns = [pa.array([share], pa.int32()), pa.array([str(left.place)]), pa.array([left.result])]
+            left = _decoded(told, shard, own)
+        columns = [pa.array([shard], pa.int32()), pa.array([str(left.place)]), pa.array([left.result])]
         yield pa.RecordBatch.from_arrays(columns, schema=RESULTS)
 
 
-def _decoded(job: DecodeJob, share: int, chunks: Iterable[Chunk]) -> Left:
-    """The folder of a share; of one whose bytes are lost it says no more than that. A task that is done again uses
+def _decoded(job: DecodeJob, shard: int, chunks: Iterable[Chunk]) -> Left:
+    """The folder of a shard; of one whose bytes are lost it says no more than that. A task that is done again uses
     another one."""
-    place = job.work / f"share-{share}-{uuid.uuid4().hex[:8]}"
+    place = job.work / f"share-{shard}-{uuid.uuid4().hex[:8]}"
     with new_folder(place) as folder:
         try:
-            decode_share(job, share, chunks, folder)
+            decode_shard(job, shard, chunks, folder)
         except ObjectLost as lost:
-            left = ShareFolder(share, False, {}, {}, lost=(lost.file, str(lost)))
+            left = ShardFolder(shard, False, {}, {}, lost=(lost.file, str(lost)))
             (folder / RESULT_FILE).write_bytes(pickle.dumps(left))
         result = (folder / RESULT_FILE).read_bytes()
     return Left(place, seal_of(place / RESULT_FILE, result))
 
 
-def result_of(left: Left) -> ShareFolder:
-    """What the task of a share left. OSError."""
-    result: ShareFolder = value_of(left.result)
+def result_of(left: Left) -> ShardFolder:
+    """What the task of a shard left. OSError."""
+    result: ShardFolder = value_of(left.result)
     return result
 
 
-def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk], folder: Path) -> None:
-    """Decode one share; all that comes of it goes to the folder. ObjectLost."""
+def decode_shard(job: DecodeJob, shard: int, chunks: Iterable[Chunk], folder: Path) -> None:
+    """Decode one shard; all that comes of it goes to the folder. ObjectLost."""
     settled_in, open_in = folder / SETTLED_ROWS, folder / OPEN_ROWS
     for path in (settled_in, open_in):
         path.mkdir(parents=True)
@@ -155,15 +155,15 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk], folder: Pa
         )
         for source in job.secrets:
             pipeline.take_keys(_head(job, source))
-        decoder = ShareDecoder(pipeline, job.paths.__getitem__)
-        previous = job.state_of(share)
+        decoder = ShardDecoder(pipeline, job.paths.__getitem__)
+        previous = job.state_of(shard)
         if previous is not None:
             _resume(previous / STATE_FILE, pipeline, decoder)
         for chunk, stretch in with_stretches(chunks, job.paths):
             if chunk.number == NOTE and chunk.payload is not None:
                 ranges.append(pickle.loads(chunk.payload))
             decoder.take(chunk, stretch)
-            if (own := job.broker_file(share, chunk.file)) is not None:
+            if (own := job.broker_file(shard, chunk.file)) is not None:
                 ranges.append(_broker_file(pipeline, own, chunk.file))
         decoder.settle_clock()
         settled = pipeline.decoded().store.hand_over()
@@ -184,7 +184,7 @@ def decode_share(job: DecodeJob, share: int, chunks: Iterable[Chunk], folder: Pa
         kept = None if previous is None or raw is None else _told_before(previous / told_file(name), name, raw.schema)
         _write_told(name, flows, kept, (settled.get(name), still_open.get(name)), folder)
     (folder / RESULT_FILE).write_bytes(
-        pickle.dumps(ShareFolder(share, previous is not None, settled, still_open, ranges))
+        pickle.dumps(ShardFolder(shard, previous is not None, settled, still_open, ranges))
     )
 
 
@@ -196,13 +196,13 @@ def _head(job: DecodeJob, source: Source) -> CaptureStats:
         raise ObjectLost(next(n for n, path in job.paths.items() if path == source.path), str(error)) from error
 
 
-def share_name(share: int) -> str:
-    """The folder of a share in a state."""
-    return f"share-{share}"
+def shard_name(shard: int) -> str:
+    """The folder of a shard in a state."""
+    return f"share-{shard}"
 
 
 def told_file(table: str) -> str:
-    """What the settled rows of a table tell, in the folder of a share."""
+    """What the settled rows of a table tell, in the folder of a shard."""
     return f"told-{table}.arrow"
 
 
@@ -221,7 +221,7 @@ def _broker_file(pipeline: Pipeline, source: Source, number: int) -> RangeResult
     return RangeResult(number, 0, RangeStats(stats, end=stats.captured_bytes), error)
 
 
-def _resume(path: FolderPath, pipeline: Pipeline, decoder: ShareDecoder) -> None:
+def _resume(path: FolderPath, pipeline: Pipeline, decoder: ShardDecoder) -> None:
     try:
         place, suspended = from_table(kept_table(path, SCHEMA))
     except (StateError, TypeError, ValueError) as error:

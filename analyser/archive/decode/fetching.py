@@ -1,6 +1,6 @@
 """The bytes of objects that chunks tell of, fetched before they are needed.
 
-In: the chunks of a share, and where each file is. Out: each chunk, with the bytes of its object where it has none of
+In: the chunks of a shard, and where each file is. Out: each chunk, with the bytes of its object where it has none of
 its own. A stretch is fetched with the tag that its object was met with, so all that a run reads of an object is of one.
 """
 

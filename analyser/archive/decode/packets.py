@@ -1,7 +1,7 @@
-"""The packets stage: one range of a file to chunks for every share.
+"""The packets stage: one range of a file to chunks for every shard.
 
-In: where a range lies. Out: chunk rows in the order in which a share has to see them, all of them as Arrow batches of
-at most some MiB. The first row of a range and share is a note on the range: every share has to know how many packets it
+In: where a range lies. Out: chunk rows in the order in which a shard has to see them, all of them as Arrow batches of
+at most some MiB. The first row of a range and shard is a note on the range: every shard has to know how many packets it
 has and how far the capture's clock came, although most packets go elsewhere.
 """
 
@@ -21,7 +21,7 @@ from wirewitness.analyser.capture import CaptureError, CaptureLimits, CaptureSta
 
 SCHEMA = pa.schema(
     [
-        ("share", pa.int32()),
+        ("shard", pa.int32()),
         ("file", pa.int32()),
         ("range", pa.int32()),
         ("number", pa.int32()),
@@ -31,7 +31,7 @@ SCHEMA = pa.schema(
         ("span", pa.int32()),
     ]
 )
-DDL = "share int, file int, range int, number int, head binary, payload binary, start long, span int"
+DDL = "shard int, file int, range int, number int, head binary, payload binary, start long, span int"
 NOTE = -1
 _BATCH_BYTES, _BATCH_ROWS = 3 << 20, 64
 # Small files are read together by one task.
@@ -41,18 +41,18 @@ _TASK_BYTES = 64 << 20
 @dataclass(frozen=True, slots=True)
 class RangeJob:
     """A range to read. file: its place among all files of the dataset. inline: payloads go along. with_broker_share: a
-    share more, which reads the files of brokers itself, is told of the range, too."""
+    shard more, which reads the files of brokers itself, is told of the range, too."""
 
     file: int
     source: Source
     part: Range
-    shares: int
+    shards: int
     inline: bool = False
-    with_broker_share: bool = False
+    with_broker_shard: bool = False
 
 
 class RangeNote(NamedTuple):
-    """What every share is told of a range. clock_ns: None without TCP segments."""
+    """What every shard is told of a range. clock_ns: None without TCP segments."""
 
     packets: int
     clock_ns: int | None
@@ -95,7 +95,7 @@ def chunks_of(jobs: Iterable[RangeJob]) -> Iterator[pa.RecordBatch]:
 
 
 def range_chunks(job: RangeJob, limits: CaptureLimits | None = None) -> Iterator[Chunk]:
-    """The chunks of a range, then its note for every share; the note of share 0 has the result as its payload. Of a
+    """The chunks of a range, then its note for every shard; the note of shard 0 has the result as its payload. Of a
     broker's file there is the note alone: who reads it has the result."""
     told, result = RangeStats(CaptureStats(job.source.name)), None
     if job.source.kind == "packets":
@@ -106,12 +106,12 @@ def range_chunks(job: RangeJob, limits: CaptureLimits | None = None) -> Iterator
             error = str(failure)
         result = pickle.dumps(RangeResult(job.file, job.part.number, told, error))
     note = pickle.dumps(tuple(RangeNote(told.stats.packets, told.clock_ns)))
-    for share in range(job.shares + job.with_broker_share):
-        yield Chunk(share, job.file, job.part.number, NOTE, note, None if share else result)
+    for shard in range(job.shards + job.with_broker_shard):
+        yield Chunk(shard, job.file, job.part.number, NOTE, note, None if shard else result)
 
 
 def _packets(job: RangeJob, told: RangeStats, limits: CaptureLimits) -> Iterator[Chunk]:
-    cutter = Cutter(job.file, job.part.number, job.shares, in_store=isinstance(job.source.path, ObjectPath))
+    cutter = Cutter(job.file, job.part.number, job.shards, in_store=isinstance(job.source.path, ObjectPath))
     for batch, endpoints, first_offset in read_range(job.source, job.part, told, limits):
         yield from cutter.add(batch, endpoints, None if job.inline else first_offset)
     yield from cutter.rest()

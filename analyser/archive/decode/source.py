@@ -12,7 +12,7 @@ In: options. Out: rows with exactly the columns of the registry; times in micros
             which rows: times as ISO 8601, names and numbers with commas; `ports` means connections that use one of them
 `shares`    into how many the connections are dealt
 
-Partitions are hours of a dataset, byte ranges of captures ("packets"), and shares of the connections for tables whose
+Partitions are hours of a dataset, byte ranges of captures ("packets"), and shards of the connections for tables whose
 rows depend on their connection only; each of those reads all bytes and decodes its own connections. A table that needs
 more than that (clusters, topic names, context, findings), and any of request logs and log segments, is made as offline,
 in one partition: make a dataset for it.
@@ -105,5 +105,5 @@ def _jobs(asked: SourceOptions) -> list[RangeJob]:
         if source.other_kind is not None:
             raise CaptureError(f"{source.name} is {source.other_kind}: it has no packets.")
         size = (source.path or Path(source.name)).stat().st_size
-        jobs += [RangeJob(number, source, part, asked.shares) for part in find_ranges(source, size, RANGE_BYTES)]
+        jobs += [RangeJob(number, source, part, asked.shards) for part in find_ranges(source, size, RANGE_BYTES)]
     return jobs

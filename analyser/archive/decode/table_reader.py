@@ -27,13 +27,13 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureError, Source, in_time_order, open_captures
 from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
-from wirewitness.analyser.decoding.run.shard import Share, ShareFilter
+from wirewitness.analyser.decoding.run.shard import Shard, ShardFilter
 from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.dissectors.registry import PROTOCOLS, dissectors
 
 PACKETS = "packets"
-SHARES = 8
+SHARDS = 8
 _BATCH_BYTES = 4 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -46,7 +46,7 @@ class SourceOptions:
     paths: tuple[str, ...]
     options: ReadOptions
     ports: tuple[int, ...]
-    shares: int
+    shards: int
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
@@ -60,10 +60,10 @@ class SourceOptions:
         read = ReadOptions(decode_as={}, protocols=protocols, from_ns=_ns(options, "from"), to_ns=_ns(options, "to"))
         try:
             ports = tuple(int(port) for port in _words(options.get("ports", "")))
-            shares = max(int(options.get("shares", SHARES)), 1)
+            shards = max(int(options.get("shares", SHARDS)), 1)
         except ValueError as error:
             raise CaptureError(f"ports and shares are numbers: {error}.") from error
-        return cls(table, tuple(named(paths_in(path))), read, ports, shares)
+        return cls(table, tuple(named(paths_in(path))), read, ports, shards)
 
     def where(self) -> str | None:
         """The rows of the connections that use one of the ports, as SQL."""
@@ -81,11 +81,11 @@ class SourceOptions:
 
 
 class Rows(InputPartition):
-    """What one task gives of a table. parts: of a dataset; share: of the connections of captures. None: all."""
+    """What one task gives of a table. parts: of a dataset; shard: of the connections of captures. None: all."""
 
-    def __init__(self, parts: tuple[Part, ...] | None = None, share: Share | None = None) -> None:
+    def __init__(self, parts: tuple[Part, ...] | None = None, shard: Shard | None = None) -> None:
         super().__init__(0)
-        self.parts, self.share = parts, share
+        self.parts, self.shard = parts, shard
 
 
 class TableReader(DataSourceReader):
@@ -95,7 +95,7 @@ class TableReader(DataSourceReader):
         self._asked, self._schema = asked, schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Hours of a dataset, shares of the connections, or one for all."""
+        """Hours of a dataset, shards of the connections, or one for all."""
         asked = self._asked
         dataset = _dataset(asked)
         if dataset is not None:
@@ -103,7 +103,7 @@ class TableReader(DataSourceReader):
             return [Rows(parts=tuple(group)) for group in parts_by_hours(parts)] or [Rows(parts=())]
         if asked.table not in local_tables() or any(source.other_kind for source in sources_of(asked)):
             return [Rows()]
-        return [Rows(share=Share(number, asked.shares)) for number in range(asked.shares)]
+        return [Rows(shard=Shard(number, asked.shards)) for number in range(asked.shards)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition."""
@@ -134,10 +134,10 @@ def _analysis(asked: SourceOptions, rows: Rows) -> Iterator[Analysis]:
             yield analysis
         return
     wanted, known = needed_tables([asked.table, *(["flows"] if asked.ports else [])]), dissectors(())
-    sources, dealing = sources_of(asked), partial(ShareFilter, rows.share or Share())
+    sources, dealing = sources_of(asked), partial(ShardFilter, rows.shard or Shard())
     decoded = Pipeline(known, tables_to_decode(wanted, sources), asked.options, dealing=dealing).run(sources)
-    if rows.share is not None and rows.share.number:
-        for stats in decoded.captures:  # the first share has the remarks on captures
+    if rows.shard is not None and rows.shard.number:
+        for stats in decoded.captures:  # the first shard has the remarks on captures
             stats.remarks.clear()
     with Analysis(CaptureTables(decoded, wanted, known.values(), asked.options.topic_ids), asked.options) as analysis:
         yield analysis

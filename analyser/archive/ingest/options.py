@@ -17,14 +17,14 @@ from wirewitness.analyser.archive.ingest.ranges import RANGE_BYTES
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.base.storage.folders import FolderPath
 
-SHARES, MOST_SHARES = 32, 4096
+SHARDS, MOST_SHARDS = 32, 4096
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveOptions:
     """How a dataset is made. What the first run was told holds for the later ones; names of topic ids are added to.
 
-    tables: None for all. shares: into how many the connections are dealt; each is decoded by one task at a time.
+    tables: None for all. shards: into how many the connections are dealt; each is decoded by one task at a time.
     range_bytes: larger files are read in ranges of about this size. inline: payloads travel with the packets, for
     workers that do not see the files under the same paths. rebuild: begin with nothing. intake: which captures are
     taken now.
@@ -32,7 +32,7 @@ class ArchiveOptions:
 
     read: ReadOptions = field(default_factory=ReadOptions)
     tables: tuple[str, ...] | None = None
-    shares: int = SHARES
+    shards: int = SHARDS
     range_bytes: int = RANGE_BYTES
     inline: bool = False
     rebuild: bool = False
@@ -52,13 +52,13 @@ def options_as_before(options: ArchiveOptions, change: Change) -> ArchiveOptions
         raise DatasetError(f"{change.root} keeps no state that this program can go on from; {REBUILD}")
     check_settings(change.root, settings)
     topic_ids = {**settings.get("topic_ids", {}), **options.read.topic_ids}
-    return replace(options, shares=int(settings["shares"]), read=replace(options.read, topic_ids=topic_ids))
+    return replace(options, shards=int(settings["shares"]), read=replace(options.read, topic_ids=topic_ids))
 
 
 def check_settings(root: FolderPath, settings: Mapping[str, Any]) -> None:
     """DatasetError for settings that no run leaves, as somebody else may have written them."""
-    shares, names = settings.get("shares"), settings.get("topic_ids", {})
-    known = type(shares) is int and 1 <= shares <= MOST_SHARES
+    shards, names = settings.get("shares"), settings.get("topic_ids", {})
+    known = type(shards) is int and 1 <= shards <= MOST_SHARDS
     if not known or not all(isinstance(name, str) for name in (*names, *names.values())):
         raise DatasetError(f"{root} has settings that no run goes on from; {REBUILD}")
 
@@ -67,7 +67,7 @@ def settings_of(options: ArchiveOptions) -> dict[str, Any]:
     """What later runs must find again."""
     read = options.read
     return {
-        "shares": options.shares,
+        "shares": options.shards,
         "state_format": STATE_FORMAT,
         "tables": None if options.tables is None else sorted(options.tables),
         "enable": sorted(read.enable),

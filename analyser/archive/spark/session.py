@@ -96,7 +96,7 @@ _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # What the pipeline needs wherever it runs. Rows hold packed columns of up to 4 MB, so batches are cut by bytes.
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.adaptive.enabled": "false",  # partitions are shares: their number means something
+    "spark.sql.adaptive.enabled": "false",  # partitions are shards: their number means something
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.execution.arrow.maxBytesPerBatch": "8388608",

@@ -1,4 +1,4 @@
-"""A process that decodes a share, as its parent sees it: what it is told and what it tells, through two pipes.
+"""A process that decodes a shard, as its parent sees it: what it is told and what it tells, through two pipes.
 
 In: parcels of segments. Out: that they are done, and where its rows are in the end.
 """
@@ -15,12 +15,12 @@ from typing import IO, Any, NamedTuple, Protocol
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture.model import Remark
 from wirewitness.analyser.decoding.rows.rows_file import HandedOver
-from wirewitness.analyser.decoding.run.shard import ShareFailed
+from wirewitness.analyser.decoding.run.shard import ShardFailed
 from wirewitness.analyser.decoding.run.work_items import Parcel
 
 
 @dataclass(frozen=True, slots=True)
-class ShareJob:
+class ShardJob:
     """What a process is told first: the tables wanted, descriptors of the areas of memory, the folder for its rows."""
 
     wanted: tuple[str, ...]
@@ -53,7 +53,7 @@ class Done(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ShareResult:
+class ShardResult:
     """What a process leaves: rows of each table, the file with the flows (None without any), what is to be remarked on
     captures by their index; or the trace of its failure."""
 
@@ -103,12 +103,12 @@ class Child:
             self._hear()
             self._done += 1
 
-    def result(self) -> ShareResult:
+    def result(self) -> ShardResult:
         """Wait for all that it leaves."""
         self.wait_for(self._handed)
         result = self._hear()
-        if not isinstance(result, ShareResult):
-            raise ShareFailed("a process that read a part of the flows told more than it was asked for")
+        if not isinstance(result, ShardResult):
+            raise ShardFailed("a process that read a part of the flows told more than it was asked for")
         return result
 
     def hear(self, work: str) -> Any:
@@ -116,16 +116,16 @@ class Child:
         try:
             return pickle.load(_pipe(self._process.stdout))
         except (EOFError, pickle.UnpicklingError):
-            raise ShareFailed(f"a process that {work} ended with status {self._process.wait()}") from None
+            raise ShardFailed(f"a process that {work} ended with status {self._process.wait()}") from None
 
-    def _hear(self) -> Done | ShareResult:
-        told: Done | ShareResult = self.hear("read a part of the flows")
-        if isinstance(told, ShareResult) and told.failure:
-            raise ShareFailed(f"a process that read a part of the flows failed: {told.failure}")
+    def _hear(self) -> Done | ShardResult:
+        told: Done | ShardResult = self.hear("read a part of the flows")
+        if isinstance(told, ShardResult) and told.failure:
+            raise ShardFailed(f"a process that read a part of the flows failed: {told.failure}")
         return told
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
-        raise ShareFailed("a process has no pipe")
+        raise ShardFailed("a process has no pipe")
     return stream

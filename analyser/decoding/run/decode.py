@@ -17,7 +17,7 @@ from wirewitness.analyser.capture import CaptureLimits, EndpointTable, PacketBat
 from wirewitness.analyser.capture.model import joined
 from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
-from wirewitness.analyser.decoding.run.child import Child, NewKeys, NextFile, NoMore, ShareJob
+from wirewitness.analyser.decoding.run.child import Child, NewKeys, NextFile, NoMore, ShardJob
 from wirewitness.analyser.decoding.run.decoded import Decoded
 from wirewitness.analyser.decoding.run.helpers import Helpers
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
@@ -43,26 +43,26 @@ _WITH_PAYLOAD, _WITHOUT, _OPENED, _READING = 4096, 512, 1 << 16, 512
 
 
 class Balance:
-    """Deals buckets to so many shares."""
+    """Deals buckets to so many shards."""
 
-    def __init__(self, endpoints: EndpointTable, shares: int) -> None:
+    def __init__(self, endpoints: EndpointTable, shards: int) -> None:
         self._endpoints = endpoints
-        self._share_of = np.full(BUCKETS, -1, np.int64)
-        self._costs = np.zeros(shares)
+        self._shard_of = np.full(BUCKETS, -1, np.int64)
+        self._costs = np.zeros(shards)
 
-    def shares(self, batch: PacketBatch) -> Ints:
-        """The share of each segment of the next batch."""
-        buckets = self._endpoints.shares(batch.pair, BUCKETS)
+    def shards(self, batch: PacketBatch) -> Ints:
+        """The shard of each segment of the next batch."""
+        buckets = self._endpoints.shards(batch.pair, BUCKETS)
         costs = np.bincount(buckets, _costs(batch), BUCKETS)
         self._costs[0] += _READING * len(batch) + int(batch.payload_bytes.sum())
-        known = np.flatnonzero((self._share_of >= 0) & (costs > 0))
-        np.add.at(self._costs, self._share_of[known], costs[known])
-        fresh = np.flatnonzero((self._share_of < 0) & (costs > 0))
+        known = np.flatnonzero((self._shard_of >= 0) & (costs > 0))
+        np.add.at(self._costs, self._shard_of[known], costs[known])
+        fresh = np.flatnonzero((self._shard_of < 0) & (costs > 0))
         for bucket in fresh[np.argsort(-costs[fresh], kind="stable")].tolist():
-            share = int(np.argmin(self._costs))
-            self._share_of[bucket] = share
-            self._costs[share] += costs[bucket]
-        found: Ints = self._share_of[buckets]
+            shard = int(np.argmin(self._costs))
+            self._shard_of[bucket] = shard
+            self._costs[shard] += costs[bucket]
+        found: Ints = self._shard_of[buckets]
         return found
 
 
@@ -75,8 +75,8 @@ def _costs(batch: PacketBatch) -> npt.NDArray[np.int64]:
 _MOST_BLOCKS = 4
 
 
-class ShareDealing:
-    """A `Dealing` that gives the other shares to children."""
+class ShardDealing:
+    """A `Dealing` that gives the other shards to children."""
 
     def __init__(
         self, children: Sequence[Child], areas: Sequence[Area], limits: CaptureLimits, endpoints: EndpointTable
@@ -122,16 +122,16 @@ class ShareDealing:
             return
         memory = self._area.view(self._used + len(self._children) * packed_bytes(0) + packed_bytes(self._rows))
         batch, clock = joined(memory, self._held), np.concatenate(self._clocks)
-        shares, at = self._balance.shares(batch), self._used
+        shards, at = self._balance.shards(batch), self._used
         for number, child in enumerate(self._children, 1):
-            theirs = np.flatnonzero(shares == number)
+            theirs = np.flatnonzero(shards == number)
             own = Own(batch.chosen(theirs), clock[theirs])
             parcel = pack(memory, self._parcels % len(self._areas), at, own, self._endpoints)
             at = parcel.end
             child.hand(parcel)
         self._parcels += 1
         self._held, self._clocks, self._used = [], [], 0
-        mine = np.flatnonzero(shares == 0)
+        mine = np.flatnonzero(shards == 0)
         yield Own(batch.chosen(mine), clock[mine])
 
     def end(self) -> None:
@@ -166,26 +166,26 @@ class SharedReading:
     def __init__(self, children: Sequence[Child], areas: Sequence[int]) -> None:
         self._children = children
         self._areas = tuple(areas)
-        self._dealing: ShareDealing | None = None
+        self._dealing: ShardDealing | None = None
 
     def start(self, wanted: Sequence[str], options: ReadOptions, folder: Path, keys: Keys | None = None) -> None:
         """Give every process its job, and the keys; their rows will be in folders below FOLDER."""
         # Read-only views cannot be sent; key logs are read once.
         plain = replace(options, decode_as=dict(options.decode_as), topic_ids=dict(options.topic_ids), keylogs=())
         for number, child in enumerate(self._children, 1):
-            job = ShareJob(tuple(wanted), plain, self._areas, folder / f"share-{number}")
+            job = ShardJob(tuple(wanted), plain, self._areas, folder / f"share-{number}")
             job.folder.mkdir()
             child.tell(job)
             if keys is not None:
                 child.tell(NewKeys(keys.ring.entries()))
 
-    def dealing(self, limits: CaptureLimits, endpoints: EndpointTable) -> ShareDealing:
+    def dealing(self, limits: CaptureLimits, endpoints: EndpointTable) -> ShardDealing:
         """Who decodes what; `endpoints` numbers the pairs of this process."""
-        self._dealing = ShareDealing(self._children, [*map(Area, self._areas)], limits, endpoints)
+        self._dealing = ShardDealing(self._children, [*map(Area, self._areas)], limits, endpoints)
         return self._dealing
 
     def collect(self, decoded: Decoded) -> None:
-        """Wait for the other shares and add their flows and rows. Raises ShareFailed."""
+        """Wait for the other shards and add their flows and rows. Raises ShareFailed."""
         from pyarrow import feather
 
         flows = [decoded.flows_table()]

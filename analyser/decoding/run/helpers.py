@@ -1,7 +1,7 @@
-"""Programs that will decode a share of the flows each, and run some of the rules, started before they are needed.
+"""Programs that will decode a shard of the flows each, and run some of the rules, started before they are needed.
 
 In: how many. Out: processes that wait on their standard input for a job (`analyser/analysis/processes/helper.py`), and
-memory and a pipe that they share. Starting and importing take a good part of a second, so they begin while this process
+memory and a pipe that they shard. Starting and importing take a good part of a second, so they begin while this process
 still imports; hence no imports of weight here. They are programs of their own, not forks: nothing of this process's
 threads, locks or open files goes along, and a caller's main module is not run again.
 """
@@ -79,7 +79,7 @@ class Helpers:
         self.giving_first = self.giving = -1
 
     def end(self) -> None:
-        """End the programs and let go of what they share; it may be asked for twice."""
+        """End the programs and let go of what they shard; it may be asked for twice."""
         for child in self.children:
             child.kill()
         for child in self.children:

@@ -1,7 +1,7 @@
 """The keys that a run may use. In: paths of key logs, and secrets that captures bring along. Out: a ring of
 secrets, the carriers that use it, and remarks on what could not be used.
 
-Keys stay in the memory of this process and of those that decode a share of the connections.
+Keys stay in the memory of this process and of those that decode a shard of the connections.
 """
 
 from __future__ import annotations

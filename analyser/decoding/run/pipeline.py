@@ -40,7 +40,7 @@ from wirewitness.analyser.decoding.run.capture_rows import client_is_low, note_r
 from wirewitness.analyser.decoding.run.complete_connections import WholeReading
 from wirewitness.analyser.decoding.run.decoded import Decoded, UnreadInput
 from wirewitness.analyser.decoding.run.flow_records import FlowRecords
-from wirewitness.analyser.decoding.run.shard import ALONE, Dealing, MakeDealing, Own, ShareFailed
+from wirewitness.analyser.decoding.run.shard import ALONE, Dealing, MakeDealing, Own, ShardFailed
 from wirewitness.analyser.tcp import waits
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_table import FlowTable
@@ -272,7 +272,7 @@ class Pipeline:
                 result.unread.append(UnreadInput(source.name, str(error)))
                 if not stats.packets:
                     continue
-            except ShareFailed:
+            except ShardFailed:
                 raise
             except Exception as error:
                 text = sentence(
@@ -295,7 +295,7 @@ class Pipeline:
                 self._feed_own(self._dealing.take(batch))
                 if progress is not None:
                     progress(Progress(source.name, stats.captured_bytes, total, stats.packets))
-        except ShareFailed:
+        except ShardFailed:
             raise
         except Exception:
             self._feed_own(self._dealing.rest())

@@ -1,6 +1,6 @@
-"""Flows shared out among processes. In: batches of packets. Out: those of the endpoint pairs that fall to one share.
+"""Flows shared out among processes. In: batches of packets. Out: those of the endpoint pairs that fall to one shard.
 
-Which share a pair falls to depends on its addresses and ports only, so both directions of a connection, every
+Which shard a pair falls to depends on its addresses and ports only, so both directions of a connection, every
 connection on the same ports and copies of it in other encapsulations end in one process, however packets are batched.
 """
 
@@ -19,8 +19,8 @@ from wirewitness.analyser.capture import EndpointTable, PacketBatch
 Ints = npt.NDArray[np.int64]
 
 
-class ShareFailed(RuntimeError):
-    """A process that read a share ended without a result: a fault of ours, or the system stopped it."""
+class ShardFailed(RuntimeError):
+    """A process that read a shard ended without a result: a fault of ours, or the system stopped it."""
 
 
 class Own(NamedTuple):
@@ -54,8 +54,8 @@ MakeDealing = Callable[[EndpointTable], Dealing]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """Share `number` (from 0) of `of` shares."""
+class Shard:
+    """Share `number` (from 0) of `of` shards."""
 
     number: int = 0
     of: int = 1
@@ -74,11 +74,11 @@ class CaptureClock:
         return clock
 
 
-class ShareFilter:
-    """Decodes the segments of one share, and nobody the others: a `Dealing`."""
+class ShardFilter:
+    """Decodes the segments of one shard, and nobody the others: a `Dealing`."""
 
-    def __init__(self, share: Share, endpoints: EndpointTable) -> None:
-        self._share = share
+    def __init__(self, shard: Shard, endpoints: EndpointTable) -> None:
+        self._shard = shard
         self._endpoints = endpoints
         self._clock = CaptureClock()
 
@@ -90,12 +90,12 @@ class ShareFilter:
 
     def take(self, batch: PacketBatch) -> Iterator[Own]:
         """See `Dealing`; the batch's `data` stays the same."""
-        if self._share.of == 1:
+        if self._shard.of == 1:
             yield Own(batch, None)
             return
         clock = self._clock.watch(batch)
         # Numbers of rows, not flags: picking a column takes a tenth of the time then.
-        mine = np.flatnonzero(self._endpoints.shares(batch.pair, self._share.of) == self._share.number)
+        mine = np.flatnonzero(self._endpoints.shards(batch.pair, self._shard.of) == self._shard.number)
         yield Own(batch.chosen(mine), clock[mine])
 
     def rest(self) -> Iterator[Own]:
@@ -107,4 +107,4 @@ class ShareFilter:
 
 
 # Everything is decoded here.
-ALONE = partial(ShareFilter, Share())
+ALONE = partial(ShardFilter, Shard())

@@ -1,4 +1,4 @@
-"""A helper decodes one share of the flows. In: a job and parcels of segments on standard input. Out: rows in files; on
+"""A helper decodes one shard of the flows. In: a job and parcels of segments on standard input. Out: rows in files; on
 standard output that parcels are done, and the result.
 """
 
@@ -16,7 +16,7 @@ from wirewitness.analyser.base.collector import collector_paused
 from wirewitness.analyser.base.faults import CODE, caught, sentence
 from wirewitness.analyser.capture.model import Remark
 from wirewitness.analyser.decoding.rows.store import RawStore
-from wirewitness.analyser.decoding.run.child import Done, NewKeys, NextFile, NoMore, ShareJob, ShareResult
+from wirewitness.analyser.decoding.run.child import Done, NewKeys, NextFile, NoMore, ShardJob, ShardResult
 from wirewitness.analyser.decoding.run.decoded import Decoded
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.decoding.run.shared_memory import Area
@@ -24,34 +24,34 @@ from wirewitness.analyser.decoding.run.work_items import Parcel, unpacked
 from wirewitness.dissectors.registry import dissectors
 
 
-def serve(messages: IO[bytes], told: IO[bytes]) -> ShareJob | None:
+def serve(messages: IO[bytes], told: IO[bytes]) -> ShardJob | None:
     """Do the job that comes first among the messages; None where nobody waits for it any more."""
     with suppress(EOFError, BrokenPipeError):  # interrupted
-        job: ShareJob = pickle.load(messages)
+        job: ShardJob = pickle.load(messages)
         _tell(told, _result(job, messages, told))
         return job
     return None
 
 
-def _result(job: ShareJob, messages: IO[bytes], told: IO[bytes]) -> ShareResult:
+def _result(job: ShardJob, messages: IO[bytes], told: IO[bytes]) -> ShardResult:
     try:
         with collector_paused():
-            return ShareReader(job).read(messages, told)
+            return ShardReader(job).read(messages, told)
     except (EOFError, BrokenPipeError):
         raise
     except Exception as error:
-        return ShareResult({}, None, failure=f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+        return ShardResult({}, None, failure=f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
 
 
-def _tell(told: IO[bytes], what: Done | ShareResult) -> None:
+def _tell(told: IO[bytes], what: Done | ShardResult) -> None:
     pickle.dump(what, told)
     told.flush()
 
 
-class ShareReader:
+class ShardReader:
     """Decodes what it is handed; its rows and flows are in the job's folder afterwards."""
 
-    def __init__(self, job: ShareJob) -> None:
+    def __init__(self, job: ShardJob) -> None:
         self._folder = job.folder
         self._areas = [*map(Area, job.areas)]
         self._store = RawStore(job.folder)
@@ -60,7 +60,7 @@ class ShareReader:
         self._gave_up = False
         self._remarks: list[tuple[int, Remark]] = []
 
-    def read(self, messages: IO[bytes], told: IO[bytes]) -> ShareResult:
+    def read(self, messages: IO[bytes], told: IO[bytes]) -> ShardResult:
         """Take messages until no more parcels come. EOFError when the process that sends them is gone."""
         while not isinstance(message := pickle.load(messages), NoMore):
             self._take(message)
@@ -69,7 +69,7 @@ class ShareReader:
         self._pipeline.advance(message.now_ns)
         self._pipeline.end()
         flows = _write_flows(self._pipeline.decoded(), self._folder)
-        return ShareResult(self._store.hand_over(), flows, tuple(self._remarks))
+        return ShardResult(self._store.hand_over(), flows, tuple(self._remarks))
 
     def _take(self, message: Any) -> None:
         if isinstance(message, NextFile):

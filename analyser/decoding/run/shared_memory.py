@@ -1,4 +1,4 @@
-"""Memory that programs share. In: descriptors that go along when a program is started. Out: that memory as bytes.
+"""Memory that programs shard. In: descriptors that go along when a program is started. Out: that memory as bytes.
 
 It is no file that anybody could open, has no name, and is gone when nobody holds it any more.
 """

@@ -38,7 +38,7 @@ _ALIGNED = 8
 
 
 class Parcel(NamedTuple):
-    """Segments of one share in an area (by its number): their columns lie from `start` to `end`.
+    """Segments of one shard in an area (by its number): their columns lie from `start` to `end`.
 
     encapsulations: texts of those that the keys number.
     """

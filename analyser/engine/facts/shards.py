@@ -1,6 +1,6 @@
 """Shares of the rows of a stage, which several processes make.
 
-In: what makes shares, on a connection with the views of a stage. Out: numbers of shares to make here, and files with
+In: what makes shards, on a connection with the views of a stage. Out: numbers of shards to make here, and files with
 what others made.
 """
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 # With fewer rows than these, one process is done before another could begin.
 FEW_ROWS = 1 << 16
 
-# The rows of one share, in pieces. Arguments: its number, and how many shares there are.
-MakeShare = Callable[[int, int], Iterator[pa.Table]]
+# The rows of one shard, in pieces. Arguments: its number, and how many shards there are.
+MakeShard = Callable[[int, int], Iterator[pa.Table]]
 
 
 class Dealer(Protocol):
-    """Deals shares to processes.
+    """Deals shards to processes.
 
     processes: how many there are, this one too.
     """
 
     processes: int
 
-    def deal(self, work: str, tables: Sequence[str], held: Held, shares: int) -> Iterator[tuple[int, Path | None]]:
-        """The numbers of shares, of each the file that another process made, or None where it has to be made here,
+    def deal(self, work: str, tables: Sequence[str], held: Held, shards: int) -> Iterator[tuple[int, Path | None]]:
+        """The numbers of shards, of each the file that another process made, or None where it has to be made here,
         before the next one is asked for. They are offered at once, and come in any order.
 
         work: see `maker_of`. tables: names of those that it reads. held: those of them that others have not seen.
@@ -43,19 +43,19 @@ class Dealer(Protocol):
         ...
 
 
-def maker_of(work: str) -> Callable[[duckdb.DuckDBPyConnection, Held], AbstractContextManager[MakeShare]]:
-    """What makes shares, for a connection with the views that the work reads and nothing else.
+def maker_of(work: str) -> Callable[[duckdb.DuckDBPyConnection, Held], AbstractContextManager[MakeShard]]:
+    """What makes shards, for a connection with the views that the work reads and nothing else.
 
     work: a module below `analyser` and a function in it, with a dot between.
     """
     module, _, name = work.rpartition(".")
-    found: Callable[[duckdb.DuckDBPyConnection, Held], AbstractContextManager[MakeShare]]
+    found: Callable[[duckdb.DuckDBPyConnection, Held], AbstractContextManager[MakeShard]]
     found = getattr(import_module(f"wirewitness.analyser.{module}"), name)
     return found
 
 
-def shares_of(rows: int, most_rows: int, dealer: Dealer | None) -> int:
-    """How many shares to make of so many rows: as few as memory allows, and the same number for each process."""
+def shards_of(rows: int, most_rows: int, dealer: Dealer | None) -> int:
+    """How many shards to make of so many rows: as few as memory allows, and the same number for each process."""
     fewest = max(1, -(-rows // most_rows))
     if dealer is None or rows < FEW_ROWS:
         return fewest
@@ -63,16 +63,16 @@ def shares_of(rows: int, most_rows: int, dealer: Dealer | None) -> int:
 
 
 def dealt(
-    dealer: Dealer | None, work: str, tables: Sequence[str], held: Held, shares: int
+    dealer: Dealer | None, work: str, tables: Sequence[str], held: Held, shards: int
 ) -> Iterator[tuple[int, Path | None]]:
     """As `Dealer.deal`; all of them are made here where nobody deals."""
-    if dealer is None or shares == 1:
-        return ((share, None) for share in range(shares))
-    return dealer.deal(work, tables, held, shares)
+    if dealer is None or shards == 1:
+        return ((shard, None) for shard in range(shards))
+    return dealer.deal(work, tables, held, shards)
 
 
 def write_pieces(pieces: Iterable[pa.Table], path: Path) -> None:
-    """Leave the rows of a share to another process. All pieces have the same columns."""
+    """Leave the rows of a shard to another process. All pieces have the same columns."""
     with path.open("wb") as file, ExitStack() as opened:
         writer = None
         for piece in pieces:

@@ -32,10 +32,10 @@ class StageTables(NamedTuple):
 
 
 class Keyed(NamedTuple):
-    """How some tables of a stage are made in shares of rows that belong together.
+    """How some tables of a stage are made in shards of rows that belong together.
 
     keys: table -> the columns of its key, as SQL; other tables are seen whole. everywhere: of tables with keys, rows
-    that all shares see. own: the key of the rows that are made, where some of them come out in other shares as well,
+    that all shards see. own: the key of the rows that are made, where some of them come out in other shards as well,
     of such rows.
     """
 

@@ -39,23 +39,23 @@ class Stage(NamedTuple):
     new: tuple[str, ...]
     module: str
     function: str
-    in_shares: bool = False
+    in_shards: bool = False
 
     def run(self, con: DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:
         """Replace or create the views of `makes`, but for those that are given back, whose views the caller makes.
 
         held: tables of `makes` whose views the caller makes, with their rows; of those that are new, the file for their
         rows, should there be many. Those that are not new are given back with the same rows in the same order. dealer:
-        of shares to several processes.
+        of shards to several processes.
         """
         make = getattr(import_module(f"wirewitness.analyser.{self.module}"), self.function)
-        made: Held = make(con, held, dealer) if self.in_shares else make(con, held)
+        made: Held = make(con, held, dealer) if self.in_shards else make(con, held)
         return made
 
 
 STAGES = (
-    Stage(*OFFSETS, "kafka.facts.enrich", "enrich", in_shares=True),
-    Stage(*READING, "kafka.facts.fetch_stage", "add_reading_runs", in_shares=True),
+    Stage(*OFFSETS, "kafka.facts.enrich", "enrich", in_shards=True),
+    Stage(*READING, "kafka.facts.fetch_stage", "add_reading_runs", in_shards=True),
     Stage(*GROUPS, "kafka.facts.group_stage", "add_members_and_rebalances"),
     Stage(*PRODUCERS, "kafka.facts.producers_stage", "add_producers"),
     Stage(*CONNECTIONS, "kafka.facts.connections_stage", "add_connections"),

@@ -1,6 +1,6 @@
 """Which Kafka cluster a flow belongs to.
 
-In: rows of `flows` and `kafka_brokers`. Out: flow id -> cluster id. Two clusters in one capture must never share groups
+In: rows of `flows` and `kafka_brokers`. Out: flow id -> cluster id. Two clusters in one capture must never shard groups
 or offsets, so an endpoint joins a cluster only by what clients were told:
 
 1. A cluster id in a Metadata answer names the cluster of its flow, and of the flow's server endpoint when all answers

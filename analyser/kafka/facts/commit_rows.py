@@ -22,7 +22,7 @@ _COMMITS = """
            coalesce(group_id, '') AS group_id, epoch_ns(ts) AS at_ns, nullif(member_id, '') AS member_id,
            client_address AS address
     FROM context_base WHERE partition IS NOT NULL AND ts IS NOT NULL"""
-# Of the columns of a share. Most of it are texts, where hardly any two rows have the same.
+# Of the columns of a shard. Most of it are texts, where hardly any two rows have the same.
 MOST_BYTES = 256 << 20
 _COLUMNS = "row, cluster, topic, partition, group_id, life, at_ns, member_id"
 

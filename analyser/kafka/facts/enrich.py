@@ -26,7 +26,7 @@ from wirewitness.analyser.engine.facts.columns import UNKNOWN, columns_of, integ
 from wirewitness.analyser.engine.facts.keyed_rows import known_rows
 from wirewitness.analyser.engine.facts.keys import Key
 from wirewitness.analyser.engine.facts.row_groups import changes, highest_so_far
-from wirewitness.analyser.engine.facts.shards import Dealer, MakeShare, dealt, pieces_in, shares_of
+from wirewitness.analyser.engine.facts.shards import Dealer, MakeShard, dealt, pieces_in, shards_of
 from wirewitness.analyser.engine.facts.stage import NOTHING, PARTITION, Held
 from wirewitness.analyser.engine.facts.steps import steps_made
 from wirewitness.analyser.engine.facts.topics import has_rows, views
@@ -152,7 +152,7 @@ def _texts(numbers: Integers, texts: pa.Array) -> pa.DictionaryArray:
 
 # Arrays for so many rows of commits and fetches take some 150 MiB.
 STEP_ROWS = 1 << 20
-# A share whose texts take too much memory is made in so many parts, and these in parts, but not in more than so many.
+# A shard whose texts take too much memory is made in so many parts, and these in parts, but not in more than so many.
 PARTS, MOST_PARTS = 8, 1 << 12
 
 
@@ -193,23 +193,23 @@ def _added(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
     `context_clients` stays: fetches are told by it, too.
     """
     commits = _count(con, "context_commits")
-    shares = shares_of(commits + _count(con, f"in_{FETCHES}"), STEP_ROWS, dealer)
-    numbers = dealt(dealer, "kafka.facts.enrich.commits_of_share", READS, held, shares)
+    shards = shards_of(commits + _count(con, f"in_{FETCHES}"), STEP_ROWS, dealer)
+    numbers = dealt(dealer, "kafka.facts.enrich.commits_of_shard", READS, held, shards)
     with _made_once(con):
         pieces = [
             piece
-            for share, made in numbers
-            for piece in (_of_share(con, share, shares) if made is None else pieces_in(made))
+            for shard, made in numbers
+            for piece in (_of_shard(con, shard, shards) if made is None else pieces_in(made))
         ]
     return in_order(pieces, commits)
 
 
 @contextmanager
-def commits_of_share(con: duckdb.DuckDBPyConnection, held: Held) -> Iterator[MakeShare]:
+def commits_of_shard(con: duckdb.DuckDBPyConnection, held: Held) -> Iterator[MakeShard]:
     """What makes the rows of `commits_context` for another process; see `shares.py`."""
 
-    def made(share: int, shares: int) -> Iterator[pa.Table]:
-        yield from _of_share(con, share, shares)
+    def made(shard: int, shards: int) -> Iterator[pa.Table]:
+        yield from _of_shard(con, shard, shards)
 
     _all_set_aside(con)
     with numbered(con, "context_commits", held[COMMITS]), _made_once(con):
@@ -218,7 +218,7 @@ def commits_of_share(con: duckdb.DuckDBPyConnection, held: Held) -> Iterator[Mak
 
 @contextmanager
 def _made_once(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """What all shares read, until the block ends; `context_clients` stays."""
+    """What all shards read, until the block ends; `context_clients` stays."""
     _look_at(con)
     con.execute(MAKE_CLIENTS)
     once = ONCE if has_rows(con, "in_kafka_assignments") else {**ONCE, "context_owned": NO_OWNERS}
@@ -227,16 +227,16 @@ def _made_once(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     con.execute("".join(f"DROP VIEW {name};" for name in OF_PARTITIONS))
 
 
-def _of_share(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> Iterator[pa.Table]:
-    """What rows of one share of the partitions get, in pieces. Raises TooManyBytes."""
-    _look_at(con, f" WHERE {PARTITION} % {shares} = {share}" if shares > 1 else "")
+def _of_shard(con: duckdb.DuckDBPyConnection, shard: int, shards: int) -> Iterator[pa.Table]:
+    """What rows of one shard of the partitions get, in pieces. Raises TooManyBytes."""
+    _look_at(con, f" WHERE {PARTITION} % {shards} = {shard}" if shards > 1 else "")
     try:
         made = commits_context(con)
     except TooManyBytes:
-        if shares >= MOST_PARTS:
+        if shards >= MOST_PARTS:
             raise
         for part in range(PARTS):
-            yield from _of_share(con, share + part * shares, shares * PARTS)
+            yield from _of_shard(con, shard + part * shards, shards * PARTS)
         return
     yield made
 

@@ -17,7 +17,7 @@ from wirewitness.analyser.kafka.facts.fetch_rows import ANSWERED_NS, CLIENT_SQL,
 from wirewitness.analyser.kafka.facts.fetch_starts import Begun
 
 _MEMBERS = "reading_members"
-# Who committed any partition: of more of them than a share has.
+# Who committed any partition: of more of them than a shard has.
 COMMITTERS = f"""
     SELECT coalesce(cluster_id, '') AS cluster, group_id, {CLIENT_SQL}, member_id, min({ANSWERED_NS}) AS at_ns
     FROM whole_kafka_offset_commits

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from wirewitness.analyser.engine.facts.chunk_files import kept_pieces
-from wirewitness.analyser.engine.facts.shards import Dealer, MakeShare, dealt, pieces_in, shares_of
+from wirewitness.analyser.engine.facts.shards import Dealer, MakeShard, dealt, pieces_in, shards_of
 from wirewitness.analyser.engine.facts.stage import NOTHING, OF_PARTITIONS, PARTITION, READING, Held
 from wirewitness.analyser.engine.facts.topics import views
 from wirewitness.analyser.kafka.facts.fetch_members import COMMITTERS, members_known
@@ -55,27 +55,27 @@ def add_reading_runs(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, deale
     return NOTHING
 
 
-class OfAllShares(NamedTuple):
-    """What shares of the partitions tell each other. unseen: where connections began unseen; committers: members that
+class OfAllShards(NamedTuple):
+    """What shards of the partitions tell each other. unseen: where connections began unseen; committers: members that
     committed, as COMMITTERS has them."""
 
     unseen: pa.Table
     committers: pa.Table
 
     @classmethod
-    def of(cls, told: Sequence[OfAllShares]) -> OfAllShares:
+    def of(cls, told: Sequence[OfAllShards]) -> OfAllShards:
         """What all of them told."""
         return cls(*map(pa.concat_tables, zip(*told, strict=True)))
 
 
-def told_by_share(con: duckdb.DuckDBPyConnection) -> OfAllShares:
-    """What a share of the partitions tells all others, for `add_share`. Views have the rows of that share."""
+def told_by_shard(con: duckdb.DuckDBPyConnection) -> OfAllShards:
+    """What a shard of the partitions tells all others, for `add_share`. Views have the rows of that shard."""
     _set_aside(con)
-    return OfAllShares(_all_unseen(con, _shares(con, None), None), con.sql(COMMITTERS).to_arrow_table())
+    return OfAllShards(_all_unseen(con, _shards(con, None), None), con.sql(COMMITTERS).to_arrow_table())
 
 
-def add_share(con: duckdb.DuckDBPyConnection, told: OfAllShares) -> None:
-    """As `add_reading_runs`, where views have the rows of one share of the partitions alone."""
+def add_shard(con: duckdb.DuckDBPyConnection, told: OfAllShards) -> None:
+    """As `add_reading_runs`, where views have the rows of one shard of the partitions alone."""
     _set_aside(con)
     con.register(_ALL_COMMITTERS, told.committers)
     _make_view(con, _pieces(con, VIEW_ROWS, unseen=told.unseen, committers=f"FROM {_ALL_COMMITTERS}"))
@@ -115,72 +115,72 @@ def _pieces(
     committers: str = COMMITTERS,
 ) -> Iterator[pa.Table]:
     """All rows, so many at a time. unseen, committers: of all partitions, where the views have some of them."""
-    shares = _shares(con, dealer)
-    if not shares:
+    shards = _shards(con, dealer)
+    if not shards:
         return
     with members_known(con, committers):
-        if shares == 1:
+        if shards == 1:
             yield from run_pieces(con, unseen, most)
             return
         # Of connections, which carry all partitions, so it is the one thing that looks at others.
-        unseen = _all_unseen(con, shares, dealer) if unseen is None else unseen
+        unseen = _all_unseen(con, shards, dealer) if unseen is None else unseen
         con.register(_ALL_UNSEEN, unseen)
-        yield from _of_shares(con, dealer, "runs_of_shares", {_ALL_UNSEEN: unseen}, shares)
+        yield from _of_shards(con, dealer, "runs_of_shards", {_ALL_UNSEEN: unseen}, shards)
         con.unregister(_ALL_UNSEEN)
 
 
-def _shares(con: duckdb.DuckDBPyConnection, dealer: Dealer | None) -> int:
-    """How many shares to make of the partitions; none where nobody reads."""
+def _shards(con: duckdb.DuckDBPyConnection, dealer: Dealer | None) -> int:
+    """How many shards to make of the partitions; none where nobody reads."""
     fetches, commits = con.execute(_ROWS_READ).fetchall()[0]
-    return shares_of(max(fetches, commits), STEP_ROWS, dealer) if fetches else 0
+    return shards_of(max(fetches, commits), STEP_ROWS, dealer) if fetches else 0
 
 
-def _all_unseen(con: duckdb.DuckDBPyConnection, shares: int, dealer: Dealer | None) -> pa.Table:
+def _all_unseen(con: duckdb.DuckDBPyConnection, shards: int, dealer: Dealer | None) -> pa.Table:
     """Where connections began unseen, by all partitions that the views have."""
     found = [UNSEEN_SCHEMA.empty_table()]
-    if shares and con.execute(_MAY_BE_UNSEEN).fetchall()[0][0]:
-        found += _of_shares(con, dealer, "unseen_of_shares", {}, shares)
+    if shards and con.execute(_MAY_BE_UNSEEN).fetchall()[0][0]:
+        found += _of_shards(con, dealer, "unseen_of_shards", {}, shards)
     return pa.concat_tables(found).group_by(UNSEEN_SCHEMA.names).aggregate([])
 
 
-def _of_shares(
-    con: duckdb.DuckDBPyConnection, dealer: Dealer | None, work: str, held: Held, shares: int
+def _of_shards(
+    con: duckdb.DuckDBPyConnection, dealer: Dealer | None, work: str, held: Held, shards: int
 ) -> Iterator[pa.Table]:
-    """What all shares give, in pieces."""
-    make = _unseen_of if work == "unseen_of_shares" else _runs_of
+    """What all shards give, in pieces."""
+    make = _unseen_of if work == "unseen_of_shards" else _runs_of
     tables = (*READING.reads, *READING.uses, "flows", *held)
-    for share, made in dealt(dealer, f"kafka.facts.fetch_stage.{work}", tables, held, shares):
-        yield from make(con, share, shares) if made is None else pieces_in(made)
+    for shard, made in dealt(dealer, f"kafka.facts.fetch_stage.{work}", tables, held, shards):
+        yield from make(con, shard, shards) if made is None else pieces_in(made)
 
 
 @contextmanager
-def unseen_of_shares(con: duckdb.DuckDBPyConnection, _: Held) -> Iterator[MakeShare]:
+def unseen_of_shards(con: duckdb.DuckDBPyConnection, _: Held) -> Iterator[MakeShard]:
     """What tells for another process where connections began unseen; see `shares.py`."""
     _set_aside(con)
     yield partial(_unseen_of, con)
 
 
 @contextmanager
-def runs_of_shares(con: duckdb.DuckDBPyConnection, _: Held) -> Iterator[MakeShare]:
+def runs_of_shards(con: duckdb.DuckDBPyConnection, _: Held) -> Iterator[MakeShard]:
     """What makes runs for another process, on a connection that has the view of all that is unseen; see `shares.py`."""
     _set_aside(con)
     with members_known(con, COMMITTERS):
         yield partial(_runs_of, con)
 
 
-def _unseen_of(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> Iterator[pa.Table]:
-    _see_share(con, share, shares)
+def _unseen_of(con: duckdb.DuckDBPyConnection, shard: int, shards: int) -> Iterator[pa.Table]:
+    _see_shard(con, shard, shards)
     yield unseen_of(con)
 
 
-def _runs_of(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> Iterator[pa.Table]:
-    _see_share(con, share, shares)
+def _runs_of(con: duckdb.DuckDBPyConnection, shard: int, shards: int) -> Iterator[pa.Table]:
+    _see_shard(con, shard, shards)
     yield from run_pieces(con, con.sql(f"FROM {_ALL_UNSEEN}").to_arrow_table(), PIECE_ROWS)
 
 
-def _see_share(con: duckdb.DuckDBPyConnection, share: int, shares: int) -> None:
-    """Let the views have the rows of one share of the partitions: by other bits of their hash than an archive deals
-    them by, whose shares are cut once more."""
+def _see_shard(con: duckdb.DuckDBPyConnection, shard: int, shards: int) -> None:
+    """Let the views have the rows of one shard of the partitions: by other bits of their hash than an archive deals
+    them by, whose shards are cut once more."""
     for table in OF_PARTITIONS:
-        rows = f"FROM whole_{table} WHERE ({PARTITION} >> 32) % {shares} = {share}"
+        rows = f"FROM whole_{table} WHERE ({PARTITION} >> 32) % {shards} = {shard}"
         con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS {rows}")

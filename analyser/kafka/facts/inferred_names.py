@@ -30,7 +30,7 @@ HITS, TOLD = 5, 3
 # So many ids, names, partitions of a topic, batches of a partition and offsets told of it are compared at most: pairs
 # of all are tried.
 _IDS, _NAMES, _PARTITIONS, _BATCHES, _BEGINS = 200, 200, 4, 30, 30
-# So many names or ids may share a position of a client; where there are more it tells nothing.
+# So many names or ids may shard a position of a client; where there are more it tells nothing.
 _SHARED = 20
 _LISTED = 10
 INFERRED_FROM = (

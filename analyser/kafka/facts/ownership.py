@@ -17,7 +17,7 @@ topic, partition, member_id, began, ended` (Unix ns; ended is null while the int
   before bytes of its client are missing (which shows up to one request late) or before it is told that it is no member
   any more (25, 110), and once the group is heard of in an epoch that the member never reaches: the partition may have
   been taken away unseen.
-- Members of share groups have partitions together, those of streams groups have tasks: their assignments own nothing
+- Members of shard groups have partitions together, those of streams groups have tasks: their assignments own nothing
   here.
 
 A partition that a member must give up (cooperative rebalancing, KIP-848) has no owner until another member gets it,

@@ -41,7 +41,7 @@ def taken_in(
     spark: SparkSession, runs: Sequence[Sequence[Path]], root: Path, read: ReadOptions | None = None
 ) -> list[Path]:
     """Make the dataset, one run for each list of files; all files."""
-    options = ArchiveOptions(shares=2, read=read or ReadOptions())
+    options = ArchiveOptions(shards=2, read=read or ReadOptions())
     for files in runs:
         summary = archive(files, root, spark, options)
         assert (summary.aside, summary.failures) == ([], [])
@@ -187,7 +187,7 @@ def test_without_the_tables_that_tell_it_nothing_counts_twice(spark: SparkSessio
     """Which of both is left out, and why, is said."""
     log = tmp_path / "request.log"
     log.write_text(asks(1))
-    options = ArchiveOptions(shares=2, tables=("kafka_offset_commits",))
+    options = ArchiveOptions(shards=2, tables=("kafka_offset_commits",))
     summary = archive([log, SAMPLES / f"{NAME}.pcapng"], tmp_path / "data", spark, options)
     [aside] = summary.aside
     assert aside.path == str(log)

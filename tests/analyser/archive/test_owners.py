@@ -45,7 +45,7 @@ def test_processes_of_captures_stay(
     root = tmp_path / "dataset"
     for run in range(runs):
         known = captures[: files * (run + 1) // runs]
-        summary = archive(known, root, spark, ArchiveOptions(shares=3, range_bytes=range_bytes))
+        summary = archive(known, root, spark, ArchiveOptions(shards=3, range_bytes=range_bytes))
         assert (summary.aside, summary.failures) == ([], [])
     assert len(Dataset.open(root).manifest.runs) == runs
     assert differences(root, captures) == []

@@ -60,7 +60,7 @@ WAYS = {
 
 def archived(spark: SparkSession, captures: Sequence[Path], root: Path, way: Way) -> None:
     """Make the dataset, run by run."""
-    options = ArchiveOptions(shares=3, range_bytes=way.range_bytes)
+    options = ArchiveOptions(shards=3, range_bytes=way.range_bytes)
     for run in range(way.runs):
         known = captures[: len(captures) * (run + 1) // way.runs]
         summary = archive(sorted(known), root, spark, options)
@@ -141,7 +141,7 @@ def test_keys_serve_all_ranges_of_a_capture(spark: SparkSession, inside: bool, t
     capture, keylog, secrets = encrypted(tmp_path, "kafka_fenced_commit", inside=inside)
     read = ReadOptions() if inside else ReadOptions(keylogs=(str(keylog),))
     root = tmp_path / "dataset"
-    summary = archive([capture], root, spark, ArchiveOptions(shares=3, range_bytes=40_000, read=read))
+    summary = archive([capture], root, spark, ArchiveOptions(shards=3, range_bytes=40_000, read=read))
     assert (summary.aside, summary.failures) == ([], [])
     assert differences(root, [capture], read) == []
     with wirewitness.read(root, tables=["flows"]) as kept:

@@ -11,7 +11,7 @@ import pytest
 
 import wirewitness
 from tests.app.program import run
-from tests.support.by_shares import read_by_shares
+from tests.support.by_shards import read_by_shards
 from tests.support.example_encode import request, response
 from tests.support.faulty import CARRIER, FAULTY, TUBE
 from tests.support.mqtt_encode import connack, connect, publish
@@ -147,15 +147,15 @@ def several(folder: Path) -> Path:
     return path
 
 
-def test_shares_of_an_archive_and_several_processes_tell_the_same(
+def test_shards_of_an_archive_and_several_processes_tell_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = several(tmp_path)
     with wirewitness.read([path]) as one:
         whole = rows_of(one)
     assert sum(row["code"] == "dissector_bug" for row in whole["expert_infos"]) == len(BROKEN)
-    with read_by_shares([path], tmp_path, range_bytes=3000, block_bytes=1000) as shares:
-        assert rows_of(shares) == whole
+    with read_by_shards([path], tmp_path, range_bytes=3000, block_bytes=1000) as shards:
+        assert rows_of(shards) == whole
     # Python imports this when it starts, so that the processes that help know the protocol too.
     (tmp_path / "sitecustomize.py").write_text(
         "from wirewitness.dissectors.registry import CARRIERS, PROTOCOLS\n"

@@ -13,7 +13,7 @@ from tests.support.packets import Captured, ethernet, ipv4, pcap, tcp
 from tests.support.wire import ACK, FIN, SYN, Talk, decode
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTable, Source, read_batches
-from wirewitness.analyser.decoding.run.shard import Share
+from wirewitness.analyser.decoding.run.shard import Shard
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_table import FlowTable
@@ -35,10 +35,10 @@ def flood(count: int, first: int = 0) -> list[Captured]:
 
 
 def tables(
-    packets: list[Captured], limits: Limits, *names: str, block_bytes: int = 4096, share: Share | None = None
+    packets: list[Captured], limits: Limits, *names: str, block_bytes: int = 4096, shard: Shard | None = None
 ) -> list[pd.DataFrame]:
     wanted = ("flows", "expert_infos", "messages", "kafka_brokers", "kafka_partitions")
-    decoded = decode(packets, wanted, limits=limits, block_bytes=block_bytes, share=share)
+    decoded = decode(packets, wanted, limits=limits, block_bytes=block_bytes, shard=shard)
     with analysis_of(decoded, wanted, ReadOptions(), PROTOCOLS.values()) as analysis:
         return [analysis.table(name) for name in names]
 
@@ -67,8 +67,8 @@ def test_processes_count_a_flood_each_for_itself() -> None:
     (whole,) = tables(flood(300), Limits(max_half_open=50), "flows")
     shown, counted = set(), 0
     for number in range(3):
-        share = Share(number, 3)
-        flows, infos = tables(flood(300), Limits(max_half_open=50), "flows", "expert_infos", share=share)
+        shard = Shard(number, 3)
+        flows, infos = tables(flood(300), Limits(max_half_open=50), "flows", "expert_infos", shard=shard)
         assert not shown & set(flows["flow_id"])
         shown |= set(flows["flow_id"])
         counted += sum(int(text.split()[0]) for text in infos.loc[infos["code"] == "half_open_flows", "text"])

@@ -130,7 +130,7 @@ def nothing_left(descriptor: int) -> None:
 
 @pytest.fixture
 def others_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process makes no share that another one may have."""
+    """This process makes no shard that another one may have."""
     monkeypatch.setattr(scheduler, "take", nothing_left)
 
 
@@ -153,12 +153,12 @@ def test_stages_made_by_others_are_the_same(
     assert dealings[0].stages.helped >= 3 * made
 
 
-@pytest.mark.parametrize("work", ["commits_of_share", "runs_of_shares"])
-def test_shares_that_others_cannot_make_are_made_here(
+@pytest.mark.parametrize("work", ["commits_of_shard", "runs_of_shards"])
+def test_shards_that_others_cannot_make_are_made_here(
     dealings: list[RuleDealing], others_first: None, monkeypatch: pytest.MonkeyPatch, work: str
 ) -> None:
     monkeypatch.setenv(FAULTS, "")
-    monkeypatch.setattr(enrich if work == "commits_of_share" else fetch_stage, work, broken)
+    monkeypatch.setattr(enrich if work == "commits_of_shard" else fetch_stage, work, broken)
     with ThreadHelpers(1) as helpers:
         found = analysed(SAMPLES / TOLD[0], helpers)
     assert_equal(found, alone(TOLD[0]))

@@ -1,4 +1,4 @@
-"""What processes share while rules run: numbers that one of them gets, tables that nobody copies."""
+"""What processes shard while rules run: numbers that one of them gets, tables that nobody copies."""
 
 from __future__ import annotations
 

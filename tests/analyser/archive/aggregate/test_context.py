@@ -63,13 +63,13 @@ def _add_run(analysis: Analysis, root: Path, first: float, last: float) -> dict[
 NAMES = ["kafka_fenced_commit", "kafka_admin", "mqtt_qos2_stuck", "mqtt_takeover_loop", "mongo_shapes_and_errors"]
 
 
-@pytest.mark.parametrize(("name", "shares"), pairs(product(NAMES, [1, 3]), turns(NAMES, [1, 3])))
-def test_in_three_runs_as_in_one(name: str, shares: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "shards"), pairs(product(NAMES, [1, 3]), turns(NAMES, [1, 3])))
+def test_in_three_runs_as_in_one(name: str, shards: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wirewitness.analyser.archive.aggregate.derived.SORTED_ROWS", 40)
     monkeypatch.setattr("wirewitness.analyser.archive.aggregate.partitioning.DEALT_ROWS", 50)
     for module in ("keyed", "kafka_context"):
         monkeypatch.setattr(
-            f"wirewitness.analyser.archive.aggregate.{module}.shares_for", lambda rows: min(rows, shares)
+            f"wirewitness.analyser.archive.aggregate.{module}.shards_for", lambda rows: min(rows, shards)
         )
     capture = SAMPLES / f"{name}.pcapng"
     protocol = name.split("_", maxsplit=1)[0]

@@ -13,7 +13,7 @@ from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.giant_group import FLOWS, GIANT, HOURS, MADE, giant_rows
 from wirewitness.analyser.archive.aggregate.context import run_context
-from wirewitness.analyser.archive.aggregate.share_files import SHARE_ROWS, shares_for
+from wirewitness.analyser.archive.aggregate.shard_files import SHARD_ROWS, shards_for
 from wirewitness.analyser.archive.dataset.dataset import Change, Dataset
 from wirewitness.analyser.archive.spark.workers import HERE
 from wirewitness.analyser.engine.facts.stage import KEYED
@@ -41,17 +41,17 @@ def _made(root: Path, workers: _Counting) -> dict[str, pa.Table]:
 def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, dealt = _Counting(), _Counting()
     expected = _made(tmp_path / "whole", whole)
-    monkeypatch.setattr("wirewitness.analyser.archive.aggregate.context.shares_for", lambda rows: 4)
-    monkeypatch.setattr("wirewitness.analyser.archive.aggregate.kafka_context.shares_for", lambda rows: 6)
+    monkeypatch.setattr("wirewitness.analyser.archive.aggregate.context.shards_for", lambda rows: 4)
+    monkeypatch.setattr("wirewitness.analyser.archive.aggregate.kafka_context.shards_for", lambda rows: 6)
     monkeypatch.setattr("wirewitness.analyser.kafka.facts.enrich.STEP_ROWS", 100)
     monkeypatch.setattr("wirewitness.analyser.archive.aggregate.derived.TASK_MEMORY", "64MB")
     monkeypatch.setattr("wirewitness.analyser.archive.aggregate.derived.TOGETHER_ROWS", 1_000)
-    monkeypatch.setattr("wirewitness.analyser.archive.aggregate.share_files.WRITTEN_ROWS", 700)
+    monkeypatch.setattr("wirewitness.analyser.archive.aggregate.shard_files.WRITTEN_ROWS", 700)
     found = _made(tmp_path / "dealt", dealt)
     assert max(whole.units.values()) < 20
     stages = ("context: members and rebalances", "context: where clients of groups read")
     assert [(whole.units[name], dealt.units[name]) for name in stages] == [(1, 4), (1, 4)]
-    # Commits and fetches of each hour by themselves, with what is carried over from those before; each in six shares.
+    # Commits and fetches of each hour by themselves, with what is carried over from those before; each in six shards.
     assert dealt.units["context: owners, log ends and committers"] == (6 + 6) * (HOURS + 1)
     # Hours with more rows than one task writes are written by several.
     assert dealt.units["context: owners, log ends and committers, into hours"] > HOURS + 1
@@ -65,8 +65,8 @@ def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pyt
     assert found["kafka_fetch_partitions"]["group_id"].null_count < GIANT
 
 
-def test_nothing_of_the_shares_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wirewitness.analyser.archive.aggregate.context.shares_for", lambda rows: 2)
+def test_nothing_of_the_shards_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wirewitness.analyser.archive.aggregate.context.shards_for", lambda rows: 2)
     rows = {"kafka_group_events": [group_event(1, "join", "m1", generation=1)], "flows": FLOWS}
     left: list[Path] = []
 
@@ -87,4 +87,4 @@ def test_keys_are_columns_of_tables_that_their_stage_reads() -> None:
             assert {*way.keys} <= {*stages[makes].reads, *stages[makes].makes}
             for table in {*way.keys, *way.makes}:
                 assert arrow_schema(table).names
-    assert [shares_for(rows) for rows in (0, 1, SHARE_ROWS, SHARE_ROWS + 1)] == [0, 1, 1, 2]
+    assert [shards_for(rows) for rows in (0, 1, SHARD_ROWS, SHARD_ROWS + 1)] == [0, 1, 1, 2]

@@ -55,19 +55,19 @@ def sample_path(name: str) -> Path:
 @pytest.mark.parametrize("limits", [pytest.param(LIMITS, id="few"), pytest.param(ALL_ARE_MANY, id="many")])
 def test_findings_equal_those_of_the_offline_run(limits: Limits, spark: SparkSession, tmp_path: Path) -> None:
     with change_of(sample_path("kafka_stale_commit"), tmp_path / "dataset") as (change, expected):
-        found = detect(change, OnSpark(spark, change.work), limits=limits, share_rows=2_000)
+        found = detect(change, OnSpark(spark, change.work), limits=limits, shard_rows=2_000)
     assert expected.num_rows > 0
     assert found.findings.equals(expected)
     assert found.failures == []
 
 
-def test_rules_of_one_key_share_what_is_dealt(tmp_path: Path) -> None:
+def test_rules_of_one_key_shard_what_is_dealt(tmp_path: Path) -> None:
     workers = _Counting()
     with change_of(sample_path("kafka_stale_commit"), tmp_path / "dataset") as (change, expected):
         rows = sum(
             part.rows for table in ("kafka_offset_commits", "kafka_fetch_partitions") for part in change.parts(table)
         )
-        found = detect(change, workers, ["KAF102", "KAF103"], ALL_ARE_MANY, share_rows=rows // 4)
+        found = detect(change, workers, ["KAF102", "KAF103"], ALL_ARE_MANY, shard_rows=rows // 4)
         assert not any(path.is_file() for path in (change.work / "shares").rglob("*"))
     looked = [units for stage, units in workers.units if stage == STAGE]
     assert looked[0] == 2
@@ -98,4 +98,4 @@ def test_a_partition_that_is_too_large_is_named(tmp_path: Path) -> None:
 )
 def test_every_sample(name: str, limits: Limits, tmp_path: Path) -> None:
     with change_of(sample_path(name), tmp_path / "dataset") as (change, expected):
-        assert detect(change, limits=limits, share_rows=500).findings.equals(expected)
+        assert detect(change, limits=limits, shard_rows=500).findings.equals(expected)

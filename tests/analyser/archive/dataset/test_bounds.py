@@ -224,7 +224,7 @@ def test_short_values_are_not_many(tmp_path: Path) -> None:
         from_table(pa.table([values, pa.nulls(21, pa.binary())], schema=TEXT))
 
 
-def test_a_hundred_thousand_open_connections_fit_into_one_share(tmp_path: Path) -> None:
+def test_a_hundred_thousand_open_connections_fit_into_one_shard(tmp_path: Path) -> None:
     """So many are the most that a process keeps open. Two hundred are measured."""
     count, most = 200, Limits().max_open_flows
     replay(tmp_path / "a.pcap", "flows", flows=count)

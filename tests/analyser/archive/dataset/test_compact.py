@@ -82,7 +82,7 @@ def test_a_row_is_written_a_few_times_only(sizes: list[int]) -> None:
     there: list[Part] = []
     written = most = 0
     for run in range(1, 501):
-        there += [part(f"{run:06d}-{share:04d}-1settled", size) for share, size in enumerate(sizes)]
+        there += [part(f"{run:06d}-{shard:04d}-1settled", size) for shard, size in enumerate(sizes)]
         for merge in plan_merges(there):
             size = sum(one.bytes for one in merge.parts)
             written += size

@@ -61,7 +61,7 @@ def killed_run(root: Path, captures: list[Path], stage: str, later_s: float) -> 
 )
 def test_a_killed_run_is_done_again(spark: SparkSession, stage: str, later_s: float, tmp_path: Path) -> None:
     captures = rotated(packets_of(SAMPLES / "mqtt_takeover_loop.pcapng"), tmp_path / "captures", 4)
-    root, options = tmp_path / "dataset", ArchiveOptions(shares=3)
+    root, options = tmp_path / "dataset", ArchiveOptions(shards=3)
     archive(captures[:2], root, spark, options)
     killed_run(root, captures, stage, later_s)
     taken = len(Dataset.open(root).manifest.inputs)

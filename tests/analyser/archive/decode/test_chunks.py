@@ -1,4 +1,4 @@
-"""Batches that were cut into chunks are the batches that they were, for any number of shares."""
+"""Batches that were cut into chunks are the batches that they were, for any number of shards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import SAMPLES
-from tests.support.by_shares import chunks_of
+from tests.support.by_shards import chunks_of
 from tests.support.packets import Captured, ethernet, ipv4, ipv4_fragments, ipv6, pcap, tcp, udp, vxlan
 from tests.support.shares import examples
 from wirewitness.analyser.archive.decode.chunks import Chunk, Cutter, opened
@@ -73,15 +73,15 @@ def payloads_of(batch: PacketBatch) -> list[bytes]:
 
 
 @examples(60)
-@given(frames=PACKETS, shares=st.integers(1, 9), times=st.lists(st.integers(0, 1 << 50), min_size=40, max_size=40))
+@given(frames=PACKETS, shards=st.integers(1, 9), times=st.lists(st.integers(0, 1 << 50), min_size=40, max_size=40))
 def test_chunks_of_a_batch_are_the_batch(
-    frames: list[bytes], shares: int, times: list[int], tmp_path_factory: pytest.TempPathFactory
+    frames: list[bytes], shards: int, times: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "chunks.pcap"
     path.write_bytes(pcap([Captured(ns, data) for ns, data in zip(times, frames, strict=False)], nanoseconds=True))
     endpoints = EndpointTable()
     (batch,) = read_batches(Source("-", path), endpoints, CaptureStats("-"))
-    cutter = Cutter(3, 1, shares)
+    cutter = Cutter(3, 1, shards)
     found = [*cutter.add(batch, endpoints, None), *cutter.rest()]
     sent = [chunk for arrow in as_batches(iter(found)) for chunk in from_batch(arrow)]
     assert sent == found
@@ -90,7 +90,7 @@ def test_chunks_of_a_batch_are_the_batch(
         tables.append(EndpointTable())
         segments = opened(chunk, tables[-1])
         parts.append(segments.batch)
-        assert set(tables[-1].shares(segments.batch.pair, shares).tolist()) == {chunk.share}
+        assert set(tables[-1].shards(segments.batch.pair, shards).tolist()) == {chunk.shard}
         latest = np.maximum.accumulate(batch.ts_ns)
         assert segments.clock.tolist() == latest[np.isin(batch.packet, segments.batch.packet)].tolist()
     same(parts, tables, batch, endpoints)

@@ -13,7 +13,7 @@ from tests.conftest import IMPORT_PATH
 from tests.support.replay_rotated import HOT, replay_rotated
 
 MIB = 1 << 20
-# What a worker process does for one share: chunks as they come, raw rows, parts. It tells its peak memory in KiB: VmHWM
+# What a worker process does for one shard: chunks as they come, raw rows, parts. It tells its peak memory in KiB: VmHWM
 # is that of this program alone, ru_maxrss would count the process that started it.
 PROGRAM = """
 import sys

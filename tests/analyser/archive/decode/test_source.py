@@ -50,7 +50,7 @@ def sorted_rows(rows: pa.Table) -> list[str]:
 
 @pytest.mark.parametrize("table", ["messages", "mongo_cursors"], ids=["by shares", "in one partition"])
 def test_a_table_is_the_offline_one(spark: SparkSession, table: str) -> None:
-    frame = load(spark, SAMPLE, table, shares=3)
+    frame = load(spark, SAMPLE, table, shards=3)
     got = frame.toArrow()
     with wirewitness.read(SAMPLE, tables=[table]) as offline:
         expected = in_microseconds(offline.arrow(table))
@@ -77,7 +77,7 @@ def test_logs_and_segments_are_read_in_one_partition(spark: SparkSession, table:
     log = write_sample_log(SAMPLES, "kafka_fenced_commit", tmp_path / "request.log")
     stored = write_segment(tmp_path, "orders-3", segment((0, numbered(3))))
     paths = [log, stored, SAMPLES / "kafka_fenced_commit.pcapng"]
-    frame = load(spark, json.dumps([*map(str, paths)]), table, shares=3)
+    frame = load(spark, json.dumps([*map(str, paths)]), table, shards=3)
     with wirewitness.read(paths, tables=[table]) as offline:
         assert sorted_rows(frame.toArrow()) == sorted_rows(in_microseconds(offline.arrow(table)))
     with pytest.raises(CaptureError, match="is a request log: it has no packets"):
@@ -153,7 +153,7 @@ def test_no_option_names_a_file_to_load_objects_from(spark: SparkSession, tmp_pa
 
 
 def test_packets_are_chunks(spark: SparkSession) -> None:
-    rows = load(spark, SAMPLE, "packets", shares=2).collect()
+    rows = load(spark, SAMPLE, "packets", shards=2).collect()
     chunks = [Chunk(*row) for row in rows if row.number >= 0]
     with wirewitness.read(SAMPLE, tables=["captures"]) as offline:
         expected = offline.arrow("captures").column("tcp_segments").to_pylist()

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import ROOT, SAMPLES
 from wirewitness.analyser.archive.decode.stream import AT_ONCE, CAPTURES, LOST, SETTLED, TAKEN, stream_of
-from wirewitness.analyser.archive.decode.table_reader import SHARES, SourceOptions
+from wirewitness.analyser.archive.decode.table_reader import SHARDS, SourceOptions
 from wirewitness.analyser.archive.ingest.arriving import SETTLED_S
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def test_the_page_shows_what_spark_says(spark: SparkSession, tmp_path: Path) -> 
 
 def test_the_page_has_every_option_and_its_default(tmp_path: Path) -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]*?) ?\|$", PAGE, re.MULTILINE))
-    assert (rows["settled"], rows["captures"], rows["shares"]) == (f"{SETTLED_S:g}", str(CAPTURES), str(SHARES))
+    assert (rows["settled"], rows["captures"], rows["shares"]) == (f"{SETTLED_S:g}", str(CAPTURES), str(SHARDS))
     assert {TAKEN, SETTLED, AT_ONCE, LOST} <= rows.keys()
     given = {"table": "exchanges", "path": str(tmp_path), "taken": str(tmp_path / "taken")}
     assert stream_of(SourceOptions.of(given), pa.schema([]), [str(tmp_path)], given).initialOffset() == {"batch": 0}

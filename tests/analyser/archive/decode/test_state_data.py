@@ -124,7 +124,7 @@ def test_a_state_of_an_earlier_version_is_not_run(tmp_path: Path) -> None:
     assert not planted.exists()
 
 
-def test_what_shares_tell_together_is_data(tmp_path: Path) -> None:
+def test_what_shards_tell_together_is_data(tmp_path: Path) -> None:
     common = Common(("a.pcap", "b.log"), frozenset({1}), 7, {"id": "orders"})
     write_common(common, tmp_path)
     assert read_common(tmp_path) == common

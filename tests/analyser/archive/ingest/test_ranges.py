@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SAMPLES
-from tests.support.by_shares import chunks_of, told_of
+from tests.support.by_shards import chunks_of, told_of
 from tests.support.packets import (
     Captured,
     block,

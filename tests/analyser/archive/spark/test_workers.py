@@ -64,7 +64,7 @@ def test_spark_has_jobs_of_every_stage(spark: SparkSession, tmp_path: Path) -> N
     names += [f"{stage}, {what}" for stage in (kafka_context.STAGE, lags.STAGE)
               for what in ("hour by hour", "what all hours tell")]  # fmt: skip
     before = jobs()
-    options = ArchiveOptions(shares=3, range_bytes=50_000)
+    options = ArchiveOptions(shards=3, range_bytes=50_000)
     archive([SAMPLES / "kafka_fenced_commit.pcapng"], tmp_path / "d", spark, options)
     compact_dataset(tmp_path / "d", spark)
     after = jobs()

@@ -24,7 +24,7 @@ from wirewitness.analyser.decoding.run.child import Child
 from wirewitness.analyser.decoding.run.decode import SharedReading
 from wirewitness.analyser.decoding.run.helpers import Helpers
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
-from wirewitness.analyser.decoding.run.shard import Share, ShareFailed, ShareFilter
+from wirewitness.analyser.decoding.run.shard import Shard, ShardFailed, ShardFilter
 from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.limits import Limits
@@ -103,18 +103,18 @@ def without_some(capture: bytes, probability: float) -> bytes:
 
 
 @pytest.mark.parametrize("of", [1, 2, 3, 5])
-def test_every_segment_falls_to_one_share_and_a_connection_to_the_same(of: int) -> None:
+def test_every_segment_falls_to_one_shard_and_a_connection_to_the_same(of: int) -> None:
     endpoints = EndpointTable()
-    filters = [ShareFilter(Share(number, of), endpoints) for number in range(of)]
+    filters = [ShardFilter(Shard(number, of), endpoints) for number in range(of)]
     path = SAMPLES / "kafka_healthy.pcapng"
-    share_of: dict[int, int] = {}
+    shard_of: dict[int, int] = {}
     for batch in read_batches(Source(str(path), path), endpoints, CaptureStats(str(path))):
         taken = [own.batch for one in filters for own in one.take(batch)]
         assert sorted(np.concatenate([part.packet for part in taken]).tolist()) == batch.packet.tolist()
         for number, part in enumerate(taken):
             for pair in set(part.pair.tolist()):
-                assert share_of.setdefault(pair, number) == number
-    assert set(share_of.values()) == set(range(of))
+                assert shard_of.setdefault(pair, number) == number
+    assert set(shard_of.values()) == set(range(of))
 
 
 def test_a_pipe_is_shared_out(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_process_that_dies_is_told(tmp_path: Path) -> None:
         others.start(["messages"], wirewitness.ReadOptions(), tmp_path)
         (child,) = helpers.children
         child.kill()
-        with pytest.raises(ShareFailed, match="ended with status -9"):
+        with pytest.raises(ShardFailed, match="ended with status -9"):
             run(others)
     assert child.poll() is not None
 
@@ -154,7 +154,7 @@ def test_a_process_that_died_before_its_job_is_told(tmp_path: Path) -> None:
         child.wait()
         others = SharedReading([*map(Child, helpers.children)], helpers.areas)
         others.start(["messages"], wirewitness.ReadOptions(), tmp_path)
-        with pytest.raises(ShareFailed, match="ended with status -9"):
+        with pytest.raises(ShardFailed, match="ended with status -9"):
             run(others)
 
 
@@ -162,7 +162,7 @@ def test_a_process_that_fails_says_why(tmp_path: Path) -> None:
     with Helpers(1) as helpers:
         others = SharedReading([*map(Child, helpers.children)], helpers.areas)
         others.start(["messages"], wirewitness.ReadOptions(enable=("nonsense",)), tmp_path)
-        with pytest.raises(ShareFailed, match=r"(?s)failed: .*nonsense"):
+        with pytest.raises(ShardFailed, match=r"(?s)failed: .*nonsense"):
             run(others)
 
 

@@ -17,8 +17,8 @@ import pytest
 from tests.conftest import SAMPLES
 from tests.support.packets import Captured, ethernet, ipv4, ipv4_fragments, pcap, tcp, vxlan
 from tests.support.packets import udp as udp_segment
+from tests.support.shards_here import decode_in_shards
 from tests.support.shares import pairs, proves_more, turns
-from tests.support.shares_here import decode_in_shares
 from tests.support.wire import ACK, FIN, Talk
 from wirewitness.analyser.analysis.needed import needed_tables
 from wirewitness.analyser.base.faults import CODE, FAULTS
@@ -42,12 +42,12 @@ SMALL_BLOCKS = Limits(capture=CaptureLimits(block_bytes=1 << 13))
 
 
 def tables_of(
-    sources: list[Source], shares: int, names: list[str] | None = None, limits: Limits | None = None
+    sources: list[Source], shards: int, names: list[str] | None = None, limits: Limits | None = None
 ) -> dict[str, pa.Table]:
-    """Tables of captures that so many decode; 0 for a pipeline that knows nothing of shares."""
+    """Tables of captures that so many decode; 0 for a pipeline that knows nothing of shards."""
     wanted = needed_tables(names or ALL_BUT_FINDINGS)
-    if shares:
-        decoded = decode_in_shares(sources, wanted, shares, limits)
+    if shards:
+        decoded = decode_in_shards(sources, wanted, shards, limits)
     else:
         decoded = Pipeline(PROTOCOLS, wanted, ReadOptions(), limits).run(sources)
     with analysis_of(decoded, wanted, ReadOptions(), PROTOCOLS.values()) as analysis:
@@ -65,12 +65,12 @@ def assert_equal(found: dict[str, pa.Table], expected: dict[str, pa.Table]) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "shares"),
-    pairs([(name, shares) for name in NAMES for shares in (1, 2, 3, 4)], [*turns(NAMES, (2, 3, 4, 1))]),
+    ("name", "shards"),
+    pairs([(name, shards) for name in NAMES for shards in (1, 2, 3, 4)], [*turns(NAMES, (2, 3, 4, 1))]),
 )
-def test_shares_give_the_tables_of_the_whole(name: str, shares: int) -> None:
+def test_shards_give_the_tables_of_the_whole(name: str, shards: int) -> None:
     assert whole(name)["flows"].num_rows
-    assert_equal(tables_of([Source(name, SAMPLES / name)], shares), whole(name))
+    assert_equal(tables_of([Source(name, SAMPLES / name)], shards), whole(name))
 
 
 @proves_more
@@ -97,8 +97,8 @@ def source_of(packets: list[Captured]) -> Source:
     return Source("made", stream=io.BytesIO(pcap(packets, nanoseconds=True)))
 
 
-@pytest.mark.parametrize("shares", [2, 3])
-def test_the_clock_is_that_of_all_packets(shares: int) -> None:
+@pytest.mark.parametrize("shards", [2, 3])
+def test_the_clock_is_that_of_all_packets(shards: int) -> None:
     """A connection is forgotten a minute after its end by the clock of the whole capture, not by its own packets."""
     closed = Talk(ts_ns=START_NS).handshake().send(True, 0, b"hello", ack=0)
     closed.send(True, 5, flags=FIN | ACK, ack=0).send(False, 0, flags=FIN | ACK, ack=6)
@@ -109,7 +109,7 @@ def test_the_clock_is_that_of_all_packets(shares: int) -> None:
     packets += late.packets
     expected = tables_of([source_of(packets)], 0, ["flows"])
     assert sum(expected["flows"]["packets"].to_pylist()) == len(packets) - 1
-    assert_equal(tables_of([source_of(packets)], shares, ["flows"]), expected)
+    assert_equal(tables_of([source_of(packets)], shards, ["flows"]), expected)
 
 
 def test_a_record_that_is_larger_than_a_block() -> None:
@@ -123,7 +123,7 @@ def test_a_record_that_is_larger_than_a_block() -> None:
     assert_equal(tables_of([source_of(packets)], 3, ["flows"], SMALL_BLOCKS), expected)
 
 
-def test_a_fault_in_one_share_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_one_shard_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the others read is told."""
     cut = flow_table.stretches
 
@@ -135,7 +135,7 @@ def test_a_fault_in_one_share_is_a_remark(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv(FAULTS, "")
     monkeypatch.setattr(flow_table, "stretches", broken)
     name = "mqtt_faults.pcapng"
-    decoded = decode_in_shares([Source(name, SAMPLES / name)], ["messages"], 2)
+    decoded = decode_in_shards([Source(name, SAMPLES / name)], ["messages"], 2)
     (capture,) = decoded.captures
     (remark,) = [remark for remark in capture.remarks if remark.code == CODE]
     assert "is not read of some connections" in remark.text
@@ -206,7 +206,7 @@ def payloads(batch: PacketBatch) -> list[memoryview]:
     return [batch.data[start : start + size] for start, size in zip(starts, sizes, strict=True)]
 
 
-def test_shares_have_about_as_much_to_do() -> None:
+def test_shards_have_about_as_much_to_do() -> None:
     """However unlike connections are; a pair stays where it is, in whatever it is wrapped."""
     endpoints = EndpointTable()
     packets = [
@@ -216,7 +216,7 @@ def test_shares_have_about_as_much_to_do() -> None:
     ]
     (batch,) = batches_of(packets, endpoints)
     balance = Balance(endpoints, 2)
-    shares = balance.shares(batch)
-    decoded = np.bincount(shares, batch.payload_bytes + 4096)
+    shards = balance.shards(batch)
+    decoded = np.bincount(shards, batch.payload_bytes + 4096)
     assert 0.7 < decoded[0] / decoded[1] < 1  # the first one reads as well
-    assert (balance.shares(batch) == shares).all()
+    assert (balance.shards(batch) == shards).all()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from wirewitness.analyser.engine.facts.shards import FEW_ROWS, dealt, pieces_in, shares_of, write_pieces
+from wirewitness.analyser.engine.facts.shards import FEW_ROWS, dealt, pieces_in, shards_of, write_pieces
 from wirewitness.analyser.engine.facts.stage import NOTHING
 
 
@@ -26,11 +26,11 @@ class Two:
     [(0, 1, 1), (FEW_ROWS - 1, 1, 1), (FEW_ROWS, 1, 2), (2 * FEW_ROWS, 1, 2), (4 * FEW_ROWS + 1, 3, 4)],
 )
 def test_as_few_as_memory_allows_and_the_same_for_each_process(rows: int, alone: int, two: int) -> None:
-    assert shares_of(rows, 2 * FEW_ROWS, None) == alone
-    assert shares_of(rows, 2 * FEW_ROWS, Two()) == two  # type: ignore[arg-type]
+    assert shards_of(rows, 2 * FEW_ROWS, None) == alone
+    assert shards_of(rows, 2 * FEW_ROWS, Two()) == two  # type: ignore[arg-type]
 
 
-def test_one_share_is_made_here() -> None:
+def test_one_shard_is_made_here() -> None:
     assert [*dealt(Two(), "a.b", (), NOTHING, 1)] == [(0, None)]  # type: ignore[arg-type]
     assert [*dealt(None, "a.b", (), NOTHING, 3)] == [(0, None), (1, None), (2, None)]
 

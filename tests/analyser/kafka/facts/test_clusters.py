@@ -55,7 +55,7 @@ def test_coordinators_and_old_metadata_join_endpoints_without_an_id() -> None:
     assert again == found, "the name does not depend on the order of rows"
 
 
-def test_one_clients_brokers_and_anothers_are_one_cluster_when_they_share_a_broker() -> None:
+def test_one_clients_brokers_and_anothers_are_one_cluster_when_they_shard_a_broker() -> None:
     flows = [flow("a", "10.1.0.1:9092"), flow("b", "10.1.0.3:9092", client="10.0.0.2")]
     found = clusters(flows, [told(flows[0], "10.1.0.2:9092"), told(flows[1], "10.1.0.2:9092")])
     assert found["a"] == found["b"]

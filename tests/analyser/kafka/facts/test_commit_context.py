@@ -268,7 +268,7 @@ def told(table: pa.Table) -> list[tuple[Any, ...]]:
     return [*zip(*(column.to_pylist() for column in columns), strict=True)]
 
 
-def in_shares(con: duckdb.DuckDBPyConnection, given: pa.Table, rows: int) -> list[tuple[Any, ...]]:
+def in_shards(con: duckdb.DuckDBPyConnection, given: pa.Table, rows: int) -> list[tuple[Any, ...]]:
     """What the stage gives rows in memory, so many of them at a time."""
     con.execute(f"DROP VIEW {COMMITS}")
     con.register(COMMITS, given)
@@ -284,7 +284,7 @@ def test_texts_that_take_too_much_memory_are_looked_at_in_parts(monkeypatch: pyt
     monkeypatch.setattr(stage, "PARTS", 2)
     monkeypatch.setattr(commit_rows, "MOST_BYTES", 5_000)
     given = arrow_from_rows(COMMITS, rows.commits)
-    assert in_shares(connection_from_rows(rows.tables), given, 1 << 20) == expected
+    assert in_shards(connection_from_rows(rows.tables), given, 1 << 20) == expected
     monkeypatch.setattr(stage, "MOST_PARTS", 2)
     monkeypatch.setattr(commit_rows, "MOST_BYTES", 1)
     with pytest.raises(TooManyBytes):
@@ -303,7 +303,7 @@ def test_commits_get_what_looking_at_all_rows_finds(seed: int) -> None:
     rows, expected = Rows(seed), found_by_looking(seed)
     given = arrow_from_rows(COMMITS, rows.commits)
     for at_a_time in (1 << 20, 30):
-        assert in_shares(connection_from_rows(rows.tables), given, at_a_time) == expected
+        assert in_shards(connection_from_rows(rows.tables), given, at_a_time) == expected
 
 
 def test_the_random_rows_tell_all_there_is_to_tell() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirewitness.analyser.archive.aggregate.share_files import stretches
+from wirewitness.analyser.archive.aggregate.shard_files import stretches
 from wirewitness.analyser.archive.dataset.part import Part
 
 

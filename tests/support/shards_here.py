@@ -1,6 +1,6 @@
-"""Captures decoded in shares as `--processes` does it, the other shares in threads of this process: nothing starts.
+"""Captures decoded in shards as `--processes` does it, the other shards in threads of this process: nothing starts.
 
-In: captures, how many shares. Out: what `decode_captures` gives.
+In: captures, how many shards. Out: what `decode_captures` gives.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.registry import dissectors
 
 
-class ShareThread:
+class ShardThread:
     """A thread with the pipes of a helper."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class ThreadHelpers:
     """`Helpers` whose children are threads."""
 
     def __init__(self, count: int) -> None:
-        self._threads = [ShareThread() for _ in range(count)]
+        self._threads = [ShardThread() for _ in range(count)]
         self.children = [Child(thread) for thread in self._threads]
         self.areas = tuple(new_area() for _ in range(3))
 
@@ -69,16 +69,16 @@ class ThreadHelpers:
             os.close(area)
 
 
-def decode_in_shares(
+def decode_in_shards(
     sources: Sequence[Source],
     wanted: Sequence[str],
-    shares: int,
+    shards: int,
     limits: Limits | None = None,
     options: ReadOptions | None = None,
 ) -> Decoded:
     """The raw rows of these tables; the caller closes the store."""
     limits, options, store = limits or Limits(), options or ReadOptions(), RawStore()
-    with ThreadHelpers(shares - 1) as helpers:
+    with ThreadHelpers(shards - 1) as helpers:
         others = SharedReading(helpers.children, helpers.areas)
         others.start(wanted, options, store.folder)
         dealing = partial(others.dealing, limits.capture)

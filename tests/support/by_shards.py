@@ -1,4 +1,4 @@
-"""Captures decoded share by share from chunks of ranges, in this process: what an archive does on many.
+"""Captures decoded shard by shard from chunks of ranges, in this process: what an archive does on many.
 
 In: captures. Out: an analysis like that of `analyser.read`.
 """
@@ -17,7 +17,7 @@ from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.analysis.capture_tables import CaptureTables
 from wirewitness.analyser.archive.decode.chunks import Chunk
 from wirewitness.analyser.archive.decode.packets import NOTE, RangeJob, RangeResult, range_chunks
-from wirewitness.analyser.archive.decode.share_decoder import ShareDecoder
+from wirewitness.analyser.archive.decode.shard_decoder import ShardDecoder
 from wirewitness.analyser.archive.ingest.ranges import RangeStats, find_ranges, is_exact, merged
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureLimits, Source, open_captures
@@ -30,14 +30,14 @@ from wirewitness.dissectors.registry import dissectors
 
 
 def chunks_of(
-    sources: Sequence[Source], shares: int, range_bytes: int, limits: CaptureLimits, inline: bool = False
+    sources: Sequence[Source], shards: int, range_bytes: int, limits: CaptureLimits, inline: bool = False
 ) -> list[Chunk]:
-    """All chunks and notes in the order in which shares take them."""
+    """All chunks and notes in the order in which shards take them."""
     found: list[Chunk] = []
     for number, source in enumerate(sources):
         assert source.path is not None
         for part in find_ranges(source, source.path.stat().st_size, range_bytes, limits):
-            found += range_chunks(RangeJob(number, source, part, shares, inline), limits)
+            found += range_chunks(RangeJob(number, source, part, shards, inline), limits)
     return sorted(found, key=lambda chunk: chunk[:4])
 
 
@@ -45,32 +45,32 @@ def told_of(chunks: Sequence[Chunk]) -> dict[int, list[RangeStats]]:
     """What the ranges of each file told."""
     told: dict[int, list[RangeStats]] = defaultdict(list)
     for chunk in chunks:
-        if chunk.number == NOTE and chunk.share == 0:
+        if chunk.number == NOTE and chunk.shard == 0:
             result: RangeResult = pickle.loads(chunk.payload or b"")
             told[result.file].append(result.told)
     return told
 
 
 @contextmanager
-def read_by_shares(
-    paths: Sequence[Path], folder: Path, shares: int = 3, range_bytes: int = 1 << 40, block_bytes: int = 8 << 20
+def read_by_shards(
+    paths: Sequence[Path], folder: Path, shards: int = 3, range_bytes: int = 1 << 40, block_bytes: int = 8 << 20
 ) -> Iterator[Analysis]:
     """The analysis; its ranges must tell as much as whole files."""
     options, limits = ReadOptions(), CaptureLimits(block_bytes=block_bytes)
     sources, known = open_captures(paths), dissectors(())
-    chunks = chunks_of(sources, shares, range_bytes, limits)
+    chunks = chunks_of(sources, shards, range_bytes, limits)
     told = told_of(chunks)
     assert all(is_exact(parts, limits) for parts in told.values())
     whole = Decoded(RawStore(), None, None, [merged(parts, limits) for _, parts in sorted(told.items())])  # type: ignore[arg-type]
     Pipeline(known, TABLES, options, store=whole.store)
     flows = []
-    for share in range(shares):
-        own = folder / f"share-{share}"
+    for shard in range(shards):
+        own = folder / f"share-{shard}"
         own.mkdir()
         pipeline = Pipeline(known, TABLES, options, store=RawStore(own))
-        decoder = ShareDecoder(pipeline, lambda file: sources[file].path or Path())
+        decoder = ShardDecoder(pipeline, lambda file: sources[file].path or Path())
         for chunk in chunks:
-            if chunk.share == share:
+            if chunk.shard == shard:
                 decoder.take(chunk)
         decoder.settle_clock()
         pipeline.end()

@@ -1,7 +1,7 @@
-"""One share of the flows, decoded from chunks.
+"""One shard of the flows, decoded from chunks.
 
 In: notes and chunks of all ranges, in the order of files, ranges and numbers. Out: what the offline reader's pipeline
-makes of the share's packets: the batches are the same, but for the packets of other shares, and so is the clock.
+makes of the shard's packets: the batches are the same, but for the packets of other shards, and so is the clock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wirewitness.analyser.decoding.run.pipeline import Pipeline
 PathOf = Callable[[int], FilePath]
 
 
-class ShareDecoder:
+class ShardDecoder:
     """Feeds a pipeline; `path_of` tells where a file's bytes are, those of objects come with the chunks."""
 
     def __init__(self, pipeline: Pipeline, path_of: PathOf) -> None:
@@ -55,7 +55,7 @@ class ShareDecoder:
         self._packets_before, self._file_packets, self._next_clock_ns = place
 
     def settle_clock(self) -> None:
-        """All chunks are there: the capture's clock is the same for all shares."""
+        """All chunks are there: the capture's clock is the same for all shards."""
         self._pipeline.advance(max(self._clock_ns, self._next_clock_ns))
 
     def _next_range(self, file: int, note: RangeNote) -> None:

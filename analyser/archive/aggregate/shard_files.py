@@ -1,6 +1,6 @@
-"""What shares of a table make, in files, until other tasks put it into hours.
+"""What shards of a table make, in files, until other tasks put it into hours.
 
-In: what a task sees of a change, a SELECT. Out: a file for each share, and the hours of all of them together, written
+In: what a task sees of a change, a SELECT. Out: a file for each shard, and the hours of all of them together, written
 where they came out otherwise.
 """
 
@@ -39,15 +39,15 @@ from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.tables.queries import literal, name_list, quoted
 from wirewitness.analyser.tables.tables import arrow_schema
 
-# A share has about so many rows: what one task looks at.
-SHARE_ROWS = 2_000_000
+# A shard has about so many rows: what one task looks at.
+SHARD_ROWS = 2_000_000
 # So many rows of an hour are written by one task, and compared by one.
 WRITTEN_ROWS = 1_000_000
-_SHARES = "shares"
+_SHARDS = "shares"
 
 
 class Left(NamedTuple):
-    """What all shares left of a table. told: share -> hour -> what `leave` told.
+    """What all shards left of a table. told: shard -> hour -> what `leave` told.
 
     is_new: the table had no rows before the stage that made these. only: hours that they are of; None for all.
     """
@@ -74,19 +74,19 @@ class Stretch(NamedTuple):
 
 
 class _Write(NamedTuple):
-    """Hours of a table that one task writes, of the files of these shares. name: of the parts, where others write parts
+    """Hours of a table that one task writes, of the files of these shards. name: of the parts, where others write parts
     of the same hour."""
 
     table: str
-    shares: Sequence[str]
+    shards: Sequence[str]
     hours: Collection[Hour]
     columns: str
     name: str
 
 
-def shares_for(rows: int) -> int:
-    """Into how many shares so many rows are dealt."""
-    return -(-rows // SHARE_ROWS)
+def shards_for(rows: int) -> int:
+    """Into how many shards so many rows are dealt."""
+    return -(-rows // SHARD_ROWS)
 
 
 def stretches(parts: Sequence[Part], most_rows: int) -> Iterator[Stretch]:
@@ -101,7 +101,7 @@ def stretches(parts: Sequence[Part], most_rows: int) -> Iterator[Stretch]:
 
 
 def leave(con: duckdb.DuckDBPyConnection, sight: Sight, table: str, rows: str, name: str) -> dict[Hour, Digest]:
-    """Write rows of a table for the tasks that put them into hours; what they come down to. name: of this share."""
+    """Write rows of a table for the tasks that put them into hours; what they come down to. name: of this shard."""
     path = _file(sight, table, name)
     keep_rows(con, rows, path)
     return digests(con, table, _rows(name_list(arrow_schema(table).names), [path]))
@@ -134,21 +134,21 @@ def put_into_hours(change: Change, workers: Workers, stage: str, lefts: Sequence
 
 
 def remove_files(change: Change) -> None:
-    """What shares left is not needed any more."""
-    remove_below(change.work / _SHARES)
+    """What shards left is not needed any more."""
+    remove_below(change.work / _SHARDS)
 
 
-def share_file(sight: Sight, name: str) -> FolderPath:
+def shard_file(sight: Sight, name: str) -> FolderPath:
     """Where a file of that name lies until rows are in their hours."""
-    return sight.work / _SHARES / f"{name}.parquet"
+    return sight.work / _SHARDS / f"{name}.parquet"
 
 
 def _file(sight: Sight, table: str, name: str) -> FolderPath:
-    return share_file(sight, f"{table}-{name}")
+    return shard_file(sight, f"{table}-{name}")
 
 
 def _parts(change: Change, left: Left) -> list[Part]:
-    """Those of hours that shares may have made anew."""
+    """Those of hours that shards may have made anew."""
     return [part for part in change.parts(left.table) if left.only is None or Place.of(part).hour in left.only]
 
 
@@ -163,24 +163,24 @@ def _writes(left: Left, rows: Mapping[Hour, int]) -> Iterator[_Write]:
     columns = name_list([*arrow_schema(left.table).names, *(() if left.is_new else (*ARRIVAL, PROVISIONAL))])
     few = {hour: [Part(left.table, "", number, 0, False)] for hour, number in rows.items() if number <= WRITTEN_ROWS}
     for hours, _ in together(few):
-        shares = [share for share, told in left.told.items() if told.keys() & hours]
-        yield _Write(left.table, shares, hours, columns, "")
+        shards = [shard for shard, told in left.told.items() if told.keys() & hours]
+        yield _Write(left.table, shards, hours, columns, "")
     for hour in rows.keys() - few.keys():
         held: list[str] = []
         number = 0
-        for share, told in left.told.items():
+        for shard, told in left.told.items():
             more = told.get(hour, (0, 0))[0]
             if held and number + more > WRITTEN_ROWS:
                 yield _Write(left.table, held, {hour}, columns, f"-{held[0]}")
                 held, number = [], 0
             if more:
-                held.append(share)
+                held.append(shard)
                 number += more
         yield _Write(left.table, held, {hour}, columns, f"-{held[0]}")
 
 
 def _write(sight: Sight, unit: _Write) -> None:
-    files = [_file(sight, unit.table, share) for share in unit.shares]
+    files = [_file(sight, unit.table, shard) for shard in unit.shards]
     chosen = among(hour_of(quoted(time_column(unit.table) or "")), unit.hours)
     with change_connection(sight) as con:
         write_hours(con, sight, unit.table, f"{_rows(unit.columns, files)} WHERE {chosen}", unit.hours, unit.name)
