@@ -50,6 +50,12 @@ def segment_reader(protocols: Iterable[str]) -> SegmentReader | None:
     return READER
 
 
+def read_all_files() -> None:
+    """Read what protocols have in files beside their modules, so that none of them is opened later."""
+    for dissector in (*PROTOCOLS.values(), *OPTIONAL.values()):
+        dissector.read_files()
+
+
 def dissectors(enabled: Iterable[str] = ()) -> dict[str, Dissector]:
     """PROTOCOLS and those of OPTIONAL that are enabled. ValueError for a name that OPTIONAL has not."""
     found = dict(PROTOCOLS)

@@ -25,10 +25,12 @@ from wirewitness.analyser.capture.privileges import (
     CAP_NET_RAW,
     NOBODY,
     Fence,
+    User,
     confine,
     invoking_user,
     may,
 )
+from wirewitness.analyser.capture.program import NUMPY, Imports, import_all, readable
 from wirewitness.analyser.capture.ring import NoInterfaceError, Ring, interface_facts
 from wirewitness.analyser.capture.ring_files import RingFiles, WritingStoppedError
 from wirewitness.analyser.capture.syn_watch import SynWatch
@@ -38,6 +40,7 @@ STATE_EVERY_S = 0.25
 RETRY_EVERY_S = 0.25
 BLOCKS_AT_A_TIME = 16
 _LAST_BLOCKS_S = 0.2
+_IMPORTS = Imports(("wirewitness.analyser.capture",), (*NUMPY, "traceback", "linecache", "unicodedata"))
 _BEHIND = "the analysis is behind: packets that there is no room for are dropped and counted"
 _NUMBERS = "; the file has them, so its later packets have other numbers than are told here: analyse the file itself"
 
@@ -98,6 +101,8 @@ class Capturing:
 
     def run(self, stop: int) -> None:
         """Capture until `stop`, a descriptor, ends; then pass on what is still in the rings."""
+        if not readable(_user_after(self._job.write), _IMPORTS):
+            import_all(_IMPORTS)
         self._start_naming()
         self._open_rings(first=True)
         _give_up_rights(self._job.write)
@@ -295,18 +300,22 @@ class Capturing:
         self._outlet.send(LINE, text.encode("utf-8", "surrogateescape"))
 
 
-def _give_up_rights(write: str | None) -> None:
-    """Keep the right to open sockets, for interfaces that come back, and what the folder of the files needs.
+def _user_after(write: str | None) -> User | None:
+    """The user that this process becomes when it drops its privileges. None: it stays who it is.
 
     A folder of root's stays with root where nobody called sudo: files that nobody owns would be open to others.
     """
-    user, keep = invoking_user(), [CAP_NET_RAW]
+    user = invoking_user()
+    return None if write is not None and user is not None and user.name == NOBODY else user
+
+
+def _give_up_rights(write: str | None) -> None:
+    """Keep the right to open sockets, for interfaces that come back, and what the folder of the files needs."""
+    user, keep = _user_after(write), [CAP_NET_RAW]
     if write is None:
         confine(user, Fence(keep=keep))
         return
     path = Path(os.path.realpath(write))
-    if user is not None and user.name == NOBODY:
-        user = None
     if user is not None and not may(user, [path if path.exists() else path.parent, path.parent], os.W_OK):
         keep.append(CAP_DAC_OVERRIDE)
     confine(user, Fence([path.parent], keep=keep))

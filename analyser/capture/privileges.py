@@ -80,13 +80,18 @@ def invoking_user() -> User | None:
     return User(entry.pw_uid, entry.pw_gid, NOBODY)
 
 
-def may(user: User, paths: Sequence[Path], mode: int) -> bool:
-    """May this user, without any capability, reach all these paths so (os.R_OK, os.W_OK)? Asked as that user."""
+def may(user: User | None, paths: Sequence[Path], mode: int) -> bool:
+    """May this user, without any capability, reach all these paths so (os.R_OK, os.W_OK)? Asked as that user.
+
+    user: None for the one that this process is."""
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            _become(user, ())
+            if user is not None:
+                _become(user, ())
+            else:
+                _set_capabilities(())
             status = 0 if all(os.access(path, mode) for path in paths) else 1
         finally:
             os._exit(status)

@@ -11,24 +11,23 @@ import atexit
 import os
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import walk_packages
 
 from wirewitness.analyser.base.private_files import TemporaryFolder
 from wirewitness.analyser.capture.privileges import Fence, User, confine, invoking_user, may
+from wirewitness.analyser.capture.program import NUMPY, Imports, import_all, readable
+from wirewitness.dissectors.registry import read_all_files
 
 _TEMPORARY = ("/tmp", "/var/tmp")
-_OWN = ("wirewitness.analyser", "wirewitness.dissectors", "wirewitness.reports")
-_NOT_LIVE = ("wirewitness.analyser.archive", "wirewitness.reports.report.tshark", "wirewitness.reports.base.otel")
-# What our modules and these libraries import when it is first used; os.wait4 wants `resource`.
-_LIBRARIES = ("numpy.rec", "pandas.core.arrays.arrow._arrow_utils", "pyarrow.compute", "pyarrow.parquet",
-              "pyarrow.dataset", "duckdb", "crc32c",
-              "encodings.idna", "encodings.ascii", "encodings.latin_1", "fractions", "difflib", "textwrap", "traceback",
-              "resource", "linecache", "unicodedata", "stringprep", "calendar", "_strptime", "locale", "inspect",
-              "rich.cells", "rich.live", "rich.console", "rich.table", "zoneinfo")  # fmt: skip
+# What our modules and libraries import when they first use it; os.wait4 wants `resource`.
+_IMPORTS = Imports(
+    ("wirewitness.analyser", "wirewitness.dissectors", "wirewitness.reports"),
+    (*NUMPY, "pandas.core.arrays.arrow._arrow_utils", "pyarrow.acero", "pyarrow.compute", "pyarrow.dataset",
+     "pyarrow.parquet", "duckdb", "crc32c", "encodings.idna", "encodings.ascii", "encodings.latin_1", "fractions",
+     "difflib", "textwrap", "traceback", "resource", "linecache", "unicodedata", "stringprep", "calendar", "_strptime",
+     "locale", "inspect", "zoneinfo"),
+    ("wirewitness.analyser.archive", "wirewitness.reports.report.tshark", "wirewitness.reports.base.otel"),
+)  # fmt: skip
 
 
 class Confinement:
@@ -42,17 +41,17 @@ class Confinement:
         tempfile.tempdir = self._own.name
         atexit.register(self._own.cleanup)
 
-    def begin(self, shared: int | None = None, beside: Sequence[Path] = ()) -> bool:
-        """Give up every right; True where the kernel fences files too. shared: descriptor of a folder to write to.
-        beside: further folders of which empty ones may be removed."""
+    def begin(self, shown_with: Imports, shared: int | None = None, beside: Sequence[Path] = ()) -> bool:
+        """Give up every right; True where the kernel fences files too. shown_with: what shows the analysis imports.
+        shared: descriptor of a folder to write to. beside: further folders of which empty ones may be removed."""
         user = invoking_user()
         own = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         write = [own, *([shared] if shared is not None else [])]
         if user is not None:
             for folder in write:
                 _hand_over(folder, user)
-        if user is not None and not _in_reach(user):
-            _import_everything()
+        if not readable(user, _IMPORTS, shown_with):
+            load_program(shown_with)
         fenced = confine(user, Fence(write, [*self._beside, *beside]))
         os.close(own)
         return fenced
@@ -73,19 +72,7 @@ def _hand_over(folder: int, user: User) -> None:
     os.fchown(folder, user.uid, user.gid)
 
 
-def _in_reach(user: User) -> bool:
-    """May this user read the program? It may lie where only root may, in root's home say."""
-    found = [find_spec(name) for name in (*_OWN, *_LIBRARIES)]
-    paths = [Path(spec.origin) for spec in found if spec is not None and spec.origin is not None]
-    return may(user, [*paths, Path(os.__file__)], os.R_OK)
-
-
-def _import_everything() -> None:
-    """All that may be imported later, as long as it can be read."""
-    for name in _OWN:
-        for found in walk_packages(import_module(name).__path__, f"{name}."):
-            if not found.name.startswith(_NOT_LIVE):
-                import_module(found.name)
-    for name in _LIBRARIES:
-        with suppress(ImportError):
-            import_module(name)
+def load_program(shown_with: Imports) -> None:
+    """Read every file of the program that a live analysis may need."""
+    import_all(_IMPORTS, shown_with)
+    read_all_files()

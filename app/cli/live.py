@@ -129,6 +129,7 @@ def run_live(
 
     job: interfaces, else `read` names a stream. keep: seconds that rows stay. tables: None for those of a report.
     """
+    from wirewitness.analyser.capture.program import Imports
     from wirewitness.analyser.live.confined import Confinement
     from wirewitness.analyser.live.retention import Kept
     from wirewitness.analyser.live.session import Session
@@ -158,7 +159,8 @@ def run_live(
     with ExitStack() as opened, _stopped_by_signals(session):
         sources = _sources(job, read, session, stops, opened)
         if confinement is not None:
-            confinement.begin(*(() if shared is None else (shared.descriptor, [shared.place.parent])))
+            share = () if shared is None else (shared.descriptor, [shared.place.parent])
+            confinement.begin(Imports(("wirewitness.app.cli", "wirewitness.app.shared", "rich")), *share)
         if session.stopping:  # somebody did so while packets were captured already, but not read yet
             stop_all(False)
         analysis = session.run(sources)

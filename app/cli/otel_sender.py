@@ -21,6 +21,8 @@ import pyarrow as pa
 from wirewitness.analyser.capture.message_pipe import HEAD, PACKETS, Outlet
 
 PROGRAM = "from wirewitness.app.cli.otel_sender import main; main()"
+# What the SDK and Arrow import when they first send and convert.
+_LIBRARIES = ("requests", "netrc", "pyarrow.compute", "encodings.idna", "traceback", "unicodedata")
 # Rows that the pipe does not take at once.
 _MOST_BYTES = 64 << 20
 
@@ -78,14 +80,16 @@ class SenderProgram:
 
 def main() -> None:
     """Take rows until standard input ends, and send what is left; without rights, since rows are a stranger's."""
+    from wirewitness.analyser.capture.program import Imports
     from wirewitness.app.cli.otel_live import Sender
     from wirewitness.reports.base.otel.export import confined
     from wirewitness.reports.base.otel.spans import resource
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     service_name, url = sys.argv[1:]
-    confined()
-    sender = Sender(resource(service_name), url)
+    source = resource(service_name)
+    confined(Imports(("wirewitness.reports.base.otel", "wirewitness.reports.base.formats"), _LIBRARIES))
+    sender = Sender(source, url)
     for rows in _messages(sys.stdin.buffer):
         sender.take(rows)
     sender.close()

@@ -206,6 +206,10 @@ class CountsJudged(Protocol):
     judged: Judged
 
 
+def no_files() -> None:
+    """There are none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dissector:
     """One protocol.
@@ -226,6 +230,7 @@ class Dissector:
         None: they may.
     whole: reads connections of which every byte is there, many at once (`columns/streams.py`), those whose first
         segment no other protocol's probe gives anything; the rows are the same as a decoder's. None: nobody does.
+    read_files: reads all that lies in files beside its modules and that it opens only when it first needs it.
     timed_waits: is the time to the answer of a request that asks to wait (`awaitable`) worth a latency_ms?
 
     `conversation`, `inspect` and `may_hide` import the modules that do it when they are called: every process has all
@@ -246,6 +251,7 @@ class Dissector:
     may_hide: MayHide = anything
     receive_buffer: str = ""
     subprotocols: tuple[str, ...] = ()
+    read_files: Callable[[], None] = no_files
     timed_waits: bool = True
     opens: Opens | None = None
     whole: Callable[[Streams, Limits, DecodeOptions, Sink], WholeRead] | None = None

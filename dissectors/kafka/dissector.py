@@ -44,6 +44,12 @@ def _may_hide(asked: Asked) -> bool:
     return may_hide(asked)
 
 
+def _read_files() -> None:
+    from wirewitness.dissectors.kafka.schema.definitions import read_all
+
+    read_all()
+
+
 KAFKA = Dissector(
     name="kafka",
     title="Kafka",
@@ -59,5 +65,6 @@ KAFKA = Dissector(
     opens=opens,
     whole=_whole,
     may_hide=_may_hide,
+    read_files=_read_files,
     receive_buffer="receive.buffer.bytes or socket.receive.buffer.bytes",
 )

@@ -127,9 +127,17 @@ def api_keys() -> tuple[int, ...]:
 @cache
 def records(topic: str) -> dict[int, Api]:
     """Record types of an internal topic by their numbers: keys as `request`, values as `response`."""
-    folder = resources.files("wirewitness.dissectors.kafka").joinpath("internal").joinpath(topic)
-    files = [entry for entry in folder.iterdir() if entry.name.endswith(".kafka")]
+    files = [entry for entry in _internal().joinpath(topic).iterdir() if entry.name.endswith(".kafka")]
     return {one.key: one for one in (parse(file.read_text(encoding="utf-8"), file.name) for file in files)}
+
+
+def read_all() -> None:
+    """Read all files, of APIs and of records, so that none is opened later."""
+    for key in api_keys():
+        api(key)
+    for topic in _internal().iterdir():
+        if topic.is_dir():
+            records(topic.name)
 
 
 @cache
@@ -140,6 +148,10 @@ def _files() -> dict[int, str]:
 
 def _apis() -> Traversable:
     return resources.files("wirewitness.dissectors.kafka").joinpath("apis")
+
+
+def _internal() -> Traversable:
+    return resources.files("wirewitness.dissectors.kafka").joinpath("internal")
 
 
 def heads() -> Iterator[Head]:

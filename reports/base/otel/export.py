@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 
 from wirewitness.analyser.base.words import json_text
 from wirewitness.analyser.capture.privileges import Fence, confine, invoking_user, may, program_folders
+from wirewitness.analyser.capture.program import Imports, import_all, readable
 
 # The program that sends spans of a running capture gives up its rights.
 
@@ -41,15 +42,18 @@ _NETRC = ("~/.netrc", "~/_netrc")
 _NAMES = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager")
 
 
-def confined() -> bool:
+def confined(imports: Imports) -> bool:
     """Give up every right but to send; True where the kernel fences files too. Before a second thread is started.
 
-    Raises OSError where the system refuses to take rights away.
+    imports: what the program may import later; imported now if it cannot be read afterwards. Raises OSError where the
+    system refuses to take rights away.
     """
     named = [*_named()]
     user = invoking_user()
     if user is not None and not may(user, [*filter(Path.exists, program_folders()), *named], os.R_OK):
         user = None
+    if not readable(user, imports):
+        import_all(imports)
     return confine(user, Fence(read=[*named, *map(Path, _NAMES)], network=True))
 
 

@@ -160,6 +160,17 @@ DEFAULT_SERVICE = "wirewitness"
 SCHEMA_URL = list(Schemas)[-1].value
 
 
+def _own_version() -> str | None:
+    try:
+        return version("wirewitness")
+    except PackageNotFoundError:
+        return None
+
+
+# Made once: without privileges a process may not be able to read which version is installed.
+_SCOPE = InstrumentationScope(SCOPE_NAME, _own_version(), SCHEMA_URL)
+
+
 def resource(service_name: str = DEFAULT_SERVICE) -> Resource:
     """What the spans are said to come from; OTEL_RESOURCE_ATTRIBUTES adds to it, as with any program.
 
@@ -176,10 +187,9 @@ def spans(batches: Iterable[pa.RecordBatch], source: Resource) -> Iterator[list[
 
     Columns of other tables (`reports.base.otel.exchanges`) may be there or not; unknown is left out.
     """
-    scope = InstrumentationScope(SCOPE_NAME, _own_version(), SCHEMA_URL)
     for batch in batches:
         if batch.num_rows:
-            yield [_readable(span(row), source, scope) for row in _rows(batch)]
+            yield [_readable(span(row), source) for row in _rows(batch)]
 
 
 def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -192,7 +202,7 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     return rows
 
 
-def _readable(made: Span, source: Resource, scope: InstrumentationScope) -> ReadableSpan:
+def _readable(made: Span, source: Resource) -> ReadableSpan:
     context = SpanContext(made.trace_id, made.span_id, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
     return ReadableSpan(
         made.name,
@@ -204,12 +214,5 @@ def _readable(made: Span, source: Resource, scope: InstrumentationScope) -> Read
         status=Status(StatusCode.UNSET) if made.error is None else Status(StatusCode.ERROR, made.error),
         start_time=made.start_ns,
         end_time=made.end_ns,
-        instrumentation_scope=scope,
+        instrumentation_scope=_SCOPE,
     )
-
-
-def _own_version() -> str | None:
-    try:
-        return version("wirewitness")
-    except PackageNotFoundError:
-        return None
