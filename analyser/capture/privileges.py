@@ -100,8 +100,8 @@ def may(user: User | None, paths: Sequence[Path], mode: int) -> bool:
 
 def program_folders() -> list[Path]:
     """Where the code of this program lies, which is read while it runs; packages may be links to elsewhere."""
-    own = str(PACKAGE_FOLDER)
-    named = {own, sys.prefix, sys.base_prefix, sys.exec_prefix, *(path or "." for path in sys.path)}
+    own = (str(path) for path in (PACKAGE_FOLDER, *PACKAGE_FOLDER.iterdir()))
+    named = {*own, sys.prefix, sys.base_prefix, sys.exec_prefix, *(path or "." for path in sys.path)}
     packages = [module for name, module in [*sys.modules.items()] if "." not in name]
     files = (getattr(module, "__file__", None) for module in packages)
     named |= {os.path.dirname(os.path.realpath(file)) for file in files if file}

@@ -104,6 +104,18 @@ for name, module in sys.modules.items():
     print(name, getattr(module, "__file__", None), sep="\t")
 """
 
+FOLDERS = """
+import sys
+from pathlib import Path
+from wirewitness.analyser.capture.privileges import program_folders
+import wirewitness.app.cli.live, wirewitness.analyser.live.session, wirewitness.reports.report.contents
+files = [getattr(module, "__file__", None) for module in [*sys.modules.values()]]
+folders = program_folders()
+for file in files:
+    if file is not None and not any(Path(file).resolve().is_relative_to(folder) for folder in folders):
+        print(file)
+"""
+
 
 def ran(program: str, *words: str | Path, stdin: bytes = b"") -> bytes:
     """Standard output of such a program."""
@@ -142,6 +154,13 @@ def test_all_that_the_program_ever_imports_is_imported() -> None:
     wanted = {one for name in ours for one in imports_of(Path(there[name]))}
     missing = sorted(name for name in wanted - there.keys() if not name.startswith(ELSEWHERE) and is_module(name))
     assert missing == []
+
+
+def test_the_folders_that_stay_readable_have_all_of_the_program() -> None:
+    """Parts of a checkout are links to elsewhere."""
+    command = [sys.executable, "-P", "-c", FOLDERS]
+    done = subprocess.run(command, capture_output=True, env={"PYTHONPATH": str(ROOT / "src")}, cwd="/", check=True)
+    assert done.stdout.split() == []
 
 
 def test_live_from_a_folder_that_only_root_may_enter() -> None:
