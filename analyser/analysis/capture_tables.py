@@ -19,11 +19,11 @@ from wirewitness.analyser.analysis.decoded_rows import Batches, DecodedRows, flo
 from wirewitness.analyser.analysis.stored_tables import Kept, kept, kept_already, kept_table
 from wirewitness.analyser.analysis.table_source import OrderedRows
 from wirewitness.analyser.analysis.views import Views
-from wirewitness.analyser.base.faults import caught, sentence
+from wirewitness.analyser.base.faults import CODE, caught, sentence
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.decoding.rows.prefetch import ahead
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
-from wirewitness.analyser.decoding.run.capture_rows import captures_table, remark_line
+from wirewitness.analyser.decoding.run.capture_rows import captures_table, reading_faults, remark_line
 from wirewitness.analyser.decoding.run.decoded import Decoded, UnreadInput
 from wirewitness.analyser.engine.facts.naming_tables import BROKERS, NAMED_BY, TOPICS
 from wirewitness.analyser.engine.facts.stages import STAGE_OF, Stage
@@ -71,10 +71,15 @@ class CaptureTables:
         self._beside: Callable[[Batches], Batches] = ahead if threads else iter
         self._remarks = [
             *decoded.remarks,
-            *(remark_line(stats.file, remark) for stats in decoded.captures for remark in stats.remarks),
+            *(
+                remark_line(stats.file, remark)
+                for stats in decoded.captures
+                for remark in stats.remarks
+                if remark.code != CODE
+            ),
         ]
         self.failures: list[Failure] = []
-        self.faults: list[str] = []
+        self.faults: list[str] = [*reading_faults(decoded.faults, decoded.captures)]
         self._decoded = decoded
         self._decoded_rows = DecodedRows(decoded, names, self.faults, self._beside)
         self._dissectors = tuple(dissectors)

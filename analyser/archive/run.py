@@ -36,7 +36,7 @@ from wirewitness.analyser.base.storage.exchange_files import copy_folder, files_
 from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, folder_at
 from wirewitness.analyser.capture import CaptureError, CaptureStats
 from wirewitness.analyser.decoding.rows.fields import row_fields
-from wirewitness.analyser.decoding.run.capture_rows import capture_remarks, captures_table
+from wirewitness.analyser.decoding.run.capture_rows import capture_remarks, captures_table, reading_faults
 from wirewitness.analyser.engine.facts.naming_tables import NAMED_BY
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import dissectors
@@ -82,7 +82,7 @@ class Summary:
     """What a run did. files: taken in. known: files that were in already. rows: of each table, in the whole dataset.
 
     aside: what was not taken in, with the reason. findings: by severity. failures: what rules did not look at.
-    remarks: on the dataset as a whole.
+    remarks: on the dataset as a whole. faults: sentences about faults of our own while captures were read.
     """
 
     run: str | None
@@ -93,6 +93,7 @@ class Summary:
     findings: Mapping[str, int] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
 
 
 def archive(
@@ -188,7 +189,9 @@ class _Run:
         stamp_again(self._change)
         manifest = self._change.commit([*files, *self._plan.aside], settings_of(self._options), remarks)
         rows = {table: pinned.rows for table, pinned in manifest.tables.items()}
-        return Summary(self._change.run, files, self._plan.known, self._plan.aside, rows, severities, failures, remarks)
+        faults = [*reading_faults(decoded.faults, captures)]
+        taken = self._change.run, files, self._plan.known, self._plan.aside
+        return Summary(*taken, rows, severities, failures, remarks, faults)
 
     def _decoded(self) -> Decoded:
         rows = row_fields(dissectors(self._options.read.enable))

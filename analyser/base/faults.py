@@ -26,6 +26,7 @@ DUCKDB_INTERRUPTED = "Query interrupted"
 # From a quotation mark to the next of its kind, or to the end; no apostrophe within a word is one.
 _QUOTED = re.compile(r"""(?<!\w)b?(['"])(?:(?!\1)[^\\]|\\.)*+(?:\1|$)""", re.DOTALL)
 _MESSAGE_CHARACTERS = 500
+PLEASE = "please report it, with the trace that --debug shows"
 
 
 def caught(error: Exception) -> str:
@@ -61,4 +62,9 @@ def trace_lines(error: BaseException) -> Iterator[str]:
 
 def sentence(kind: str, what: str, rest: str) -> str:
     """What people read. what: where it came up; rest: what that costs them."""
-    return f"a fault of wirewitness itself, {kind} in {what}: {rest}; please report it"
+    return f"a fault of wirewitness itself, {kind} in {what}: {rest}; {PLEASE}"
+
+
+def counted(text: str, times: int) -> str:
+    """The sentence about a fault that came up so often."""
+    return text if times == 1 else f"{times:,} times {text}"

@@ -293,6 +293,7 @@ class Capturing:
             "interfaces_up": [ring.name for ring in self._rings if ring is not None],
             "file": self._files.name if self._files is not None else None,
             "writing_stopped": self._files is None and self._job.write is not None,
+            "own_fault": self._naming is not None and self._naming.failed,
         }
         self._outlet.send(STATE, json.dumps(state).encode())
 

@@ -74,12 +74,14 @@ class Asked:
 
 
 class Naming:
-    """Blocks in, blocks with owners out, in the same order. remarks: for people, each once."""
+    """Blocks in, blocks with owners out, in the same order. remarks: for people, each once. failed: by a fault
+    of our own."""
 
     def __init__(self) -> None:
         """Raises OSError where there is no other program."""
         self.program: OwnerProgram | None = OwnerProgram()
         self.remarks: list[str] = []
+        self.failed = False
         self._held: deque[HeldBlock] = deque()
         self._held_bytes = 0
         self._number = 0
@@ -131,6 +133,7 @@ class Naming:
             }
         except Exception as error:  # capturing goes on
             held.forget()
+            self.failed = True
             self._stop(sentence(caught(error), "looking for connections", "owners of them are not told any more"))
 
     def hear(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wirewitness.analyser.base.faults import CODE, caught, sentence
+from wirewitness.analyser.base.faults import CODE, PLEASE, caught, sentence
 from wirewitness.dissectors.core.inspect import Asked, Hidden, Inspect, Inspected, Node
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.core.protocol import Sink
@@ -47,7 +47,12 @@ def tell(name: str, kind: str, place: Place, out: Sink, *, goes_on: bool) -> Non
     rest = f"the connection is read without {name}" if goes_on else "the rest of the connection is not decoded"
     text = sentence(kind, f"what reads {name}", rest)
     remark = ("error", "undecoded", CODE, text)
-    out.expert(expert_row(direction=place.direction, packet=place.packet, ts=place.ts_ns, remark=remark))
+    out.fault(text, expert_row(direction=place.direction, packet=place.packet, ts=place.ts_ns, remark=remark))
+
+
+def tell_of_no_flow(text: str, ts_ns: int, out: Sink, group: str = "undecoded") -> None:
+    """Remark on the capture as a whole that something failed."""
+    out.fault(text, expert_row(direction=None, packet=None, ts=ts_ns, remark=("error", group, CODE, text)))
 
 
 def inspecting(look: Inspect) -> Inspect:
@@ -57,7 +62,9 @@ def inspecting(look: Inspect) -> Inspect:
         try:
             return without_secrets(data, look(data, asked, options))
         except Exception as error:  # whatever is wrong in there, other messages can be shown
-            text = f"a fault of wirewitness itself, {caught(error)}; please report it"
-            return Inspected([Node("undecoded", 0, len(data))], [Hidden(0, len(data), "secret")], text, 0)
+            text = f"a fault of wirewitness itself, {caught(error)}; {PLEASE}"
+            return Inspected(
+                [Node("undecoded", 0, len(data))], [Hidden(0, len(data), "secret")], text, 0, own_fault=True
+            )
 
     return guarded

@@ -26,7 +26,8 @@ Idle = Callable[[], None]
 class CaptureState:
     """How capturing goes. packets: captured; kernel_drops, backlog_drops: dropped for want of room by the kernel and
     by us; backlog_bytes: waiting for the analysis; writing_stopped: a file could not be written, so packets are missing
-    in it. None of them is known of a capture that somebody else takes."""
+    in it; own_fault: the capturing program had a fault of our own, which a line says. None of them is known of a
+    capture that somebody else takes."""
 
     packets: int | None = None
     kernel_drops: int | None = None
@@ -35,6 +36,7 @@ class CaptureState:
     interfaces_up: list[str] | None = None
     file: str | None = None
     writing_stopped: bool = False
+    own_fault: bool = False
     lines: list[str] = field(default_factory=list)
 
     def update(self, told: dict[str, Any]) -> None:

@@ -41,7 +41,8 @@ class Window(NamedTuple):
     """What a copy answers. findings: rows of the table, times in ns; cut_ns: no row from before this time or of it was
     looked at, None where all were; until_ns: the time of the newest packet. has_view: view and clusters are there.
 
-    view: what the listener's own question gave; clusters: flow id -> cluster id; broken: rules that failed.
+    view: what the listener's own question gave; clusters: flow id -> cluster id; broken: lines about rules
+    that failed, and about other faults of our own.
     """
 
     findings: list[dict[str, Any]]
@@ -99,6 +100,7 @@ def far(now_s: float) -> AskedWindow:
 ENDED = "everything is read; putting the results together"
 SHOW_EVERY_S = 0.5
 FORGET_EVERY_S = 30.0
+_MOST_FAULTS_SAID = 100
 
 View = Callable[[Analysis], Any]
 
@@ -142,6 +144,7 @@ class Session:
         # Without findings there is only the listener's question, which wants all that is there.
         self._near = near(self.began_s) if "findings" in tables else self._far
         self._is_full_told = False
+        self._faults_said: set[str] = set()
         self._is_far_needed = self._near is self._far
 
     def run(self, sources: Iterable[Source]) -> Analysis:
@@ -210,7 +213,8 @@ class Session:
             found = finding_rows(analysis)
             clusters = _clusters(analysis) if whole and self.pipeline.keep_fresh else {}
             view = self._view(analysis) if whole else None
-            return Window(found, cut_ns, self.pipeline.now_ns, whole, view, clusters, broken_rules(analysis))
+            broken = [*broken_rules(analysis), *analysis.faults]
+            return Window(found, cut_ns, self.pipeline.now_ns, whole, view, clusters, broken)
 
         try:
             asked.copy = self.pipeline.ask(question, asked.kept, asked.nice)
@@ -241,8 +245,7 @@ class Session:
             self._say(f"{MOST_KNOWN:,} findings are known; more are not told")
         if window.has_view:
             self.view, self.pipeline.clusters = window.view, window.clusters
-        for line in window.broken:
-            self._say(line)
+        self._say_faults(window.broken)
         self._show_s = 0.0
 
     def _conclude(self, tables: CaptureTables, analysis: Analysis) -> None:
@@ -258,10 +261,18 @@ class Session:
         for line in self.state.lines:
             self._say(line)
         self.state.lines.clear()
+        self._say_faults(self.pipeline.result.faults)
         self._show(self)
         self.news.clear()
         self.lines.clear()
         self.pipeline.fresh.clear()
+
+    def _say_faults(self, lines: Iterable[str]) -> None:
+        """Each once; at the end all are said once more, with how often they came up."""
+        for line in lines:
+            if line not in self._faults_said and len(self._faults_said) < _MOST_FAULTS_SAID:
+                self._faults_said.add(line)
+                self._say(line)
 
     def _say(self, line: str) -> None:
         if line not in self.lines:

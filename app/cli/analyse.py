@@ -83,7 +83,7 @@ def _sections(analysis: Analysis, review: Review | None) -> list[Section]:
     from wirewitness.reports.report.trends import TABLES_READ
 
     of_dataset = {*TABLES_READ} <= {*analysis.tables()}
-    return report(analysis, of_dataset=of_dataset, review=review or NO_REVIEW)
+    return report(analysis, of_dataset=of_dataset, review=review or NO_REVIEW, faults=analysis.faults)
 
 
 def _write(analysis: Analysis, captures: tuple[str, ...], review: Review | None, form: str, output: str | None) -> None:
@@ -102,7 +102,7 @@ def _text(analysis: Analysis, _: tuple[str, ...], review: Review | None, output:
 def _json(analysis: Analysis, _: tuple[str, ...], review: Review | None, __: str | None) -> Iterator[bytes]:
     from wirewitness.reports.report.json_document import json_pieces
 
-    return json_pieces(analysis, review)
+    return json_pieces(analysis, review, analysis.faults)
 
 
 def _html(analysis: Analysis, captures: tuple[str, ...], review: Review | None, _: str | None) -> Iterator[bytes]:

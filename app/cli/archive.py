@@ -19,7 +19,7 @@ from wirewitness.app.cli.output import write_text
 from wirewitness.app.shared.failure import CallerError, Status, complain, say
 from wirewitness.app.shared.names import checked_table
 from wirewitness.app.shared.options import TimeType, keylog_option, log_zone_option, read_options, topic_id_option
-from wirewitness.app.shared.reading import complain_of_failure
+from wirewitness.app.shared.reading import complain_of_failure, complain_of_faults
 
 if TYPE_CHECKING:
     from wirewitness.analyser.archive.run import ArchiveOptions
@@ -141,6 +141,7 @@ class _Archiving:
             say(line)
         for failure in summary.failures:
             complain_of_failure(failure)
+        complain_of_faults(summary.faults)
         if summary.files or noting:
             write_text("".join(f"{line}\n" for line in result_lines(summary, self.output)))
         self.status = max(self.status, status_of(summary, self.output))

@@ -76,7 +76,10 @@ def notes(summary: Summary) -> Iterator[str]:
 
 
 def status_of(summary: Summary, output: str) -> Status:
-    """SOME_INPUT_UNREAD when something is missing in the dataset that the caller wanted in it."""
+    """SOME_INPUT_UNREAD when something is missing in the dataset that the caller wanted in it, OWN_FAULT when anything
+    broke on the way."""
+    if summary.faults or any(failure.is_own_fault for failure in summary.failures):
+        return Status.OWN_FAULT
     from wirewitness.analyser.archive.ingest.arriving import is_by_choice
 
     held = _held_keys(output)

@@ -60,7 +60,7 @@ def crosscheck(
             say(f"note: {sentence}")
         if fail_on is not None and result.disagreeing:
             return Status.FAIL_ON_MET
-        return Status.SOME_INPUT_UNREAD if result.unread else status_of(analysis)
+        return max(status_of(analysis), Status.SOME_INPUT_UNREAD if result.unread else Status.DONE)
 
 
 def _is_plain(name: str) -> bool:

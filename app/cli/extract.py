@@ -16,6 +16,7 @@ from wirewitness.app.cli.locating import open_located
 from wirewitness.app.cli.output import check_output, whole_file
 from wirewitness.app.shared.failure import CallerError, Status, say
 from wirewitness.app.shared.options import locating_options
+from wirewitness.app.shared.reading import complain_of_faults
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
@@ -110,6 +111,12 @@ def extract(
     if not quiet:
         _tell(count, choice, output, redact=redact)
         _tell_lines(index, found)
+    from wirewitness.analyser.base.faults import counted
+
+    faults = [counted(text, times) for text, times in choice.faults.items()]
+    complain_of_faults(faults)
+    if faults:
+        return Status.OWN_FAULT
     return Status.SOME_INPUT_UNREAD if some_missing else Status.DONE
 
 

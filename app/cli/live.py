@@ -111,8 +111,9 @@ def live(
         report_inputs(analysis, quiet=quiet)
         if form == "text":
             _report(analysis)
-        status = status_of(analysis)
-        return Status.SOME_INPUT_UNREAD if status == Status.DONE and state.writing_stopped else status
+        capturing = Status.OWN_FAULT if state.own_fault else Status.DONE
+        writing = Status.SOME_INPUT_UNREAD if state.writing_stopped else Status.DONE
+        return max(status_of(analysis), capturing, writing)
 
 
 def run_live(
@@ -250,6 +251,6 @@ def _report(analysis: Analysis) -> None:
     from wirewitness.reports.base.formats.text import render
     from wirewitness.reports.report.contents import report
 
-    text = render(report(analysis), terminal_width(), colour=colour_wanted(None))
+    text = render(report(analysis, faults=analysis.faults), terminal_width(), colour=colour_wanted(None))
     with result_sink(None, text=True) as write:
         write(text.encode("utf-8", "backslashreplace"))

@@ -10,6 +10,7 @@ from wirewitness.app.cli.locating import open_located
 from wirewitness.app.cli.output import result_sink, terminal_width
 from wirewitness.app.shared.failure import CallerError, Status
 from wirewitness.app.shared.options import locating_options
+from wirewitness.app.shared.reading import complain_of_faults
 
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.evidence.index import Index
@@ -59,14 +60,18 @@ def show(
 
     import_pandas_later()
     hosts = tuple(locating["hosts"])
+    faults: list[str] = []
     with open_located(captures, locating) as (index, some_missing):
         names = _names(hosts)
         rows = _rows(index, wanted, packet)
         if exchange:
             rows = [both for row in rows for both in _exchange(index, row)]
         with result_sink(None, text=form == "text") as write:
-            for piece in _pieces(index, rows, form, hex_bytes, names, payload=payload):
+            for piece in _pieces(index, rows, form, hex_bytes, names, faults, payload=payload):
                 write(piece.encode("utf-8", "backslashreplace"))
+    complain_of_faults(faults)
+    if faults:
+        return Status.OWN_FAULT
     return Status.SOME_INPUT_UNREAD if some_missing else Status.DONE
 
 
@@ -114,20 +119,28 @@ def _exchange(index: Index, row: MessageRow) -> list[MessageRow]:
 
 
 def _pieces(
-    index: Index, rows: list[MessageRow], form: str, hex_bytes: int, names: AddressNames | None, *, payload: bool
+    index: Index,
+    rows: list[MessageRow],
+    form: str,
+    hex_bytes: int,
+    names: AddressNames | None,
+    faults: list[str],
+    *,
+    payload: bool,
 ) -> Any:
+    """faults: gets a sentence for each message that could not be looked into by a fault of our own."""
     from wirewitness.reports.base.formats.message_view import json_value, text_lines
 
     if form == "json":
         from wirewitness.analyser.base.words import json_text
         from wirewitness.analyser.tables.tables import SCHEMA_VERSION
 
-        values = [json_value(_view(index, row, names, payload=payload), hex_bytes) for row in rows]
+        values = [json_value(_view(index, row, names, faults, payload=payload), hex_bytes) for row in rows]
         yield json_text({"schema_version": SCHEMA_VERSION, "messages": values}, indent=2) + "\n"
         return
     for place, row in enumerate(rows):
         yield "\n" if place else ""
-        for line in text_lines(_view(index, row, names, payload=payload), terminal_width(), hex_bytes):
+        for line in text_lines(_view(index, row, names, faults, payload=payload), terminal_width(), hex_bytes):
             yield line + "\n"
 
 
@@ -140,7 +153,9 @@ def _names(hosts: tuple[str, ...]) -> AddressNames | None:
     return named_addresses(ReadOptions(hosts=hosts))
 
 
-def _view(index: Index, row: MessageRow, names: AddressNames | None, *, payload: bool) -> MessageView:
+def _view(
+    index: Index, row: MessageRow, names: AddressNames | None, faults: list[str], *, payload: bool
+) -> MessageView:
     from wirewitness.analyser.analysis.evidence.bytes import BytesGone
     from wirewitness.reports.base.formats.message_view import view_message
 
@@ -148,6 +163,8 @@ def _view(index: Index, row: MessageRow, names: AddressNames | None, *, payload:
         view = view_message(index, row, payload=payload)
     except BytesGone as error:
         raise CallerError(f"{error}; the capture changed since it was indexed, try --no-index") from error
+    if view.tree.own_fault:
+        faults.append(f"{row.message_id().text()}: {view.tree.error}")
     if names is None:
         return view
     from wirewitness.analyser.capture.workloads.workload import owner_words

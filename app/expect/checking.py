@@ -73,10 +73,12 @@ def check_all(analysis: Analysis, expectations: Sequence[Expectation]) -> list[O
 
 
 def doubts(analysis: Analysis) -> list[str]:
-    """Sentences about what the capture lacks, where rules were asked: what holds may not hold there."""
+    """Sentences about what the capture lacks, where rules were asked, and about faults of wirewitness itself: what
+    holds may not hold there."""
+    failed = [f"{fault}." for fault in analysis.faults]
     if "findings" not in analysis.tables():
-        return []
-    return [finding.sentence for finding in findings(analysis) if finding.code in _LACKS]
+        return failed
+    return failed + [finding.sentence for finding in findings(analysis) if finding.code in _LACKS]
 
 
 def _checked(analysis: Analysis, one: Expectation, found: Callable[[], list[Finding]]) -> Outcome:

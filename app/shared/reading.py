@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from wirewitness.app.shared.failure import CallerError, Status, complain, say
 from wirewitness.app.shared.options import read_options
 
+_FAULTS_SHOWN = 10
+
 if TYPE_CHECKING:
     from wirewitness.analyser.analysis.analysis import Analysis
     from wirewitness.analyser.base.options import Progress
@@ -52,12 +54,21 @@ def check_standard_input(captures: Sequence[str], named: str = "-") -> None:
 
 
 def status_of(analysis: Analysis) -> Status:
-    """DONE or SOME_INPUT_UNREAD. A line says what broke on the way: the output stands, but some may be missing."""
+    """DONE, SOME_INPUT_UNREAD, or OWN_FAULT where anything broke on the way: a line says what the output lacks."""
     for failure in analysis.failures:
         complain_of_failure(failure)
-    for fault in analysis.faults:
-        complain(fault)
+    complain_of_faults(analysis.faults)
+    if analysis.faults or any(failure.is_own_fault for failure in analysis.failures):
+        return Status.OWN_FAULT
     return Status.SOME_INPUT_UNREAD if analysis.unread else Status.DONE
+
+
+def complain_of_faults(faults: Sequence[str]) -> None:
+    """A line for each sentence about a fault of our own, and how many more there are."""
+    for fault in faults[:_FAULTS_SHOWN]:
+        complain(fault)
+    if len(faults) > _FAULTS_SHOWN:
+        complain(f"{len(faults) - _FAULTS_SHOWN:,} more faults of wirewitness itself")
 
 
 def complain_of_failure(failure: Failure) -> None:

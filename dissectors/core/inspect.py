@@ -51,7 +51,8 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """The tree of one message. error: None, or what is wrong at byte `error_at`.
+    """The tree of one message. error: None, or what is wrong at byte `error_at`. own_fault: with whoever made it, and
+    not with the message.
 
     hidden: rising and apart. Values of nodes inside them are masked (secret) or None (payload) already.
     """
@@ -60,6 +61,7 @@ class Inspected:
     hidden: list[Hidden]
     error: str | None = None
     error_at: int | None = None
+    own_fault: bool = False
 
 
 # May messages like this hold credentials? Redaction looks into those only.

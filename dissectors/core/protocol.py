@@ -17,6 +17,7 @@ processes. Nothing they do may raise on any bytes; what cannot be decoded become
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
@@ -48,9 +49,10 @@ class Sink:
     `wanted`: names of the tables somebody asked for.
     `take`: takes the rows of blocks (`core/blocks.py`); None where tuples are appended in their place.
     `later`: where decoders leave frames that are decoded with those of others; None where they must not.
+    `faults`: what is said of faults of our own, by how often each came up, whoever wants the remarks.
     """
 
-    __slots__ = ("_held_bytes", "_rows", "drain", "later", "take", "wanted")
+    __slots__ = ("_held_bytes", "_rows", "drain", "faults", "later", "take", "wanted")
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self.wanted = frozenset(wanted)
@@ -59,6 +61,7 @@ class Sink:
         self.drain: Callable[[str], None] = _keep
         self.take: Callable[[str, Block, int, int], None] | None = None
         self.later: Later | None = None
+        self.faults: Counter[str] = Counter()
 
     def rows(self, table: str) -> list[Row] | None:
         """The list of that table's rows, None when it is not wanted."""
@@ -99,6 +102,11 @@ class Sink:
         rows = self._rows.get("expert_infos")
         if rows is not None:
             rows.append(row)
+
+    def fault(self, text: str, row: Row) -> None:
+        """Add a remark on a fault of our own. text: its sentence, the same for all that are counted together."""
+        self.faults[text] += 1
+        self.expert(row)
 
 
 def _keep(_: str) -> None:

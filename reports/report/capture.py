@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from wirewitness.analyser.base.faults import counted
 from wirewitness.analyser.base.words import count
 from wirewitness.dissectors.core.encryption import NO_KEY
 from wirewitness.reports.base.formats.document import Block, Cells, Paragraph, Section
@@ -11,18 +14,19 @@ from wirewitness.reports.base.questions.quality import CaptureFile, ProtocolFlow
 
 _UNDECODED_SHOWN = 10
 _FILES_SHOWN = 10
+_FAULTS_SHOWN = 10
 _BATCHES = ("record batch", "record batches")
 
 
-def capture_section(quality: Quality) -> Section:
-    """Files, flows by protocol, and everything that is missing."""
+def capture_section(quality: Quality, faults: Sequence[str] = ()) -> Section:
+    """Files, flows by protocol, and everything that is missing. faults: see `missing`."""
     blocks: list[Block] = [Paragraph(_overview(quality))]
     blocks.extend(Paragraph(_file(capture)) for capture in quality.captures[:_FILES_SHOWN])
     if len(quality.captures) > _FILES_SHOWN:
         blocks.append(Paragraph(f"and {count(len(quality.captures) - _FILES_SHOWN, 'more file')}"))
     if quality.flows:
         blocks.append(_flows(quality.flows) if quality.has_packets else _logged_flows(quality.flows))
-    blocks.extend(Paragraph(text, label) for label, text in missing(quality))
+    blocks.extend(Paragraph(text, label) for label, text in missing(quality, faults))
     return Section("CAPTURE", tuple(blocks))
 
 
@@ -76,9 +80,10 @@ def _logged_flows(flows: tuple[ProtocolFlows, ...]) -> Cells:
     return Cells(("PROTOCOL", "FLOWS"), tuple((f.protocol or "", f"{f.flows:,}") for f in flows), numbers=(1,))
 
 
-def missing(quality: Quality) -> list[tuple[str, str]]:
-    """(label, sentence) for everything that limits conclusions; one sentence when nothing does."""
-    lines: list[tuple[str, str]] = []
+def missing(quality: Quality, faults: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """(label, sentence) for everything that limits conclusions; one sentence when nothing does. faults: sentences about
+    faults of wirewitness itself after the captures were read."""
+    lines = _faults(quality, faults)
     gaps = sum(f.with_gaps for f in quality.flows)
     one_sided = sum(f.one_sided for f in quality.flows)
     if gaps:
@@ -99,6 +104,20 @@ def missing(quality: Quality) -> list[tuple[str, str]]:
     lines.extend(_encrypted(quality))
     lines.extend(("remark", f"{c.file}: {c.remarks}") for c in quality.captures if c.remarks)
     return lines or [("complete", "no gaps, no one-sided flows, every message decoded.")]
+
+
+def _faults(quality: Quality, faults: Sequence[str]) -> list[tuple[str, str]]:
+    remarks = [capture.remarks for capture in quality.captures if capture.remarks]
+    texts = [
+        f"{count(one.connections, 'connection')}: {one.text}" if one.connections else counted(one.text, one.times)
+        for one in quality.faults
+        if not any(one.text in text for text in remarks)  # which are shown as well
+    ]
+    texts += faults
+    lines = [("fault", f"{text}.") for text in texts[:_FAULTS_SHOWN]]
+    if len(texts) > _FAULTS_SHOWN:
+        lines.append(("", f"and {count(len(texts) - _FAULTS_SHOWN, 'more fault')} of wirewitness itself"))
+    return lines
 
 
 def _logged(quality: Quality) -> list[tuple[str, str]]:

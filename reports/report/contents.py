@@ -33,28 +33,41 @@ from wirewitness.reports.report.unclassified import unjudged_blocks, unjudged_se
 from wirewitness.reports.report.why.first_cause import first_causes
 
 _CLIENTS_SHOWN = 30
+_FAULTS = "Something is missing here by a fault of wirewitness itself: see CAPTURE."
 
 
-def report(source: Source, *, of_dataset: bool = False, review: Review = NO_REVIEW) -> list[Section]:
+def report(
+    source: Source, *, of_dataset: bool = False, review: Review = NO_REVIEW, faults: list[str] | None = None
+) -> list[Section]:
     """The whole report. of_dataset: the source has the tables that only datasets have. review: findings that somebody
-    has looked at; they are counted and not told, but for what has grown."""
+    has looked at; they are counted and not told, but for what has grown. faults: sentences about faults of wirewitness
+    itself before this; those of the report are added to them."""
     sections: list[Section] = []
+    known = [] if faults is None else faults
+
+    def failed(text: str) -> list[Section]:
+        known.append(text)
+        return left_out(text)
 
     def add(what: str, make: Callable[[], list[Section]]) -> None:
-        sections.extend(part(what, make, left_out))
+        sections.extend(part(what, make, failed))
 
     def no_findings(text: str) -> list[Finding]:
-        sections.extend(left_out(text))
+        sections.extend(failed(text))
         return []
+
+    def no_lines(text: str) -> dict[str, str]:
+        known.append(text)
+        return {}
 
     found = part("findings", lambda: findings(source), no_findings)
     judged = review.judge(found)
     by_cause = causes(judged.shown)
-    add("the verdict", lambda: _first(source, judged, by_cause, review))
+    add("the verdict", lambda: _first(source, judged, by_cause, review, known))
     if of_dataset:
         add("trends", lambda: trend_section(source))
     if by_cause:
-        lines = part("first causes", lambda: first_causes(source, by_cause), lambda _: {})
+        lines = part("first causes", lambda: first_causes(source, by_cause), no_lines)
         add("the list of findings", lambda: [finding_section(source, by_cause, judged, lines)])
     for title, protocol in PROTOCOL_REPORTS.items():
         add(f"the part about {title}", partial(protocol.sections, source, found))
@@ -62,13 +75,17 @@ def report(source: Source, *, of_dataset: bool = False, review: Review = NO_REVI
     return sections
 
 
-def _first(source: Source, judged: Judged, by_cause: Sequence[Cause], review: Review) -> list[Section]:
+def _first(
+    source: Source, judged: Judged, by_cause: Sequence[Cause], review: Review, faults: Sequence[str]
+) -> list[Section]:
     """The verdict and what the capture could show."""
     seen = quality(source)
+    later = [fault for fault in faults if not any(one.text in fault for one in seen.faults)]
     # What a finding explains that was looked at before is explained all the same.
     unjudged = unjudged_errors(source, judged.found)
     folded = folded_blocks(judged, review)
-    return [_verdict(judged.shown, by_cause, unjudged, seen, source.options, folded), capture_section(seen)]
+    verdict = _verdict(judged.shown, by_cause, unjudged, seen, source.options, folded, is_whole=not later)
+    return [verdict, capture_section(seen, later)]
 
 
 def _traffic(source: Source) -> list[Section]:
@@ -85,6 +102,8 @@ def _verdict(
     seen: Quality,
     options: ReadOptions,
     folded: Sequence[Block],
+    *,
+    is_whole: bool,
 ) -> Section:
     blocks: list[Block] = [] if folded and not found else [Paragraph(_counts(found, by_cause), tone="plain")]
     if not found and unjudged:
@@ -100,6 +119,8 @@ def _verdict(
     if len(by_cause) > 1:
         blocks.extend(cause_list(by_cause))
     blocks.extend(unjudged_blocks(unjudged))
+    if seen.faults or not is_whole:
+        blocks.append(Paragraph(_FAULTS, tone="warning"))
     if not any(f.protocol for f in seen.flows):
         blocks.append(Paragraph(nothing_known(seen, options)))
     if _is_selection(options):
@@ -144,6 +165,11 @@ def nothing_known(seen: Quality, options: ReadOptions) -> str:
     if flows == 0:
         return f"There is no TCP connection in {seen_of(seen)}."
     protocols = titles_of(dissectors(options.enable).values(), "or")
+    if failed := sum(fault.connections for fault in seen.faults):
+        return (
+            f"No {protocols} traffic was recognised in {count(flows, 'connection')}, but on {failed:,} of them "
+            "wirewitness itself failed: what they speak is not known."
+        )
     return (
         f"No {protocols} traffic was recognised in {count(flows, 'connection')}. "
         "If you know better, name the server's port: --decode-as PORT=PROTOCOL."

@@ -1,10 +1,11 @@
 """The report as JSON. In: an analysis; out: pieces of one UTF-8 document, written as they are made.
 
 Keys: schema_version, captures, quality, flows, operations, those of `reports/report/protocols.py` (groups for Kafka,
-mongo), unjudged_errors (kinds of errors that no rule judged), findings; faults where a part failed: then what it had is
-null, or missing. `captures`, `flows` and `findings` are the rows of these tables (evidence and numbers as JSON, and of
-findings `first_cause`: what their story begins with, in a line); the others are the values of the text report. Times
-are ISO 8601 with 9 digits and `Z`; unknown is null.
+mongo), unjudged_errors (kinds of errors that no rule judged), findings. Where wirewitness itself failed there are
+faults, a list of sentences, and quality.faults with numbers of connections; what a part of the report that failed would
+have is null, or missing. `captures`, `flows` and `findings` are the rows of these tables (evidence and numbers as JSON,
+and of findings `first_cause`: what their story begins with, in a line); the others are the values of the text report.
+Times are ISO 8601 with 9 digits and `Z`; unknown is null.
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ from wirewitness.reports.report.unclassified import unjudged_values
 from wirewitness.reports.report.why.first_cause import first_causes, of_findings
 
 
-def json_pieces(source: Source, review: Review | None = None) -> Iterator[bytes]:
+def json_pieces(source: Source, review: Review | None = None, faults: list[str] | None = None) -> Iterator[bytes]:
     """The whole document; tables stream through, so a capture of a million flows needs no more memory than one.
 
-    review: findings have the columns of `reports/base/questions/review_rows.py` too, and none is left out.
+    review: findings have the columns of `reports/base/questions/review_rows.py` too, and none is left out. faults: see
+    `report`.
     """
     yield f'{{"schema_version": {SCHEMA_VERSION},\n"captures": '.encode()
     yield from _table(source, "captures")
-    faults: list[str] = []
+    faults = [] if faults is None else faults
 
     def made(what: str, make: Callable[[], Any]) -> Any:
         return part(what, make, faults.append)
@@ -105,6 +107,7 @@ def _quality(value: Quality) -> dict[str, Any]:
         "flows": [asdict(flows) for flows in value.flows],
         "undecoded_messages": [asdict(undecoded) for undecoded in value.undecoded],
         "answers_out_of_order": [asdict(one) for one in value.out_of_order],
+        **({"faults": [asdict(one) for one in value.faults]} if value.faults else {}),
     }
 
 

@@ -18,7 +18,9 @@ from wirewitness.analyser.archive.dataset.dataset import InputFile
 from wirewitness.analyser.archive.ingest.arriving import GROWING, is_open_for_writing
 from wirewitness.analyser.archive.run import Summary
 from wirewitness.analyser.archive.spark.session import cause_of
-from wirewitness.app.cli.archive_result import complaints, result_lines
+from wirewitness.analyser.engine.rules.running import Failure
+from wirewitness.app.cli.archive_result import complaints, result_lines, status_of
+from wirewitness.app.shared.failure import Status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,6 +143,11 @@ def test_a_file_that_was_read_in_part() -> None:
         "findings   1 critical, 2 warning",
     ]
     assert next(complaints(Summary(None, [broken]), "d")) == "cannot read all of a.pcap: record 8 is damaged."
+
+
+def test_a_fault_of_a_run_shows_in_its_status() -> None:
+    assert status_of(Summary(None, faults=["a fault of wirewitness itself"]), "d") == Status.OWN_FAULT
+    assert status_of(Summary(None, failures=[Failure("KAF103", (), KeyError())]), "d") == Status.OWN_FAULT
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Of a segment in IP fragments only the last fragment is found.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -99,7 +100,8 @@ class FlowChoice:
 class Choice:
     """Everything wanted. comment: for every packet, where the format has room for one.
 
-    redacting: a packet whose flow is not looked into is left out. overwritten, left_out: packets so far.
+    redacting: a packet whose flow is not looked into is left out. overwritten, left_out: packets so far. faults: of our
+    own while messages were looked into, by how often; such messages are overwritten as a whole.
     """
 
     flows: dict[int, FlowChoice] = field(default_factory=dict)
@@ -108,6 +110,7 @@ class Choice:
     redacting: bool = False
     overwritten: int = 0
     left_out: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
 
     def add_message(self, row: MessageRow, end: int, pieces: Sequence[int]) -> None:
         """A message; pieces: the packets that its bytes came in."""

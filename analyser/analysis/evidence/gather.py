@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -73,7 +74,7 @@ def add_hidden(choice: Choice, index: Index) -> None:
         look = inspecting(dissector.inspect if dissector is not None else undecoded)
         may_hide = dissector.may_hide if dissector is not None else None
         find = _of_messages if one.flow.carrier is None else _of_carried
-        found = find(one, index, _Look(look, may_hide))
+        found = find(one, index, _Look(look, may_hide, choice.faults))
         one.hidden = tuple(  # type: ignore[assignment]  # of two
             Hidden(first_seq, *spans) for first_seq, spans in zip(one.flow.first_seqs, found, strict=True)
         )
@@ -101,13 +102,17 @@ class _Look(NamedTuple):
 
     inspect: Inspect
     may_hide: MayHide | None
+    faults: Counter[str]
 
     def secrets(self, data: bytes, asked: Asked, *, decoded: bool) -> Iterator[tuple[int, int]]:
         """Credentials in a message; where it could not be decoded, what applications sent too: it is not known to be
         nothing else."""
         if decoded and self.may_hide is not None and not self.may_hide(asked) and not may_hold_secrets(data):
             return
-        for start, end, kind in self.inspect(data, asked, _ALL if decoded else _NOTHING).hidden:
+        seen = self.inspect(data, asked, _ALL if decoded else _NOTHING)
+        if seen.own_fault and seen.error is not None:
+            self.faults[seen.error] += 1
+        for start, end, kind in seen.hidden:
             if kind == "secret" or not decoded:
                 yield start, end
 

@@ -6,6 +6,7 @@ what the reading of each file told.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -61,11 +62,12 @@ class DecodeRun(NamedTuple):
 
 class Decoded(NamedTuple):
     """folders: of each shard, the one more that reads the files of brokers among them. told: by the ranges of each
-    file. errors: why a file could not be read to its end."""
+    file. errors: why a file could not be read to its end. faults: see `Sink`."""
 
     folders: dict[int, Left]
     told: dict[int, list[RangeStats]]
     errors: dict[int, str]
+    faults: Counter[str]
 
 
 def decode_files(run: DecodeRun) -> Decoded:
@@ -95,7 +97,7 @@ def decode_files(run: DecodeRun) -> Decoded:
                 ranges[name] = [Range(0, 0, ranges[name][-1].end)]
         for folder in folders.values():
             remove_below(folder.place)
-    return Decoded({}, {}, {})
+    return Decoded({}, {}, {}, Counter())
 
 
 def files_read(plan: Plan, decoded: Decoded, run: str) -> tuple[list[InputFile], list[CaptureStats]]:
@@ -126,7 +128,9 @@ def _lost(plan: Plan, results: Iterable[ShardFolder]) -> dict[int, str]:
 
 
 def _told(folders: dict[int, Left], results: Iterable[ShardFolder]) -> Decoded:
-    decoded = Decoded(folders, {}, {})
+    decoded = Decoded(folders, {}, {}, Counter())
+    for folder in results:
+        decoded.faults.update(folder.faults)
     for result in sorted(one for folder in results for one in folder.ranges):
         decoded.told.setdefault(result.file, []).append(result.told)
         if result.error:

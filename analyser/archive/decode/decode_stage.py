@@ -95,13 +95,15 @@ class DecodeJob:
 class ShardFolder:
     """What a task leaves for one shard. goes_on: from a state of the run before. settled, open: raw rows by table,
     whose files lie in SETTLED_ROWS and OPEN_ROWS. ranges: in that of shard 0, and those of brokers' files in that of
-    their shard. lost: file whose bytes a store does not give any more, and why; nothing else counts then."""
+    their shard. faults: see `Sink`. lost: file whose bytes a store does not give any more, and why; nothing else counts
+    then."""
 
     shard: int
     goes_on: bool
     settled: Mapping[str, HandedOver]
     open: Mapping[str, HandedOver]
     ranges: list[RangeResult] = field(default_factory=list)
+    faults: Mapping[str, int] = field(default_factory=dict)
     lost: tuple[int, str] | None = None
 
 
@@ -184,7 +186,7 @@ def decode_shard(job: DecodeJob, shard: int, chunks: Iterable[Chunk], folder: Pa
         kept = None if previous is None or raw is None else _told_before(previous / told_file(name), name, raw.schema)
         _write_told(name, flows, kept, (settled.get(name), still_open.get(name)), folder)
     (folder / RESULT_FILE).write_bytes(
-        pickle.dumps(ShardFolder(shard, previous is not None, settled, still_open, ranges))
+        pickle.dumps(ShardFolder(shard, previous is not None, settled, still_open, ranges, dict(decoded.faults)))
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from wirewitness.analyser.base.faults import CODE, counted
 from wirewitness.analyser.capture import CaptureStats, Endpoints, EndpointTable, Remark
 from wirewitness.analyser.capture.opening import OF_DIRECTORIES
 from wirewitness.analyser.capture.reader import LIMIT_REMARKS
@@ -161,6 +162,12 @@ def capture_remarks(captures: Sequence[CaptureStats]) -> pa.RecordBatch:
 def remark_line(file: str, remark: Remark) -> str:
     """A remark as a sentence that names what it is about: the capture, or the directory."""
     return remark.text if remark.code in OF_DIRECTORIES else f"{file_label(file)}: {remark.text}"
+
+
+def reading_faults(faults: Mapping[str, int], captures: Sequence[CaptureStats]) -> Iterator[str]:
+    """A sentence for each fault of our own while captures were read. faults: see `Sink`."""
+    yield from (counted(text, times) for text, times in faults.items())
+    yield from (remark_line(one.file, remark) for one in captures for remark in one.remarks if remark.code == CODE)
 
 
 def note_row(direction: int | None, packet: int | None, note: Note) -> Row:

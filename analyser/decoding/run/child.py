@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
@@ -55,11 +55,12 @@ class Done(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class ShardResult:
     """What a process leaves: rows of each table, the file with the flows (None without any), what is to be remarked on
-    captures by their index; or the trace of its failure."""
+    captures by their index, and its faults (see `Sink`); or the trace of its failure."""
 
     tables: Mapping[str, HandedOver]
     flows: Path | None
     remarks: tuple[tuple[int, Remark], ...] = ()
+    faults: Mapping[str, int] = field(default_factory=dict)
     failure: str = ""
 
 

@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
-from wirewitness.analyser.base.faults import CODE, caught, sentence
+from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.capture import EndpointTable
 from wirewitness.analyser.decoding.complete_connections import Portion, WholeDecoder, speaks
-from wirewitness.analyser.decoding.faults import Place, tell
+from wirewitness.analyser.decoding.faults import Place, tell, tell_of_no_flow
 from wirewitness.analyser.decoding.rows.store import RawStore
 from wirewitness.analyser.decoding.rows.timeorder import NO_FLOW
 from wirewitness.analyser.decoding.run.capture_rows import note_row
@@ -25,7 +25,6 @@ from wirewitness.analyser.tcp.flow import reset_note
 from wirewitness.dissectors.core.lockstep.streams import Gives, Rows
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT
 from wirewitness.dissectors.core.protocol import Sink
-from wirewitness.dissectors.core.rows import expert_row
 
 
 class WholeReading:
@@ -85,7 +84,7 @@ class WholeReading:
         if portion.read is None:
             text = sentence(portion.fault, "what reads messages together", "they are read one by one")
             ts_ns = int(flows.ts_last_ns[portion.numbers].max())
-            self._out.expert(expert_row(direction=None, packet=None, ts=ts_ns, remark=("error", "bug", CODE, text)))
+            tell_of_no_flow(text, ts_ns, self._out, "bug")
             self._store.mark(NO_FLOW)
             return portion.numbers[:0]
         first_packet = flows.first_packet[portion.numbers]

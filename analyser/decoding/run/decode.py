@@ -195,6 +195,7 @@ class SharedReading:
                 decoded.store.tables[name].adopt(rows)
             if result.flows is not None:
                 flows.append(feather.read_table(result.flows))
+            decoded.faults.update(result.faults)
             for capture, remark in result.remarks:
                 decoded.captures[capture].remarks.append(remark)
         decoded.flow_facts = pa.concat_tables(flows).sort_by(FLOW)

@@ -5,6 +5,7 @@ In: a pipeline that has read. Out: `Decoded`, of which tables are made.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ class UnreadInput:
 class Decoded:
     """What reading captures gave. flows, endpoints: those of this process; `flows_table` has all.
 
-    remarks: about the reading as a whole, for people.
+    remarks: about the reading as a whole, for people. faults: see `Sink`.
     """
 
     store: RawStore
@@ -36,6 +37,7 @@ class Decoded:
     unread: list[UnreadInput] = field(default_factory=list)
     flow_facts: pa.Table | None = None
     remarks: list[str] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)
 
     def flows_table(self) -> pa.Table:
         """The registered columns of all flows and FLOW, sorted by that; made once, when reading is over."""

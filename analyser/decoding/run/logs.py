@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from wirewitness.analyser.base.faults import CODE, caught
+from wirewitness.analyser.base.faults import CODE, PLEASE, caught
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.capture import CaptureStats, RequestLog
 from wirewitness.analyser.capture.request_log import LogLine
@@ -28,7 +28,7 @@ from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.rows import expert_row
 
 IDENTIFIED_BY = "request log"
-_FAULT = "of which not all is told, by a fault of wirewitness itself; please report it"
+_FAULT = f"of which not all is told, by a fault of wirewitness itself; {PLEASE}"
 _OTHERS_MISS = "requests may be missing here: other connections of the log lack some, and nothing numbers these"
 # Rows are packed after so much text.
 _PACKED_BYTES = 16 << 20

@@ -29,6 +29,7 @@ from wirewitness.analyser.capture import (
 )
 from wirewitness.analyser.capture.model import Remark
 from wirewitness.analyser.decoding.complete_connections import WholeDecoder
+from wirewitness.analyser.decoding.faults import tell_of_no_flow
 from wirewitness.analyser.decoding.flow_decoder import FlowDecoder
 from wirewitness.analyser.decoding.rows.fields import row_fields, row_kinds, row_names
 from wirewitness.analyser.decoding.rows.names import Names
@@ -44,6 +45,7 @@ from wirewitness.analyser.decoding.run.shard import ALONE, Dealing, MakeDealing,
 from wirewitness.analyser.tcp import waits
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_table import FlowTable
+from wirewitness.analyser.tcp.notes import Note
 from wirewitness.dissectors.core.budget import Budget
 from wirewitness.dissectors.core.deferred import Later
 from wirewitness.dissectors.core.limits import Limits
@@ -166,7 +168,7 @@ class Pipeline:
 
     def decoded(self) -> Decoded:
         """What was made of the packets; captures are up to who fed them."""
-        return Decoded(self._store, self._endpoints, self._records)
+        return Decoded(self._store, self._endpoints, self._records, faults=self._sink.faults)
 
     def suspended(self, keep: Callable[[Any], Kept]) -> Kept:
         """What `keep` makes of what is known of the flows so far, for `resume` in another process; rows that are in
@@ -228,7 +230,7 @@ class Pipeline:
         self._settle()
         self._broker_files.end()
         for note in self._flows.remarks():
-            self._sink.expert(note_row(None, None, note))
+            self._remark(note, None, None)
         self._store.mark(NO_FLOW)
         self._store.pack()
         for what, (rows, longest, flow, ts_ns) in self._store.long_names():
@@ -238,11 +240,7 @@ class Pipeline:
             self._sink.expert(expert_row(direction=None, packet=None, ts=ts_ns, remark=remark))
             self._store.mark(flow)
         for text in self._store.faults():
-            self._sink.expert(
-                expert_row(
-                    direction=None, packet=None, ts=self._flows.now_ns, remark=("error", "undecoded", CODE, text)
-                )
-            )
+            tell_of_no_flow(text, self._flows.now_ns, self._sink)
         self._store.mark(NO_FLOW)
 
     def _use_keys(self) -> Keys:
@@ -359,9 +357,7 @@ class Pipeline:
                 kind.read_together(decoders, self._sink)
             except Exception as error:  # of our own: each reads what it left by itself
                 text = sentence(caught(error), "what reads messages together", "they are read one by one")
-                self._sink.expert(
-                    expert_row(direction=None, packet=None, ts=self._flows.now_ns, remark=("error", "bug", CODE, text))
-                )
+                tell_of_no_flow(text, self._flows.now_ns, self._sink, "bug")
                 self._store.mark(NO_FLOW)
         for flow in leaving.values():
             self._rows_of(flow)
@@ -386,9 +382,16 @@ class Pipeline:
         client_low = client_is_low(flow, self._endpoints[flow.pair])
         for from_low, note in notes:
             direction = CLIENT_TO_SERVER if from_low == client_low else SERVER_TO_CLIENT
-            self._sink.expert(note_row(direction, note.packet, note))
+            self._remark(note, direction, note.packet)
         if flow.waits is not None and (rows := self._sink.rows(waits.TABLE)) is not None:
             rows += [(int(from_low != client_low), *row) for from_low, *row in flow.waits.take()]
+
+    def _remark(self, note: Note, direction: int | None, packet: int | None) -> None:
+        row = note_row(direction, packet, note)
+        if note.code == CODE:
+            self._sink.fault(note.text, row)
+        else:
+            self._sink.expert(row)
 
     def _decoder(self, flow: Flow) -> FlowDecoder:
         pair = self._endpoints[flow.pair]

@@ -68,8 +68,9 @@ class ShardReader:
                 _tell(told, Done())
         self._pipeline.advance(message.now_ns)
         self._pipeline.end()
-        flows = _write_flows(self._pipeline.decoded(), self._folder)
-        return ShardResult(self._store.hand_over(), flows, tuple(self._remarks))
+        decoded = self._pipeline.decoded()
+        flows = _write_flows(decoded, self._folder)
+        return ShardResult(self._store.hand_over(), flows, tuple(self._remarks), dict(decoded.faults))
 
     def _take(self, message: Any) -> None:
         if isinstance(message, NextFile):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wirewitness.reports.base.questions.source import Source, rows
+from wirewitness.analyser.base.faults import CODE
+from wirewitness.reports.base.questions.source import Source, all_rows, rows
 
 _CAPTURES = """
     select file, format, packets, lines, batches, captured_bytes, epoch_ns(ts_first) as first_ns,
@@ -45,6 +46,11 @@ _OUT_OF_ORDER = """
     select arg_min(file, (ts, packet)) as file, arg_min(packet, (ts, packet)) as packet, flow_id,
            arg_min(text, (ts, packet)) as text, count(*) as answers
     from expert_infos where code = 'answer_out_of_order' group by flow_id order by answers desc, flow_id"""
+
+# Of all rows, not of the selected ones: which protocol would have been read nobody knows.
+_FAULTS = f"""
+    select text, count(distinct flow_id) as connections, count(*) as times
+    from expert_infos where code = '{CODE}' group by text order by connections desc, times desc, text"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +126,15 @@ class OutOfOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnFault:
+    """A fault of wirewitness itself while captures were read: on how many connections it came up, how often in all."""
+
+    text: str
+    connections: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class Quality:
     """All of it; totals are sums over `captures` and `flows`."""
 
@@ -130,6 +145,7 @@ class Quality:
     messages: int
     cut_messages: int
     out_of_order: tuple[OutOfOrder, ...]
+    faults: tuple[OwnFault, ...]
 
     @property
     def packets(self) -> int:
@@ -172,4 +188,5 @@ def quality(source: Source) -> Quality:
         messages=counts["messages"],
         cut_messages=counts["cut"],
         out_of_order=tuple(OutOfOrder(**row) for row in rows(source, _OUT_OF_ORDER)),
+        faults=tuple(OwnFault(**row) for row in all_rows(source, _FAULTS)),
     )

@@ -1,4 +1,5 @@
-"""A fault of our own, wherever it comes up, costs what it came up at; the rest is told, and the command ends with 0."""
+"""A fault of our own, wherever it comes up, costs what it came up at; the rest is there, a line says what is
+missing, and the command ends with 70."""
 
 from __future__ import annotations
 
@@ -18,12 +19,13 @@ from tests.support.faulty import FAULTY
 from tests.support.mqtt_encode import connack, connect, publish, suback, subscribe
 from tests.support.packets import pcap
 from tests.support.wire import Talk
-from wirewitness.analyser.analysis import capture_tables
+from wirewitness.analyser.analysis import decoded_rows
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.base.faults import FAULTS, RAISE, TRACE, described
 from wirewitness.analyser.decoding.run import pipeline
 from wirewitness.analyser.mqtt.facts import stage
 from wirewitness.analyser.tcp import batch_wait_signs, flow_table
+from wirewitness.app.shared.failure import Status
 from wirewitness.dissectors.registry import PROTOCOLS
 from wirewitness.reports.report import contents, json_document
 from wirewitness.reports.report.protocols import PROTOCOL_REPORTS
@@ -59,7 +61,7 @@ def capture(tmp_path: Path) -> Path:
 
 def table(name: str, capture: Path) -> list[dict[str, str]]:
     done = run("table", name, capture, "--format", "csv")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == Status.OWN_FAULT, done.stderr
     return list(csv.DictReader(io.StringIO(done.stdout.decode())))
 
 
@@ -68,7 +70,7 @@ def bugs(capture: Path) -> list[str]:
     read = "(select count(*) from messages), (select count(*) from tcp_waits)"
     wanted = f"select text from expert_infos, {read} where code = 'dissector_bug'"
     done = run("query", capture, wanted, "--format", "jsonl")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == Status.OWN_FAULT, done.stderr
     return [json.loads(line)["text"] for line in done.stdout.splitlines()]
 
 
@@ -126,27 +128,27 @@ def test_a_fault_in_a_stage_of_the_context(monkeypatch: pytest.MonkeyPatch, capt
 
     monkeypatch.setattr(stage, "add_deliveries", fails)
     done = run("table", "mqtt_publishes", capture, "--format", "jsonl")
-    assert (done.returncode, b"context of mqtt_publishes" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, b"context of mqtt_publishes" in done.stderr) == (Status.OWN_FAULT, True), done.stderr
     assert [json.loads(line)["expected_deliveries"] for line in done.stdout.splitlines()] == [None, None]
     done = run("analyse", capture)
-    assert (done.returncode, b"s3cret" in done.stderr + done.stdout) == (0, False)
+    assert (done.returncode, b"s3cret" in done.stderr + done.stdout) == (Status.OWN_FAULT, False)
 
 
 def test_a_fault_in_columns(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
-    right = capture_tables.finish_batch
+    right = decoded_rows.finish_batch
     fails = lambda name, *given: broken() if name == "exchanges" else right(name, *given)  # noqa: E731
-    monkeypatch.setattr(capture_tables, "finish_batch", fails)
+    monkeypatch.setattr(decoded_rows, "finish_batch", fails)
     done = run("table", "exchanges", capture, "--format", "csv")
-    assert (done.returncode, b"columns of exchanges" in done.stderr) == (0, True)
+    assert (done.returncode, b"columns of exchanges" in done.stderr) == (Status.OWN_FAULT, True)
     assert len(table("messages", capture)) == MQTT_MESSAGES + OTHER_MESSAGES
-    assert run("analyse", capture).returncode == 0
+    assert run("analyse", capture).returncode == Status.OWN_FAULT
 
 
 def test_a_fault_in_a_rule(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
     rule = replace(RULES["TCP105"], code="TCP999", detect=broken, reads={"flows": ("ts_first",)}, rows={})
     monkeypatch.setitem(RULES, "TCP999", replace(rule, partition_by=("flow_id",), suspects=None))
     done = run("analyse", capture)
-    assert done.returncode == 0
+    assert done.returncode == Status.OWN_FAULT
     assert b"detector TCP999 broke" in done.stderr
 
 
@@ -156,7 +158,7 @@ def test_a_fault_in_a_part_of_the_report(monkeypatch: pytest.MonkeyPatch, captur
     for module in (contents, json_document):
         monkeypatch.setattr(module, "PROTOCOL_REPORTS", {**PROTOCOL_REPORTS, "MQTT": fails})
     done = run("analyse", capture, "--format", form)
-    assert done.returncode == 0
+    assert done.returncode == Status.OWN_FAULT
     assert b"LookupError in the part about MQTT" in b" ".join(done.stdout.split())
     assert b"Publish" in done.stdout or b"PUBLISH" in done.stdout
 
@@ -165,13 +167,13 @@ def test_a_fault_in_a_part_of_the_report(monkeypatch: pytest.MonkeyPatch, captur
 def test_a_fault_in_what_all_reports_have(monkeypatch: pytest.MonkeyPatch, capture: Path, what: str) -> None:
     monkeypatch.setattr(contents, what, broken)
     done = run("analyse", capture)
-    assert (done.returncode, b"LookupError" in done.stdout) == (0, True)
+    assert (done.returncode, b"LookupError" in done.stdout) == (Status.OWN_FAULT, True)
 
 
 def test_live_goes_on(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
     monkeypatch.setattr(batch_wait_signs.SignFinder, "feed", broken)
     done = run("live", "-r", capture, "--format", "jsonl")
-    assert done.returncode == 0
+    assert done.returncode == Status.OWN_FAULT
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert sum(line.get("protocol") == "mqtt" for line in lines) >= 3
 
@@ -180,9 +182,9 @@ def test_the_trace_is_shown_to_those_who_ask(monkeypatch: pytest.MonkeyPatch, ca
     monkeypatch.setattr(batch_wait_signs.SignFinder, "feed", broken)
     monkeypatch.setenv(FAULTS, TRACE)
     done = run("analyse", capture, "--debug")
-    assert (done.returncode, b"Traceback" in done.stderr) == (0, True)
+    assert (done.returncode, b"Traceback" in done.stderr) == (Status.OWN_FAULT, True)
     monkeypatch.setenv(FAULTS, RAISE)
-    assert run("analyse", capture).returncode == 70
+    assert run("analyse", capture).returncode == Status.OWN_FAULT
 
 
 # Source lines stand in traces: what is raised is named there, not written.

@@ -6,10 +6,13 @@ import os
 import struct
 import time
 from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 
 from tests.analyser.live.test_capture_program import ring_block
+from wirewitness.analyser.base.faults import FAULTS
+from wirewitness.analyser.capture import workload_naming
 from wirewitness.analyser.capture.ring import LinkPackets, _packets
 from wirewitness.analyser.capture.syn_watch import Begun, _read
 from wirewitness.analyser.capture.workload_naming import Naming
@@ -108,6 +111,17 @@ def test_without_the_other_process_packets_go_on(naming: Naming) -> None:
     naming.ready(all_there_is=True)
     naming.take(block(packet(CLIENT, SERVER, SYN, 99999)), 0, 1)
     assert len(naming.ready()) == 1
+
+
+def test_a_fault_of_our_own_costs_the_owners_alone(naming: Naming, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> NoReturn:
+        raise LookupError("never")
+
+    monkeypatch.setenv(FAULTS, "")
+    monkeypatch.setattr(workload_naming, "decode_records", fails)
+    naming.take(block(packet(CLIENT, SERVER, SYN, 1)), 0, 1)
+    assert (naming.failed, len(naming.ready())) == (True, 1)
+    assert any("LookupError in looking for connections" in remark for remark in naming.remarks)
 
 
 def test_a_process_cannot_write_lines_of_its_own() -> None:

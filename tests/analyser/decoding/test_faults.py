@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,17 +20,25 @@ from tests.support.mqtt_encode import connack, connect, publish
 from tests.support.packets import ACK, FIN, Captured, ethernet, pcap
 from tests.support.wire import Talk, decode
 from wirewitness.analyser.analysis.analysis import Analysis
+from wirewitness.analyser.archive.decode.decode_stage import RESULT_FILE, DecodeJob, ShardFolder, decode_shard
+from wirewitness.analyser.archive.decode.packets import RangeJob, range_chunks
+from wirewitness.analyser.archive.ingest.ranges import find_ranges
 from wirewitness.analyser.base.faults import FAULTS, RAISE, TRACE
 from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.capture import CaptureLimits, Source
 from wirewitness.analyser.decoding.faults import inspecting
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.tables.tables import TABLES
+from wirewitness.app.shared.failure import Status
 from wirewitness.dissectors.core.inspect import Asked, Hidden
 from wirewitness.dissectors.core.options import DecodeOptions
 from wirewitness.dissectors.registry import CARRIERS, PROTOCOLS, dissectors
 
 WANTED = ("messages", "exchanges", "expert_infos", "flows")
 SECRET = b"s3cret"
+READS = "a fault of wirewitness itself, KeyError in what reads faulty: the rest of the connection is not decoded"
+# Of BROKEN, those that end so.
+LEFT = 7
 # Who sends it, what: None is lost.
 Step = tuple[bool, bytes | None]
 
@@ -147,30 +157,115 @@ def several(folder: Path) -> Path:
     return path
 
 
+def known_to_helpers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python imports this when it starts, so that the processes that help know the protocol too."""
+    (folder / "sitecustomize.py").write_text(
+        "from wirewitness.dissectors.registry import CARRIERS, PROTOCOLS\n"
+        "from tests.support.faulty import CARRIER, FAULTY\n"
+        "PROTOCOLS['faulty'], CARRIERS['tube'] = FAULTY, CARRIER\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+
+
 def test_shards_of_an_archive_and_several_processes_tell_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = several(tmp_path)
     with wirewitness.read([path]) as one:
-        whole = rows_of(one)
+        whole, faults = rows_of(one), one.faults
     assert sum(row["code"] == "dissector_bug" for row in whole["expert_infos"]) == len(BROKEN)
     with read_by_shards([path], tmp_path, range_bytes=3000, block_bytes=1000) as shards:
         assert rows_of(shards) == whole
-    # Python imports this when it starts, so that the processes that help know the protocol too.
-    (tmp_path / "sitecustomize.py").write_text(
-        "from wirewitness.dissectors.registry import CARRIERS, PROTOCOLS\n"
-        "from tests.support.faulty import CARRIER, FAULTY\n"
-        "PROTOCOLS['faulty'], CARRIERS['tube'] = FAULTY, CARRIER\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
+    known_to_helpers(tmp_path, monkeypatch)
     with wirewitness.read([path], options=ReadOptions(processes=2)) as two:
         assert rows_of(two) == whole
+        assert sorted(two.faults) == sorted(faults)
+
+
+def test_a_task_of_an_archive_counts_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> int:
+        raise RuntimeError("never")
+
+    monkeypatch.setitem(PROTOCOLS, "mqtt", replace(PROTOCOLS["mqtt"], probe=fails))
+    path = tmp_path / "fault.pcap"
+    path.write_bytes(pcap(mqtt(), nanoseconds=True))
+    source, limits = Source(str(path), path), CaptureLimits()
+    (part,) = find_ranges(source, path.stat().st_size, 1 << 40, limits)
+    job = DecodeJob(tmp_path, {0: path}, ("flows",), ReadOptions(), None)
+    decode_shard(job, 0, range_chunks(RangeJob(0, source, part, 1), limits), tmp_path / "share")
+    left: ShardFolder = pickle.loads((tmp_path / "share" / RESULT_FILE).read_bytes())
+    ((text, times),) = left.faults.items()
+    assert ("RuntimeError in what reads mqtt: the connection is read without mqtt" in text, times) == (True, 1)
 
 
 def test_the_command_line_goes_on(tmp_path: Path) -> None:
     done = run("table", "expert_infos", several(tmp_path), "--where", "code = 'dissector_bug'", "--format", "csv")
-    assert done.returncode == 0
+    assert done.returncode == Status.OWN_FAULT
     assert len(done.stdout.splitlines()) == 1 + len(BROKEN)
+
+
+@pytest.mark.parametrize("form", ["text", "html", "markdown"])
+def test_a_report_says_how_many_connections_were_left(tmp_path: Path, form: str) -> None:
+    done = run("analyse", several(tmp_path), "--format", form)
+    shown = " ".join(done.stdout.decode().split())
+    assert done.returncode == Status.OWN_FAULT
+    assert (f"{LEFT} connections: {READS}" in shown, "with the trace that --debug shows" in shown) == (True, True)
+    assert "1 connection: a fault of wirewitness itself, KeyError in what reads tube" in shown
+    assert "Something is missing here by a fault of wirewitness itself" in shown
+
+
+def test_json_counts_faults(tmp_path: Path) -> None:
+    document = json.loads(run("analyse", several(tmp_path), "--format", "json").stdout)
+    counts = {one["text"].partition(";")[0]: one["connections"] for one in document["quality"]["faults"]}
+    assert sum(counts.values()) == len(BROKEN)
+    assert counts[READS] == LEFT
+    assert any(text.startswith(f"{LEFT} times {READS}") for text in document["faults"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["table", "exchanges"], id="a table without remarks"),
+        pytest.param(["findings"], id="findings"),
+        pytest.param(["analyse", "--protocol", "mqtt"], id="another protocol"),
+        pytest.param(["live", "-r"], id="live"),
+        pytest.param(["live", "--format", "jsonl", "-r"], id="live as lines"),
+        pytest.param(["table", "exchanges", "--processes", "2"], id="two processes"),
+    ],
+)
+def test_a_fault_is_said_by_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    known_to_helpers(tmp_path, monkeypatch)
+    done = run(*words, several(tmp_path), "--quiet")
+    assert done.returncode == Status.OWN_FAULT
+    lines = [line for line in done.stderr.decode().splitlines() if "times" in line]
+    assert [line.startswith(f"wirewitness: {LEFT} times {READS}") for line in lines] == [True]
+    assert SECRET not in done.stderr + done.stdout
+
+
+def test_what_failed_is_not_called_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "faults.pcap"
+    path.write_bytes(pcap(mixed(talk(BROKEN["probe"], 40000), talk(BROKEN["opening"], 40001)), nanoseconds=True))
+    done = run("analyse", path)
+    shown = " ".join(done.stdout.decode().split())
+    assert done.returncode == Status.OWN_FAULT
+    assert "on 2 of them wirewitness itself failed: what they speak is not known" in shown
+    assert ("--decode-as" in shown, "every message decoded" in shown) == (False, False)
+
+
+def test_a_message_that_cannot_be_looked_into_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROTOCOLS, "faulty", replace(FAULTY, may_hide=lambda _: True))
+    path = tmp_path / "faults.pcap"
+    path.write_bytes(pcap(talk(steps(b"!inspect"), 40000), nanoseconds=True))
+    found = run("table", "messages", path, "--columns", "message_id,flow_id", "--format", "jsonl")
+    assert found.returncode == Status.DONE
+    ids = [json.loads(line) for line in found.stdout.splitlines()]
+    shown = [run("show", path, one["message_id"], "--no-index") for one in ids]
+    (done,) = (one for one in shown if one.returncode)
+    assert (done.returncode, b"a fault of wirewitness itself" in done.stderr) == (Status.OWN_FAULT, True)
+    out = tmp_path / "out.pcapng"
+    done = run("extract", path, "--flow", ids[0]["flow_id"], "--redact", "-o", out, "--no-index")
+    assert (done.returncode, b"a fault of wirewitness itself" in done.stderr) == (Status.OWN_FAULT, True)
+    assert SECRET not in out.read_bytes()
 
 
 def test_what_was_decoded_before_stays_and_what_was_open_is_not_told() -> None:

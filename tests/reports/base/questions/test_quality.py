@@ -8,12 +8,14 @@ import pytest
 
 from tests.reports.incident import START_NS, incident_rows
 from tests.support.analysis_from_rows import RowsAnalysis
+from wirewitness.analyser.base.faults import CODE
 from wirewitness.reports.base.formats.text import render
 from wirewitness.reports.base.questions.quality import quality
 from wirewitness.reports.report.capture import capture_section
 
 CAPTURE = incident_rows()["captures"][0]
 FLOW = incident_rows()["flows"][0]
+FAULT = {"code": CODE, "text": "a fault of ours"}
 
 
 def section_text(**rows: Any) -> str:
@@ -32,6 +34,12 @@ def section_text(**rows: Any) -> str:
         pytest.param({"flows": [FLOW | {"bytes_to_client": 0}]}, "1 flow with one direction only", id="one-sided"),
         pytest.param({"flows": [FLOW | {"gap_bytes": 10}]}, "10 bytes missing from 1 flow", id="gap"),
         pytest.param({"messages": [{"complete": False}]}, "1 of 1 message cut", id="cut message"),
+        pytest.param(
+            {"expert_infos": [FAULT | {"flow_id": "a"}, FAULT | {"flow_id": "b"}]},
+            "2 connections: a fault of ours.",
+            id="a fault on connections",
+        ),
+        pytest.param({"expert_infos": [FAULT, FAULT]}, "2 times a fault of ours.", id="a fault elsewhere"),
         pytest.param({"flows": [FLOW | {"protocol": None}]}, "not identified 1 600", id="unknown protocol"),
     ],
 )
@@ -39,6 +47,16 @@ def test_limits_are_said(rows: dict[str, Any], sentence: str) -> None:
     shown = section_text(**rows)
     assert sentence in shown
     assert ("complete no gaps" in shown) == (sentence.startswith("not identified"))
+
+
+def test_a_fault_that_the_capture_remarks_is_said_once() -> None:
+    captures = [CAPTURE | {"remarks": FAULT["text"]}]
+    assert section_text(captures=captures, expert_infos=[FAULT]).count(FAULT["text"]) == 1
+
+
+def test_many_faults_are_counted() -> None:
+    shown = section_text(expert_infos=[FAULT | {"text": f"fault {number}."} for number in range(15)])
+    assert (shown.count("fault fault"), "and 5 more faults" in shown) == (10, True)
 
 
 def test_a_flow_without_bytes_is_not_one_sided() -> None:
