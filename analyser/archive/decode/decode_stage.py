@@ -108,7 +108,7 @@ class ShardFolder:
 
 
 class Left(NamedTuple):
-    """Where a task left a shard, and the seal of its `ShareFolder`."""
+    """Where a task left a shard, and the seal of its `ShardFolder`."""
 
     place: FolderPath
     result: str

@@ -80,7 +80,7 @@ class Process(Protocol):
 
 
 class Child:
-    """One process. All methods but `tell` and `hand` raise ShareFailed when it ended or failed."""
+    """One process. All methods but `tell` and `hand` raise ShardFailed when it ended or failed."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

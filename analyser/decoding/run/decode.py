@@ -185,7 +185,7 @@ class SharedReading:
         return self._dealing
 
     def collect(self, decoded: Decoded) -> None:
-        """Wait for the other shards and add their flows and rows. Raises ShareFailed."""
+        """Wait for the other shards and add their flows and rows. Raises ShardFailed."""
         from pyarrow import feather
 
         flows = [decoded.flows_table()]

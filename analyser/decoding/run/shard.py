@@ -41,10 +41,10 @@ class Dealing(Protocol):
         """Secrets for the packets that follow."""
 
     def take(self, batch: PacketBatch) -> Iterator[Own]:
-        """The next batch, whose data is valid until all was taken that this gives. Raises ShareFailed."""
+        """The next batch, whose data is valid until all was taken that this gives. Raises ShardFailed."""
 
     def rest(self) -> Iterator[Own]:
-        """What was held back; nothing more comes of this file. Raises ShareFailed."""
+        """What was held back; nothing more comes of this file. Raises ShardFailed."""
 
     def end(self) -> None:
         """No more files follow."""

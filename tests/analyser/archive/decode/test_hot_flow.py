@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from wirewitness.analyser.archive.commit.common import put_together, write_common
 from wirewitness.analyser.archive.dataset.stage_files import put_value
-from wirewitness.analyser.archive.decode.decode_stage import RESULT_FILE, DecodeJob, Left, decode_share
+from wirewitness.analyser.archive.decode.decode_stage import RESULT_FILE, DecodeJob, Left, decode_shard
 from wirewitness.analyser.archive.commit.finish_stage import FinishJob, finish_table
 from wirewitness.analyser.archive.dataset.manifest import InputFile
 from wirewitness.analyser.archive.decode.packets import RangeJob, range_chunks
@@ -35,7 +35,7 @@ source = Source(str(path), path)
 ranges = find_ranges(source, path.stat().st_size, RANGE_BYTES)
 chunks = (chunk for part in ranges for chunk in range_chunks(RangeJob(0, source, part, 1)))
 share = folder / "share"
-decode_share(DecodeJob(folder, {0: path}, tuple(TABLES), ReadOptions(), None), 0, chunks, share)
+decode_shard(DecodeJob(folder, {0: path}, tuple(TABLES), ReadOptions(), None), 0, chunks, share)
 state = folder / "state"
 state.mkdir()
 files = [InputFile(str(path), "", path.stat().st_size, 0, None, None, "read", None, "000001")]
