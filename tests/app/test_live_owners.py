@@ -46,7 +46,7 @@ def live(folder: Path, *words: str, out: Path | None = None) -> Iterator[Path]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
     try:
         until = time.monotonic() + 120
-        while not written.exists() and time.monotonic() < until:
+        while not written.exists() and process.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
         yield written
     finally:
