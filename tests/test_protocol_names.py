@@ -128,8 +128,11 @@ def said(path: Path) -> tuple[dict[int, frozenset[str]], dict[int, frozenset[str
     """Line -> protocols: in code, and in comments and docstrings."""
     code: dict[int, frozenset[str]] = {}
     prose: dict[int, frozenset[str]] = {}
+    text = path.read_text()
+    if not named(text):
+        return code, prose
     before = tokenize.NEWLINE
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
         docstring = token.type == tokenize.STRING and before in (tokenize.NEWLINE, tokenize.INDENT)
         if token.type in (tokenize.NAME, tokenize.STRING, tokenize.COMMENT):
             kept = prose if docstring or token.type == tokenize.COMMENT else code

@@ -39,6 +39,7 @@ def test_bytes_that_one_does_not_read_to_the_end_are_refused() -> None:
         readers(12, 4, "request", kind, body + b"\0")
 
 
+@pytest.mark.exhaustive
 def test_every_version_that_kio_has_is_measured() -> None:
     found = {(cost.api, cost.version, cost.direction) for cost in costs(1, 0.00001) if cost.ours_ns > 0 < cost.kio_ns}
     wanted = [one for one in kio_messages.versions() if one[0] in HOT_KEYS]

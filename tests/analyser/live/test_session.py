@@ -82,10 +82,11 @@ def groups_of(analysis: Analysis) -> Any:
 @pytest.mark.parametrize(
     "name",
     [
-        "kafka_fenced_commit",
+        "mqtt_takeover_loop",
+        pytest.param("kafka_fenced_commit", marks=pytest.mark.exhaustive),
         *(
             pytest.param(name, marks=pytest.mark.lab)
-            for name in ("kafka_share_streams", "mongo_shapes_and_errors", "mqtt_takeover_loop", "mqtt_websocket")
+            for name in ("kafka_share_streams", "mongo_shapes_and_errors", "mqtt_websocket")
         ),
     ],
 )

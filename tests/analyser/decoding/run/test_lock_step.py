@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.support.mutated_captures import Tables, difference, tables
 from tests.support.packets import Captured, ethernet, gre, ipv4, pcap, udp, vxlan
 from tests.support.replay import replay
 from tests.support.replay_mqtt import write_publishes
+from tests.support.shares import pairs, turns
 from tests.support.wire import packets_of
 
 ONE_BLOCK = 16 << 20
@@ -52,8 +54,7 @@ def both(path: Path, block_bytes: int = ONE_BLOCK) -> tuple[Tables, Tables, int]
     return together, alone, sum(read.values())
 
 
-@pytest.mark.parametrize("tunnel", TUNNELS)
-@pytest.mark.parametrize("protocol", WRITE)
+@pytest.mark.parametrize(("protocol", "tunnel"), pairs(product(WRITE, TUNNELS), turns(WRITE, TUNNELS)))
 def test_streams_in_tunnels(protocol: str, tunnel: str, plain: Callable[[str], list[Captured]], tmp_path: Path) -> None:
     path = tmp_path / "tunnel.pcap"
     packets = [packet._replace(data=TUNNELS[tunnel](packet.data)) for packet in plain(protocol)]
@@ -65,8 +66,13 @@ def test_streams_in_tunnels(protocol: str, tunnel: str, plain: Callable[[str], l
 
 
 # Bytes of a block of packets: some tens of packets, some hundreds, all.
-@pytest.mark.parametrize("block_bytes", [5_000, 17_000, 60_000, ONE_BLOCK])
-@pytest.mark.parametrize("profile", ["mongo_lossy", "lossy"])
+@pytest.mark.parametrize(
+    ("profile", "block_bytes"),
+    pairs(
+        product(("mongo_lossy", "lossy"), (5_000, 17_000, 60_000, ONE_BLOCK)),
+        [("mongo_lossy", 60_000), ("lossy", 17_000), ("lossy", ONE_BLOCK)],
+    ),
+)
 def test_with_losses(profile: str, block_bytes: int, tmp_path: Path) -> None:
     path = tmp_path / "lossy.pcap"
     told = replay(path, profile, 4_000, 0, 12)

@@ -24,7 +24,7 @@ from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.tables.tables import TABLES
 
 SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))
-SMALL = ["kafka_fenced_commit.pcapng", "mongo_healthy.pcapng", "mqtt_faults.pcapng", "mqtt_websocket.pcapng"]
+SMALL = ["kafka_sasl.pcapng", "mongo_healthy.pcapng", "mqtt_faults.pcapng", "mqtt_websocket.pcapng"]
 KINDS = [(TLS_13, None), *((TLS_12, suite) for suite in SUITES_12)]
 COMPARED = ["messages", "exchanges", *(name for name in TABLES if name.partition("_")[0] in ("kafka", "mqtt", "mongo"))]
 # What the wire shows: places in the stream and what is made of them, what carries it, what TCP confirmed.
