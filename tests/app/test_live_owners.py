@@ -22,6 +22,7 @@ from tests.support.shares import share
 from wirewitness.analyser.live.capturer import may_capture
 
 NOBODY = 65534
+PATIENCE_S = 120
 CLIENT = """
 import os, socket, sys
 if len(sys.argv) > 2:
@@ -38,24 +39,31 @@ while held.recv(1 << 16):
 
 @contextmanager
 def live(folder: Path, *words: str, out: Path | None = None) -> Iterator[Path]:
-    """A capture of loopback into a file, which is whole behind the block. out: gets standard output."""
+    """A capture of loopback into a file, which is whole behind the block. out: gets standard output as it comes."""
     if not may_capture():
         pytest.skip("no right to capture (CAP_NET_RAW)")
     written = folder / "written.pcapng"
     command = [*COMMAND, "live", "-i", "lo", "--write", str(written), "--format", "jsonl", *words]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    with open(os.devnull if out is None else out, "wb") as told:
+        process = subprocess.Popen(command, stdout=told, stderr=subprocess.PIPE, env=environment())
     try:
-        until = time.monotonic() + 120
+        until = time.monotonic() + PATIENCE_S
         while not written.exists() and process.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
         yield written
     finally:
         process.send_signal(signal.SIGINT)
-        told, err = process.communicate(timeout=120)
-        if out is not None:
-            out.write_bytes(told)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err.decode()
     assert b"fault of wirewitness" not in err
+
+
+def send_until(accepted: socket.socket, path: Path, *names: str) -> None:
+    """Packets, slowly, until the file has the names: the first look takes long where a machine has much to do."""
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until and not all(name.encode() in path.read_bytes() for name in names):
+        accepted.sendall(b"y")
+        time.sleep(0.05)
 
 
 @contextmanager
@@ -91,9 +99,7 @@ def test_both_processes_stand_in_the_file(tmp_path: Path, user: int | None) -> N
         port = listener.getsockname()[1]
         with live(tmp_path, "--ports", str(port)) as written, client(port, user) as (pid, own):
             accepted = listener.accept()[0]
-            for _ in range(100):  # as long as the first look may take on a machine that has much to do
-                accepted.sendall(b"y")
-                time.sleep(0.05)
+            send_until(accepted, written, f"PID: {pid}\n", f"PID: {os.getpid()}\n")
             accepted.close()
     told = dict(comments(written))
     assert told.keys() == {own, port}
@@ -109,9 +115,7 @@ def test_connections_that_stood_before_are_named_as_well(tmp_path: Path) -> None
         with client(port) as (pid, own):
             accepted = listener.accept()[0]
             with live(tmp_path, "--ports", str(port)) as written:
-                for _ in range(60):
-                    accepted.sendall(b"y")
-                    time.sleep(0.05)
+                send_until(accepted, written, f"PID: {pid}\n", f"PID: {os.getpid()}\n")
             accepted.close()
     told = dict(comments(written))
     assert told.keys() == {own, port}
@@ -167,9 +171,7 @@ def test_an_end_of_which_only_the_others_packets_are_captured(tmp_path: Path) ->
         port = listener.getsockname()[1]
         with live(tmp_path, "--filter", f"tcp src port {port}") as written, client(port) as (pid, _):
             accepted = listener.accept()[0]
-            for _ in range(100):
-                accepted.sendall(b"y")
-                time.sleep(0.05)
+            send_until(accepted, written, f"PID: {pid}\n", f"PID: {os.getpid()}\n")
             accepted.close()
     told = [text for sender, text in comments(written) if sender == port]
     assert any(f"PID: {pid}\\n" in text for text in told)
@@ -189,11 +191,13 @@ def test_streamed_exchanges_name_the_process(tmp_path: Path) -> None:
             socket.create_connection(("127.0.0.1", port)) as client,
             listener.accept()[0] as server,
         ):
-            for sent, answered in [(connect, accepted), *[(b"\xc0\x00", b"\xd0\x00")] * 60]:
+            until = time.monotonic() + PATIENCE_S
+            sent, answered = connect, accepted
+            while f"({os.getpid()})" not in told.read_text() and time.monotonic() < until:
                 client.sendall(sent)
                 time.sleep(0.05)
                 server.sendall(answered)
-            time.sleep(1)
+                sent, answered = b"\xc0\x00", b"\xd0\x00"
     rows = [json.loads(line) for line in told.read_text().splitlines()]
     processes = {row["client_process"] for row in rows if row["type"] == "exchange"}
     assert any(f"({os.getpid()})" in (one or "") for one in processes)

@@ -92,7 +92,9 @@ def test_each_exchange_is_sent_once() -> None:
         port = str(server.getsockname()[1])
         with capturing("--ports", port, "--endpoint", received.url) as process:
             talk(server)
-            time.sleep(1.0)
+            until = time.monotonic() + 120
+            while len(received.spans()) < PUBLISHES + 1 and time.monotonic() < until:
+                time.sleep(0.1)
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from pymongo.errors import NotPrimaryError, OperationFailure
 from tests.support import mongo_examples
 from tests.support.mongo_server import wire
 from tests.support.mongo_server.server import Server, serving
+from tests.support.mongo_server.store import Late
 
 USER, PASSWORD = "ada", "secret"
 Client = MongoClient[dict[str, Any]]
@@ -225,7 +225,7 @@ def test_published_documents_are_broken(text: str) -> None:
 
 def test_a_secondary_learns_late_and_takes_no_writes() -> None:
     with Server(("127.0.0.1", 0)) as primary:
-        with Server(("127.0.0.1", 0), follows=primary, lag_s=0.4) as secondary:
+        with Server(("127.0.0.1", 0), follows=primary, lag_s=3600) as secondary:
             serving(primary)
             serving(secondary)
             writer: Client = MongoClient(f"mongodb://{primary.address_text}/?replicaSet=lab")
@@ -233,7 +233,9 @@ def test_a_secondary_learns_late_and_takes_no_writes() -> None:
             writer.d.c.insert_one({"_id": 7})
             assert writer.d.c.find_one({"_id": 7}) == {"_id": 7}
             assert reader.d.c.find_one({"_id": 7}) is None
-            time.sleep(0.5)
+            late = secondary.context.store
+            assert isinstance(late, Late)
+            late.lag_s = 0.0
             assert reader.d.c.find_one({"_id": 7}) == {"_id": 7}
             assert {f"{host}:{port}" for host, port in writer.nodes} == {primary.address_text, secondary.address_text}
             with pytest.raises(NotPrimaryError):

@@ -140,10 +140,10 @@ class Late(Store):
     def __init__(self, store: Store, lag_s: float) -> None:
         super().__init__()
         self.lock, self.changed, self.indexes = store.lock, store.changed, store.indexes
-        self._documents, self._put_at, self._lag_s = store._documents, store._put_at, lag_s
+        self._documents, self._put_at, self.lag_s = store._documents, store._put_at, lag_s
 
     def read(self, namespace: str, transaction: Transaction | None = None) -> list[Document]:
         """Return a namespace's documents as of some time ago."""
-        until = time.monotonic() - self._lag_s
+        until = time.monotonic() - self.lag_s
         found = self._documents.get(namespace, {})
         return [copy.deepcopy(one) for key, one in found.items() if self._put_at.get((namespace, key), 0.0) <= until]
