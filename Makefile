@@ -10,7 +10,7 @@ SHARE ?=
 # Tests start hundreds of programs; without bytecode on disk each would compile all files again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test golden golden-accept test-exhaustive test-all test-again quick lint lab lab-test lab-test-exhaustive bench bench-hostile bench-rules bench-dashboard bench-scaling soak fuzz clean help
+.PHONY: demo test golden golden-accept test-exhaustive test-all test-again quick lint lab lab-smoke lab-test lab-test-exhaustive bench bench-hostile bench-rules bench-dashboard bench-scaling soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
@@ -24,6 +24,7 @@ help:
 	@echo "make test-again  run what failed in the last run of tests once more, one after the other, up to the first that fails again"
 	@echo "make lab       remake the sample captures with real servers and clients (root, Java, Maven, Go, Node, Mosquitto)"
 	@echo "make lab-test  run the tests that need the real servers, or many runs of Spark"
+	@echo "make lab-smoke  a few of these that take minutes: Kafka, Mosquitto and MongoDB's protocol live, a browser, Spark"
 	@echo "make lab-test-exhaustive  the rest of these: every damage of every sample in an archive"
 	@echo "make bench     measure speed and memory against tshark"
 	@echo "make bench-hostile  hold what hostile messages and captures cost at most: processor time in lock-step, memory"
@@ -95,6 +96,10 @@ lab: $(VENV)/.installed-lab
 lab-test: $(VENV)/.installed-lab
 	@$(BIN)/python -m tests.support.programs lab
 	WIREWITNESS_SHARE=$(SHARE) $(BIN)/python -m pytest -m "lab and not exhaustive" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+lab-smoke: $(VENV)/.installed-lab
+	@$(BIN)/python -m tests.support.programs lab
+	$(BIN)/python -m pytest -m smoke --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 lab-test-exhaustive: $(VENV)/.installed-lab
 	@$(BIN)/python -m tests.support.programs lab

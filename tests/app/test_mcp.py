@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
 
 import wirewitness
 from tests.app.program import COMMAND, environment, run
@@ -40,6 +39,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 def test_a_client_asks_over_standard_input() -> None:
     """All tools, in one session of the official client with the program."""
+    from mcp import Client, StdioServerParameters  # takes a second of each process that collects this
 
     async def session() -> dict[str, Any]:
         words = [*COMMAND[1:], "mcp", str(SAMPLE)]

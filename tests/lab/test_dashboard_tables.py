@@ -52,6 +52,7 @@ def test_a_row_opens_by_keys_alone(somebody: Person, key: str) -> None:
     assert table.locator(":focus").evaluate("(one) => one.getBoundingClientRect().bottom <= innerHeight")
 
 
+@pytest.mark.smoke
 def test_a_row_that_leads_to_another_page_does_so_by_enter(somebody: Person) -> None:
     somebody.go(f"/clients?{STALE}")
     somebody.tables().first.locator("[tabindex='0']").focus()

@@ -106,6 +106,7 @@ def loads(hosts: list[Host], endpoints: dict[str, str], directory: Path, stack: 
     return started
 
 
+@pytest.mark.smoke
 def test_live_says_what_its_own_file_says(tmp_path: Path) -> None:
     require_lab()
     first, second = tmp_path / "text.pcapng", tmp_path / "json.pcapng"

@@ -53,6 +53,8 @@ def test_a_name_ends_with_its_block(spark: SparkSession) -> None:
         context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
 
 
+@pytest.mark.smoke
+@pytest.mark.exhaustive
 def test_spark_has_jobs_of_every_stage(spark: SparkSession, tmp_path: Path) -> None:
     def jobs() -> dict[str, set[int]]:
         tracker = spark.sparkContext.statusTracker()
