@@ -43,7 +43,7 @@ def keys_of_manifest() -> set[str]:
     return {key for row in re.findall(r"^\| (`.*?) \|", MANIFEST, re.MULTILINE) for key in re.findall(r"`(\w+)`", row)}
 
 
-@pytest.mark.cases
+@pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 def test_the_page_shows_what_is_there(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -1,5 +1,5 @@
 """Files whose tests take long: they start programs, browsers or Spark. `make test` runs a part of them, `make
-test-exhaustive` the rest.
+test-exhaustive` the rest: of each test function a case, unless it is dear and others prove what it proves.
 
 In: the tests that pytest found. Out: the same tests, those that `make test` leaves out marked `exhaustive`.
 """
@@ -14,7 +14,7 @@ import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
 
-# Of these the first test stands for the others. All of a file take more than about five seconds.
+# Of these the first case of each test stands for its others. All of a file take more than about five seconds.
 FIRST_ONLY = frozenset(
     {
         "analyser/archive/decode/test_spark_page.py",
@@ -106,7 +106,8 @@ FIRST_ONLY = frozenset(
     }
 )
 
-# Of these each test of so many stands for the others: all of a file take more than about four seconds.
+# Of these each case of so many stands for the others, beside the first of each test: all of a file take more than about
+# four seconds.
 ONE_OF = {
     "analyser/archive/aggregate/test_aggregates.py": 3,
     "analyser/archive/spark/test_session.py": 4,
@@ -238,6 +239,9 @@ NONE = frozenset(
     }
 )
 
+# Of these tests so many cases run. Each case takes half a second of processor time or more, by what is beside it.
+CASES: dict[str, int] = {}
+
 
 def mark_long(items: Iterable[pytest.Item]) -> None:
     """Mark the tests of long files; for a hook that runs before pytest chooses by marks."""
@@ -249,18 +253,21 @@ def mark_long(items: Iterable[pytest.Item]) -> None:
         if item.path not in names:
             names[item.path] = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
         name = names[item.path]
-        met[name] += 1
-        if not _is_kept(name, met[name]):
+        test = f"{name}::{item.nodeid.partition('[')[0].partition('::')[2]}"
+        met.update((name, test))
+        if not _is_kept(name, met[name], test, met[test]):
             item.add_marker(pytest.mark.exhaustive)
 
 
-def _is_kept(name: str, number: int) -> bool:
-    """Does `make test` run this test of the file, the first being 1?"""
+def _is_kept(name: str, number: int, test: str, case: int) -> bool:
+    """Does `make test` run this test? number: of the file, case: of its test function, both from 1 on."""
     if name in NONE:
         return False
-    if name in FIRST_ONLY:
-        return number == 1
-    return number % ONE_OF.get(name, 1) == 0
+    if test in CASES:
+        return case <= CASES[test]
+    if case == 1:
+        return True
+    return name not in FIRST_ONLY and number % ONE_OF.get(name, 1) == 0
 
 
 def _is_left_out(item: pytest.Item) -> bool:

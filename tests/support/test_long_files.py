@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.long_files import FIRST_ONLY, NONE, ONE_OF, TESTS
+from tests.support.long_files import CASES, FIRST_ONLY, NONE, ONE_OF, TESTS
 
 
 def test_every_one_is_there() -> None:
@@ -10,3 +10,9 @@ def test_every_one_is_there() -> None:
     assert not FIRST_ONLY & NONE
     assert not (FIRST_ONLY | NONE) & ONE_OF.keys()
     assert min(ONE_OF.values()) > 1
+
+
+def test_every_test_is_there() -> None:
+    for test in CASES:
+        name, _, function = test.partition("::")
+        assert f"def {function.rpartition('::')[2]}(" in (TESTS / name).read_text(), test

@@ -23,7 +23,7 @@ PAGE = (ROOT / "docs" / "spark.md").read_text()
 PLACES = ("CAPTURES", "NOTES", "CHECKPOINT", "ROWS")
 
 
-@pytest.mark.cases
+@pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 def test_the_page_shows_what_spark_says(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "CAPTURES").mkdir()
