@@ -187,10 +187,7 @@ def test_loopback_with_files(interface: str, tmp_path: Path) -> None:
         process = subprocess.Popen(
             [*COMMAND, "live", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
         )
-        until = time.monotonic() + 300
-        while not list(tmp_path.iterdir()) and time.monotonic() < until:
-            time.sleep(0.05)
-        time.sleep(0.3)
+        wait_for(lambda: any(tmp_path.iterdir()))
         with socket.create_connection(("127.0.0.1", port)) as client, server.accept()[0] as peer:
             for _ in range(40):
                 client.sendall(bytes(8000))
@@ -198,7 +195,7 @@ def test_loopback_with_files(interface: str, tmp_path: Path) -> None:
                 while got < 8000:
                     got += len(peer.recv(8000))
                 time.sleep(0.02)
-        time.sleep(0.5)
+        wait_for(lambda: sum(file.stat().st_size for file in tmp_path.iterdir()) > 40 * 8000)
         process.send_signal(signal.SIGINT)
         told, err = process.communicate(timeout=60)
     assert process.returncode == 0, err

@@ -39,7 +39,6 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_sample_log(SAMPLES, SAMPLE, tmp_path_factory.mktemp("log") / "kafka-request.log")
 
 
-@pytest.mark.exhaustive
 def test_a_request_log_ends_with_its_report(log: Path) -> None:
     result = run("live", "-r", log)
     assert result.returncode == 0
@@ -47,6 +46,7 @@ def test_a_request_log_ends_with_its_report(log: Path) -> None:
     assert "KAF105" in result.stderr.decode()
 
 
+@pytest.mark.exhaustive
 def test_exchanges_and_findings_of_a_log_that_is_rotated_while_it_grows(log: Path, tmp_path: Path) -> None:
     """As `tail -F` gives it: findings come while the log is open, exchanges of it all are those of the files."""
     require_program("tail")

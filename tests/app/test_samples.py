@@ -56,6 +56,7 @@ def json_report(file: str) -> Any:
     return judged_report(file)[1]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("width", share(["80", "200"], ["80"]))
 @pytest.mark.parametrize(("file", "group"), FAULTS)
 def test_the_text_names_the_stale_committer(file: str, group: dict[str, Any], width: str) -> None:

@@ -11,6 +11,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests.lab import broker_log
 from tests.oracle.test_broker_log import LOGS
 from tests.oracle.test_kio_gaps import CASES
@@ -96,6 +98,7 @@ def page(rows: list[Proof], in_logs: dict[int, set[int]]) -> str:
     return "\n".join([*head, *([""] if missing else []), *lines]) + "\n"
 
 
+@pytest.mark.exhaustive
 def test_no_more_messages_without_an_oracle_than_the_page_says() -> None:
     written = EMPTY.search(PAGE.read_text(encoding="utf-8"))
     assert written is not None

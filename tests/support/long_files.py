@@ -188,8 +188,7 @@ ONE_OF = {
     "reports/report/test_protocol_sections.py": 4,
 }
 
-# Of these none runs: each starts Spark, which analyser/archive/test_run.py does for all, or each of its tests takes
-# more than about four seconds.
+# Of these none runs: each starts Spark, or each of its tests takes more than about four seconds.
 NONE = frozenset(
     {
         "analyser/archive/dataset/test_compact.py",
@@ -239,8 +238,14 @@ NONE = frozenset(
     }
 )
 
-# Of these tests so many cases run. Each case takes half a second of processor time or more, by what is beside it.
-CASES: dict[str, int] = {}
+# No test with this fixture runs: to start Spark takes fifteen seconds of processor time. `make lab-smoke` has one.
+SPARK = "spark"
+# Of these tests so many cases run: further ones take long by themselves, measured in processor time.
+FEW_CASES = TESTS / "support" / "few_cases.txt"
+CASES = {
+    test: int(number)
+    for number, test in (line.split(maxsplit=1) for line in FEW_CASES.read_text().splitlines() if line[0] != "#")
+}
 
 
 def mark_long(items: Iterable[pytest.Item]) -> None:
@@ -248,14 +253,14 @@ def mark_long(items: Iterable[pytest.Item]) -> None:
     met = Counter[str]()
     names = dict[Path, str]()
     for item in items:
-        if _is_left_out(item):
+        if not isinstance(item, pytest.Function) or _is_left_out(item):
             continue
         if item.path not in names:
             names[item.path] = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
         name = names[item.path]
         test = f"{name}::{item.nodeid.partition('[')[0].partition('::')[2]}"
         met.update((name, test))
-        if not _is_kept(name, met[name], test, met[test]):
+        if SPARK in item.fixturenames or not _is_kept(name, met[name], test, met[test]):
             item.add_marker(pytest.mark.exhaustive)
 
 

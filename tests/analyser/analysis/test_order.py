@@ -19,7 +19,7 @@ TABLE = "kafka_produce_batches"
 Row = tuple[int, str, str | None, int | None]
 
 
-@pytest.mark.parametrize("name", ["kafka_admin", "kafka_fenced_commit", "mqtt_faults", "mongo_shapes_and_errors"])
+@pytest.mark.parametrize("name", ["mongo_shapes_and_errors", "mqtt_faults", "kafka_admin", "kafka_fenced_commit"])
 def test_tables_are_in_their_order(name: str) -> None:
     with wirewitness.read(SAMPLES / f"{name}.pcapng") as analysis:
         for table in analysis.tables():

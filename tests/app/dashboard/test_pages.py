@@ -21,7 +21,7 @@ from wirewitness.app.dashboard.offers import samples
 from wirewitness.app.dashboard.opened import Opened, Selected
 from wirewitness.app.dashboard.pages import PAGES
 
-FEW = ("kafka_fenced_commit", "mqtt_faults", "mongo_show_databases")
+FEW = ("mqtt_faults", "kafka_fenced_commit", "mongo_show_databases")
 
 
 def open_every_page(name: str) -> None:
