@@ -35,7 +35,7 @@ from wirewitness.analyser.engine.rules.running import Failure, PartitionTooLarge
 from wirewitness.analyser.tables.tables import ARROW_TYPES, TABLES, arrow_schema
 
 Partition = tuple[tuple[Any, ...], dict[str, Frame]]
-EACH = pytest.mark.parametrize("detector", RULES.values(), ids=lambda d: d.code)
+EACH = pytest.mark.parametrize("rule", RULES.values(), ids=lambda d: d.code)
 # The first scenario of each rule: a hundred more would find the same at twice the time.
 ALL = [*{scenario.code: scenario for scenario in reversed(FIRES)}.values(), *FAULTS]
 NUMBERS = range(len(ALL))
