@@ -24,6 +24,13 @@ def rows_of(text: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def assert_equal(rows: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    """The same exchanges in any order."""
+    for row in [*rows, *expected]:
+        row["cluster_id"] = None  # a stream cannot know it at once
+    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+
+
 def wait_for(live: subprocess.Popen[bytes], told: Path, text: bytes) -> None:
     """Until the program has told that."""
     until = time.monotonic() + 120
@@ -39,6 +46,16 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_sample_log(SAMPLES, SAMPLE, tmp_path_factory.mktemp("log") / "kafka-request.log")
 
 
+def test_exchanges_of_a_request_log_are_those_of_the_table(log: Path) -> None:
+    result = run("live", "-r", log, "--format", "jsonl", "--quiet")
+    assert result.returncode == 0
+    told = rows_of(result.stdout)
+    assert "KAF105" in {row.get("code") for row in told}
+    expected = run("table", "exchanges", log, "--format", "jsonl", "--quiet").stdout
+    assert_equal([row for row in told if row.pop("type") == "exchange"], rows_of(expected))
+
+
+@pytest.mark.exhaustive
 def test_a_request_log_ends_with_its_report(log: Path) -> None:
     result = run("live", "-r", log)
     assert result.returncode == 0
@@ -76,10 +93,8 @@ def test_exchanges_and_findings_of_a_log_that_is_rotated_while_it_grows(log: Pat
             tail.communicate()
     assert live.returncode == 0, err
     rows = [row for row in rows_of(told.read_bytes()) if row.pop("type") == "exchange"]
-    expected = rows_of(run("table", "exchanges", "-", "--format", "jsonl", "--quiet", stdin=log.read_bytes()).stdout)
-    for row in [*rows, *expected]:
-        row["cluster_id"] = None  # a stream cannot know it at once
-    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+    expected = run("table", "exchanges", "-", "--format", "jsonl", "--quiet", stdin=log.read_bytes()).stdout
+    assert_equal(rows, rows_of(expected))
 
 
 def test_a_log_segment_is_no_stream(tmp_path: Path) -> None:
