@@ -87,7 +87,7 @@ class _RecordingPipeline(Pipeline):
         self.kept: list[_Kept] = []
         self.flows: dict[int, Flow] = {}
         self._flow = -1
-        dissector = replace(KAFKA, decoder=self._decoder, whole=None)
+        dissector = replace(KAFKA, decoder=self._recorded, whole=None)
         super().__init__({KAFKA.name: dissector}, ("exchanges",), options)
 
     def _consume(self, flow: Flow) -> None:
@@ -95,7 +95,7 @@ class _RecordingPipeline(Pipeline):
         self._flow = flow.index  # a decoder begins while its flow is consumed
         super()._consume(flow)
 
-    def _decoder(self, limits: Limits, options: DecodeOptions) -> Decoder:
+    def _recorded(self, limits: Limits, options: DecodeOptions) -> Decoder:
         self.kept.append(_Kept(self._flow, {}, []))
         return cast(Decoder, _Listener(KAFKA.decoder(limits, options), self.kept[-1]))
 
