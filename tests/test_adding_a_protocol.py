@@ -102,12 +102,12 @@ offer = given_offer([str(write_capture(__import__("pathlib").Path("page.pcap").a
 keep_tables(list(offer.paths), {}, key_of(offer.paths, {}))
 sys.argv[1:] = [GIVEN + json.dumps({"paths": list(offer.paths), "options": {}})]
 app = AppTest.from_file("app/dashboard/streamlit_app.py", default_timeout=60)
-wirewitness.app.query_params["capture"] = offer.id
-wirewitness.app.run()
-(link,) = [one.proto for one in wirewitness.app.sidebar.get("page_link") if one.proto.page == "tally-calls"]
-wirewitness.app._page_hash = link.page_script_hash
-wirewitness.app.run()
-assert not wirewitness.app.exception, [error.message for error in wirewitness.app.exception]
+app.query_params["capture"] = offer.id
+app.run()
+(link,) = [one.proto for one in app.sidebar.get("page_link") if one.proto.page == "tally-calls"]
+app._page_hash = link.page_script_hash
+app.run()
+assert not app.exception, [error.message for error in app.exception]
 cells = [row["cells"] for one in app.get("bidi_component") for row in json.loads(one.proto.json)["rows"]]
 print(json.dumps([link.label, [one.body for one in app.get("html")], cells]))
 """
@@ -197,6 +197,7 @@ def test_the_page_adds_files_and_lines() -> None:
         "app/cli/main.py",
         "app/dashboard/pages.py",
         "dissectors/registry.py",
+        "pyproject.toml",
         "reports/base/otel/protocols.py",
         "reports/report/protocols.py",
         "tests/analyser/engine/rules/scenarios/__init__.py",
