@@ -70,7 +70,7 @@ def finish_batch(
         schema = pa.schema([schema.field(name) for name in columns])
     lists = TABLES[table].lists
     # Of a raw row that becomes many, everything else is the same: it is made once and repeated.
-    owners = pc.list_parent_indices(raw.column(lists[0])) if lists else None
+    identities = pc.list_parent_indices(raw.column(lists[0])) if lists else None
     arrays = []
     for name in schema.names:
         column = TABLES[table].column(name)
@@ -78,8 +78,8 @@ def finish_batch(
         if coder is not None:
             array = coder.coded(name, array)
         array = masked_column(column, array)
-        if owners is not None:
-            array = pc.list_flatten(array) if column.name in lists else pc.take(array, owners)
+        if identities is not None:
+            array = pc.list_flatten(array) if column.name in lists else pc.take(array, identities)
         kind = schema.field(name).type
         arrays.append(array if coder is not None and pa.types.is_dictionary(array.type) else pc.cast(array, kind))
     fields = [field.with_type(array.type) for field, array in zip(schema, arrays, strict=True)]

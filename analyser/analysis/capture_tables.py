@@ -280,8 +280,8 @@ class CaptureTables:
         self._finished.add("findings")
 
     def _named(self, findings: pa.Table) -> pa.Table:
-        """The findings, with owners of the clients where flows know them."""
-        if not self._decoded_rows.has_owners or not findings.num_rows:
+        """The findings, with identities of the clients where flows know them."""
+        if not self._decoded_rows.has_identities or not findings.num_rows:
             return findings
         from wirewitness.analyser.analysis.client_names import named_findings
 

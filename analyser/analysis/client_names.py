@@ -1,8 +1,8 @@
-"""Who the clients of findings are. In: findings, and views of tables in which flows know their owners. Out: the same
-findings, whose sentences and numbers name process, container, pod or host behind addresses.
+"""Who the clients of findings are. In: findings, and views of tables in which flows know their identities. Out: the
+same findings, whose sentences and numbers name process, container, pod or host behind addresses.
 
 Rules know clients by address and client id; who that was is looked up here for all of them, in the time that a
-finding is about. Several owners are listed or counted, none is chosen. Ids of findings stay what they are: they are
+finding is about. Several identities are listed or counted, none is chosen. Ids of findings stay what they are: they are
 made of what the packets say.
 """
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.base.words import count, printable
-from wirewitness.analyser.capture.workloads.workload import Owner, agreed, owner_words
+from wirewitness.analyser.capture.workloads.workload import Identity, agreed, identity_words
 from wirewitness.analyser.engine.rules.requested_codes import protocol_of
 from wirewitness.analyser.tables.owners import process_text
 from wirewitness.analyser.tables.queries import literal, quoted
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 # Elements of a finding's numbers that are clients; see `analyser/engine/numbers.py`.
 _LISTS = ("clients", "committers", "victims")
-# So many owners are listed; more are counted.
-MOST_OWNERS = 3
-_OWNER = ("pid", "command", "user", "container", "pod", "namespace", "workload", "host")
+# So many identities are listed; more are counted.
+MOST_IDENTITIES = 3
+_IDENTITY = ("pid", "command", "user", "container", "pod", "namespace", "workload", "host")
 _PROCESS = "nullif(trim(regexp_replace(client_process, '\\(\\d+\\)$', '')), '')"
-_COLUMNS = ", ".join(f"{_PROCESS} AS command" if one == "command" else f"client_{one} AS {one}" for one in _OWNER)
+_COLUMNS = ", ".join(f"{_PROCESS} AS command" if one == "command" else f"client_{one} AS {one}" for one in _IDENTITY)
 # Where clients say who they are: tables of connections with what stands for a client id in them.
 _IDS = ("client_id", "app_name")
 _NAMES = {
@@ -57,27 +57,27 @@ class Client(NamedTuple):
 
 
 class _Was(NamedTuple):
-    """An owner of a client, from its first connection to its last."""
+    """An identity of a client, from its first connection to its last."""
 
-    owner: Owner
+    identity: Identity
     first_ns: int
     last_ns: int
 
 
 @dataclass
-class Owners:
-    """Owners of clients: by address, by address and client id in one protocol or in any, and by address and port.
+class Identities:
+    """Identities of clients: by address, by address and client id in one protocol or in any, and by address and port.
 
     Those of one client begin with the one that was seen first.
     """
 
     by_client: dict[Client, list[_Was]] = field(default_factory=dict)
 
-    def of(self, client: Client, first_ns: int | None, last_ns: int | None) -> list[Owner]:
+    def of(self, client: Client, first_ns: int | None, last_ns: int | None) -> list[Identity]:
         """All that it had between these times, by what is known of it most closely."""
         for key in _keys(client):
             if (known := self.by_client.get(key)) is not None:
-                there = (one.owner for one in known if _meet(one, first_ns, last_ns))
+                there = (one.identity for one in known if _meet(one, first_ns, last_ns))
                 return list(dict.fromkeys(one for one in there if one.known))
         return []
 
@@ -97,21 +97,21 @@ def _meet(one: _Was, first_ns: int | None, last_ns: int | None) -> bool:
 
 
 def named_findings(con: duckdb.DuckDBPyConnection, findings: pa.Table, tables: Iterable[str]) -> pa.Table:
-    """The findings table, with owners. tables: names of the views that the connection has."""
+    """The findings table, with identities. tables: names of the views that the connection has."""
     rows = findings.select(["code", "sentence", "numbers"]).to_pylist()
     times = [findings.column(name).cast(pa.int64()).to_pylist() for name in ("ts_first", "ts_last")]
     numbers = [json.loads(row["numbers"]) for row in rows]
     protocols = [protocol_of(RULES[row["code"]]) for row in rows]
     clients = [_clients(one, protocol) for one, protocol in zip(numbers, protocols, strict=True)]
-    owners = owners_of(
+    identities = identities_of(
         con, {client for found in clients for client in found}, _endpoints_of(rows, numbers), set(tables)
     )
-    if not owners.by_client:
+    if not identities.by_client:
         return findings
     told: dict[str, list[str]] = {"sentence": [], "numbers": []}
     for row, protocol, measured, found, first, last in zip(rows, protocols, numbers, clients, *times, strict=True):
-        told["sentence"].append(named_sentence(row["sentence"], found, measured, owners, first, last))
-        _add_to(measured, protocol, owners, first, last)
+        told["sentence"].append(named_sentence(row["sentence"], found, measured, identities, first, last))
+        _add_to(measured, protocol, identities, first, last)
         told["numbers"].append(json.dumps(measured, ensure_ascii=False, allow_nan=False))
     schema = arrow_schema("findings")
     for name, values in told.items():
@@ -130,11 +130,11 @@ def _endpoints_of(rows: Iterable[Mapping[str, Any]], numbers: Iterable[Any]) -> 
     return found
 
 
-def owners_of(
+def identities_of(
     con: duckdb.DuckDBPyConnection, clients: set[Client], endpoints: set[tuple[str, int]], tables: set[str]
-) -> Owners:
-    """The owners of these clients."""
-    found = Owners()
+) -> Identities:
+    """The identities of these clients."""
+    found = Identities()
     addresses = sorted({client.address for client in clients})
     if not addresses:
         return found
@@ -142,7 +142,7 @@ def owners_of(
     known = f"SELECT client_address, {_COLUMNS}, min(ts_first), max(ts_last) FROM flows WHERE {chosen} GROUP BY ALL"
     for address, *values in con.execute(_in_ns(known)).fetchall():
         found.by_client.setdefault(Client(address), []).append(_was(values))
-    found.by_client = {one: was for one, was in found.by_client.items() if any(each.owner.known for each in was)}
+    found.by_client = {one: was for one, was in found.by_client.items() if any(each.identity.known for each in was)}
     several = sorted(client.address for client, was in found.by_client.items() if len(was) > 1)
     if several:
         _add_by_id(con, several, tables, found)
@@ -160,11 +160,11 @@ def owners_of(
 
 
 def _when_seen(one: _Was) -> tuple[int, int, str]:
-    """What sorts owners alike in each run, which groups of a query do not."""
-    return one.first_ns, one.last_ns, repr(one.owner)
+    """What sorts identities alike in each run, which groups of a query do not."""
+    return one.first_ns, one.last_ns, repr(one.identity)
 
 
-def _add_by_id(con: duckdb.DuckDBPyConnection, addresses: Sequence[str], tables: set[str], found: Owners) -> None:
+def _add_by_id(con: duckdb.DuckDBPyConnection, addresses: Sequence[str], tables: set[str], found: Identities) -> None:
     for table, column in _NAMES.items():
         if table not in tables:
             continue
@@ -187,18 +187,18 @@ def _in_ns(query: str) -> str:
 
 
 def _was(values: Sequence[Any]) -> _Was:
-    *owner, first_ns, last_ns = values
-    return _Was(Owner(*owner), first_ns, last_ns)
+    *identity, first_ns, last_ns = values
+    return _Was(Identity(*identity), first_ns, last_ns)
 
 
-def several_words(owners: Sequence[Owner]) -> str:
+def several_words(identities: Sequence[Identity]) -> str:
     """`pod payments-7d4f, java pid 4711`; up to three are listed with `or`, more counted behind what they shard."""
-    if len(owners) == 1:
-        return owner_words(owners[0])
-    each = list(dict.fromkeys(words for one in owners if (words := owner_words(one))))
-    if len(each) <= MOST_OWNERS:
+    if len(identities) == 1:
+        return identity_words(identities[0])
+    each = list(dict.fromkeys(words for one in identities if (words := identity_words(one))))
+    if len(each) <= MOST_IDENTITIES:
         return " or ".join(each)
-    shared = owner_words(agreed(owners))
+    shared = identity_words(agreed(identities))
     return ", ".join(part for part in (shared, f"one of {count(len(each), 'process', 'processes')}") if part)
 
 
@@ -206,11 +206,11 @@ def named_sentence(
     sentence: str,
     clients: Iterable[Client],
     numbers: Mapping[str, Any],
-    owners: Owners,
+    identities: Identities,
     first_ns: int | None,
     last_ns: int | None,
 ) -> str:
-    """The sentence with owners behind the addresses of its clients, each where it is named first.
+    """The sentence with identities behind the addresses of its clients, each where it is named first.
 
     Only addresses that the numbers have are looked for, and not inside of names: a client may call itself like another
     one's address.
@@ -233,7 +233,7 @@ def named_sentence(
             dict.fromkeys(
                 one
                 for client in chosen
-                for one in owners.of(client._replace(port=port) if port else client, first_ns, last_ns)
+                for one in identities.of(client._replace(port=port) if port else client, first_ns, last_ns)
             )
         )
         if found and key not in done and (words := several_words(found)):
@@ -328,14 +328,16 @@ def _client(element: Mapping[str, Any], protocol: str | None = None) -> Client |
     return Client(address, client_id if isinstance(client_id, str) else None, None, protocol)
 
 
-def _add_to(numbers: Any, protocol: str | None, owners: Owners, first_ns: int | None, last_ns: int | None) -> None:
-    """`process`, `pod` and `host` of clients with one owner."""
+def _add_to(
+    numbers: Any, protocol: str | None, identities: Identities, first_ns: int | None, last_ns: int | None
+) -> None:
+    """`process`, `pod` and `host` of clients with one identity."""
     for element in _elements(numbers):
         client = _client(element, protocol)
         if client is None:
             continue
         port = element.get("port")
-        found = owners.of(client._replace(port=port) if isinstance(port, int) else client, first_ns, last_ns)
+        found = identities.of(client._replace(port=port) if isinstance(port, int) else client, first_ns, last_ns)
         if not found:
             continue
         one = agreed(found)

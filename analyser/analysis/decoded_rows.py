@@ -91,7 +91,7 @@ class DecodedRows:
         self.files = [file_label(stats.file) for stats in decoded.captures]
         self.logs = log_files(decoded.captures)
         self.remarks: list[str] = []
-        self.has_owners = False
+        self.has_identities = False
         self._duplicates = pa.array([], pa.int64())
         self._joined: Joined | None = None
 
@@ -100,7 +100,7 @@ class DecodedRows:
         ends_ns = [stats.ts_last_ns for stats in self._decoded.captures if stats.ts_last_ns is not None]
         flows = with_first_packets(self._decoded.take_flows(), self.files, self.logs)
         flows = with_ends(flows, max(ends_ns, default=None))
-        flows = self._with_owners(self._joined_with_logs(connect, flows))
+        flows = self._with_identities(self._joined_with_logs(connect, flows))
         self._duplicates = duplicate_flows(flows)
         return flows
 
@@ -149,16 +149,16 @@ class DecodedRows:
         self.remarks.append(self._joined.remark(requests))
         return self._joined.with_duplicates(flows, requests)
 
-    def _with_owners(self, flows: pa.Table) -> pa.Table:
+    def _with_identities(self, flows: pa.Table) -> pa.Table:
         """The flows, with who is at their ends where somebody says."""
-        seen = [stats.owners for stats in self._decoded.captures if len(stats.owners)]
+        seen = [stats.identities for stats in self._decoded.captures if len(stats.identities)]
         if not seen and self._names is None:
             return flows
-        from wirewitness.analyser.analysis.flow_workloads import with_owners
+        from wirewitness.analyser.analysis.flow_workloads import with_identities
 
-        flows, remarks = with_owners(flows, seen, self._names)
+        flows, remarks = with_identities(flows, seen, self._names)
         self.remarks += remarks
-        self.has_owners = True
+        self.has_identities = True
         return flows
 
 

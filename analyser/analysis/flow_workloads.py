@@ -1,5 +1,5 @@
-"""Who is at both ends of flows. In: the flows, what captures saw of owners, files that name addresses. Out: the flows
-with their columns about owners, and what is to be said about them.
+"""Who is at both ends of flows. In: the flows, what captures saw of identities, files that name addresses. Out: the
+flows with their columns about identities, and what is to be said about them.
 
 What was seen at a connection counts before what a file says of its address; each fills in what the other one does not
 know. Where nothing is known nothing is done.
@@ -18,8 +18,8 @@ import pyarrow as pa
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.base.words import count, names_text, printable
 from wirewitness.analyser.capture.workloads.address_names import AddressNames, Found
-from wirewitness.analyser.capture.workloads.seen import OwnersSeen, Seen
-from wirewitness.analyser.capture.workloads.workload import Owner, agreed
+from wirewitness.analyser.capture.workloads.seen import IdentitiesSeen, Seen
+from wirewitness.analyser.capture.workloads.workload import Identity, agreed
 from wirewitness.analyser.tables.owners import FIELDS, SIDES
 
 Ints = npt.NDArray[np.int64]
@@ -29,21 +29,23 @@ _NAMED = 3  # so many addresses are named in a remark
 
 @dataclass
 class Use:
-    """What became of looking up addresses: the addresses by what was found, and by their owners. differing: ends of
+    """What became of looking up addresses: the addresses by what was found, and by their identities. differing: ends of
     connections at which several processes were seen."""
 
     found: dict[Found, set[str]] = field(default_factory=dict)
-    owners: dict[str, set[Owner]] = field(default_factory=dict)
+    identities: dict[str, set[Identity]] = field(default_factory=dict)
     differing: int = 0
 
-    def add(self, address: str, found: Found, one: Owner | None = None) -> None:
+    def add(self, address: str, found: Found, one: Identity | None = None) -> None:
         """The address was looked up."""
         self.found.setdefault(found, set()).add(address)
         if one is not None and found is Found.NAMED:
-            self.owners.setdefault(address, set()).add(one)
+            self.identities.setdefault(address, set()).add(one)
 
 
-def with_owners(flows: pa.Table, seen: Sequence[OwnersSeen], names: AddressNames | None) -> tuple[pa.Table, list[str]]:
+def with_identities(
+    flows: pa.Table, seen: Sequence[IdentitiesSeen], names: AddressNames | None
+) -> tuple[pa.Table, list[str]]:
     """The flows, and remarks for people."""
     held = [one for one in seen if len(one)]
     if (not held and names is None) or not flows.num_rows:
@@ -54,13 +56,13 @@ def with_owners(flows: pa.Table, seen: Sequence[OwnersSeen], names: AddressNames
     for side, other in (SIDES, SIDES[::-1]):
         observed = _observed(flows, side, other, by_end, begins, ends, use) if by_end else None
         told = None if names is None else _told(flows, side, names, begins, use)
-        owners, codes = _merged(observed, told)
-        if owners:
-            flows = _with_columns(flows, side, owners, codes)
+        identities, codes = _merged(observed, told)
+        if identities:
+            flows = _with_columns(flows, side, identities, codes)
     return flows, remarks_on(names, use)
 
 
-def _by_end(held: Iterable[OwnersSeen]) -> dict[tuple[Any, ...], list[Seen]]:
+def _by_end(held: Iterable[IdentitiesSeen]) -> dict[tuple[Any, ...], list[Seen]]:
     found: dict[tuple[Any, ...], list[Seen]] = {}
     for one in held:
         for seen in one:
@@ -69,16 +71,16 @@ def _by_end(held: Iterable[OwnersSeen]) -> dict[tuple[Any, ...], list[Seen]]:
 
 
 class _Codes:
-    """Owners by numbers, from 1 on; 0 is nobody."""
+    """Identities by numbers, from 1 on; 0 is nobody."""
 
     def __init__(self) -> None:
-        self.owners: list[Owner] = [Owner()]
-        self._numbers: dict[Owner, int] = {Owner(): 0}
+        self.identities: list[Identity] = [Identity()]
+        self._numbers: dict[Identity, int] = {Identity(): 0}
 
-    def of(self, one: Owner) -> int:
-        number = self._numbers.setdefault(one, len(self.owners))
-        if number == len(self.owners):
-            self.owners.append(one)
+    def of(self, one: Identity) -> int:
+        number = self._numbers.setdefault(one, len(self.identities))
+        if number == len(self.identities):
+            self.identities.append(one)
         return number
 
 
@@ -90,7 +92,7 @@ def _observed(
     begins: Ints,
     ends: Ints,
     use: Use,
-) -> tuple[list[Owner], Ints]:
+) -> tuple[list[Identity], Ints]:
     codes = _Codes()
     columns = [flows.column(f"{one}_{name}").to_pylist() for one in (side, other) for name in _ENDS]
     wrapped = flows.column("encapsulation").to_pylist()
@@ -100,14 +102,14 @@ def _observed(
         if there is None:
             continue
         first, last = begins[row], ends[row]
-        own = {one.owner for one in there if one.first_ns <= last and one.last_ns >= first}
+        own = {one.identity for one in there if one.first_ns <= last and one.last_ns >= first}
         if own:
             use.differing += len(own) > 1 and len({one.pid for one in own}) > 1
             numbers[row] = codes.of(agreed(own))
-    return codes.owners, numbers
+    return codes.identities, numbers
 
 
-def _told(flows: pa.Table, side: str, names: AddressNames, begins: Ints, use: Use) -> tuple[list[Owner], Ints]:
+def _told(flows: pa.Table, side: str, names: AddressNames, begins: Ints, use: Use) -> tuple[list[Identity], Ints]:
     codes = _Codes()
     encoded = pc.dictionary_encode(flows.column(f"{side}_address").combine_chunks())
     places = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
@@ -126,24 +128,24 @@ def _told(flows: pa.Table, side: str, names: AddressNames, begins: Ints, use: Us
             use.add(address, found, one)
             if one is not None:
                 numbers[rows[at == answer]] = codes.of(one)
-    return codes.owners, numbers
+    return codes.identities, numbers
 
 
 def _merged(
-    observed: tuple[list[Owner], Ints] | None, told: tuple[list[Owner], Ints] | None
-) -> tuple[list[Owner], Ints]:
-    """Owners by numbers, the first of which is nobody; none where nobody is known."""
+    observed: tuple[list[Identity], Ints] | None, told: tuple[list[Identity], Ints] | None
+) -> tuple[list[Identity], Ints]:
+    """Identities by numbers, the first of which is nobody; none where nobody is known."""
     if observed is None or told is None:
-        owners, codes = observed or told or ([], np.zeros(0, np.int64))
-        return (owners, codes) if len(owners) > 1 else ([], codes)
+        identities, codes = observed or told or ([], np.zeros(0, np.int64))
+        return (identities, codes) if len(identities) > 1 else ([], codes)
     width = len(told[0])
     unique, place = np.unique(observed[1] * width + told[1], return_inverse=True)
     pairs = [divmod(pair, width) for pair in unique.tolist()]
-    owners = [both(observed[0][seen], told[0][named]) for seen, named in pairs]
-    return (owners, place) if any(one.known for one in owners) else ([], place)
+    identities = [both(observed[0][seen], told[0][named]) for seen, named in pairs]
+    return (identities, place) if any(one.known for one in identities) else ([], place)
 
 
-def both(seen: Owner, told: Owner) -> Owner:
+def both(seen: Identity, told: Identity) -> Identity:
     """What was seen, and what a file says beside it; of another pod than the one seen it says nothing."""
     if seen.pod is not None and told.pod is not None and seen.pod != told.pod:
         return seen
@@ -151,11 +153,11 @@ def both(seen: Owner, told: Owner) -> Owner:
     return told._replace(**known)
 
 
-def _with_columns(flows: pa.Table, side: str, owners: Sequence[Owner], codes: Ints) -> pa.Table:
+def _with_columns(flows: pa.Table, side: str, identities: Sequence[Identity], codes: Ints) -> pa.Table:
     taken = pa.array(codes)
     for name, kind, value in FIELDS:
         column = f"{side}_{name}"
-        values = pa.array([value(one) if one.known else None for one in owners], kind)
+        values = pa.array([value(one) if one.known else None for one in identities], kind)
         if values.null_count < len(values):
             schema = flows.schema.field(column)
             flows = flows.set_column(flows.schema.get_field_index(column), schema, pc.take(values, taken))
@@ -176,7 +178,7 @@ def _passed_over(names: AddressNames) -> list[str]:
 
 
 def remarks_on(names: AddressNames | None, use: Use) -> list[str]:
-    """What people are told of looking up owners."""
+    """What people are told of looking up identities."""
     remarks = [] if names is None else [*_passed_over(names), *_of_names(names, use)]
     if use.differing:
         ends = count(use.differing, "connection has", "connections have")
@@ -199,7 +201,7 @@ def _of_names(names: AddressNames, use: Use) -> Iterable[str]:
         yield f"{_addresses(several)} several owners at once: {whom}"
     if elsewhen := use.found.get(Found.OTHER_TIME, set()) - known:
         yield f"{_addresses(elsewhen)} owners at other times than the capture's only: nobody is named there"
-    if changed := [address for address, owners in use.owners.items() if len(owners) > 1]:
+    if changed := [address for address, identities in use.identities.items() if len(identities) > 1]:
         whom = "each connection has the owner that its address had when it began"
         yield f"{_addresses(changed)} changed hands during the capture: {whom}"
 

@@ -1,5 +1,5 @@
 """Files that name addresses over rows that lie in files. In: the SQL of a table's rows. Out: SQL of the same rows, with
-owners where the files name their addresses; what the rows know themselves counts first.
+identities where the files name their addresses; what the rows know themselves counts first.
 
 Nothing is written: names hold for one who reads with them.
 """
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from wirewitness.analyser.capture.workloads.address_names import LAST_NS, AddressNames, Found
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.capture.workloads.workload import Identity
 from wirewitness.analyser.tables.owners import FIELDS, SIDES
 from wirewitness.analyser.tables.queries import literal, quoted
 from wirewitness.analyser.tables.tables import ALL_TABLES
@@ -26,7 +26,7 @@ def names_table(names: AddressNames) -> pa.Table:
     addresses: list[str] = []
     begins: list[int] = []
     ends: list[int] = []
-    owners: list[Owner] = []
+    identities: list[Identity] = []
     for address in names.addresses:
         timeline = names.timeline(address)
         if timeline is None:
@@ -37,8 +37,8 @@ def names_table(names: AddressNames) -> pa.Table:
                 addresses.append(address)
                 begins.append(begin)
                 ends.append(end)
-                owners.append(one)
-    columns = {name: pa.array([value(one) for one in owners], kind) for name, kind, value in FIELDS}
+                identities.append(one)
+    columns = {name: pa.array([value(one) for one in identities], kind) for name, kind, value in FIELDS}
     return pa.table(
         {
             "address": pa.array(addresses, pa.string()),
@@ -50,7 +50,7 @@ def names_table(names: AddressNames) -> pa.Table:
 
 
 def changing(names: AddressNames) -> list[str]:
-    """Addresses that have one owner after the other."""
+    """Addresses that have one identity after the other."""
     return sorted(
         address
         for address in names.addresses
@@ -59,15 +59,15 @@ def changing(names: AddressNames) -> list[str]:
     )
 
 
-def has_owners(table: str) -> bool:
-    """Does the table have columns about owners?"""
+def has_identities(table: str) -> bool:
+    """Does the table have columns about identities?"""
     return "client_host" in ALL_TABLES[table].column_names()
 
 
 def with_names(table: str, rows: str, flows: str | None, elsewhen: Iterable[str]) -> str:
-    """What stands behind FROM: the rows of `table` with owners. rows: what stands there without them. flows: the same
-    of the flows, None for the table `flows` itself. elsewhen: addresses that change hands, for which the time counts at
-    which a connection began; for all others any time of it tells the same.
+    """What stands behind FROM: the rows of `table` with identities. rows: what stands there without them. flows: the
+    same of the flows, None for the table `flows` itself. elsewhen: addresses that change hands, for which the time
+    counts at which a connection began; for all others any time of it tells the same.
     """
     columns = set(ALL_TABLES[table].column_names())
     sides = [side for side in SIDES if f"{side}_host" in columns]
@@ -93,7 +93,7 @@ def with_names(table: str, rows: str, flows: str | None, elsewhen: Iterable[str]
     return f"(SELECT t.* REPLACE ({', '.join(replaced)}) FROM {rows} AS t {' '.join(joins)})"
 
 
-def spans_of(rows: Iterable[tuple[str, int, int]], names: AddressNames) -> Iterable[tuple[str, Owner | None, Found]]:
+def spans_of(rows: Iterable[tuple[str, int, int]], names: AddressNames) -> Iterable[tuple[str, Identity | None, Found]]:
     """What became of addresses that were seen between two times (ns): each answer that held meanwhile."""
     for address, first_ns, last_ns in rows:
         timeline = names.timeline(address)

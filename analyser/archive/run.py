@@ -20,7 +20,7 @@ from wirewitness.analyser.archive.aggregate.hour_summaries import stamp_again
 from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.commit.common import put_together, write_common
 from wirewitness.analyser.archive.commit.finish_run import FinishRun, finish_tables
-from wirewitness.analyser.archive.commit.workloads_kept import OWNERS_FILE, keep_owners
+from wirewitness.analyser.archive.commit.workloads_kept import IDENTITIES_FILE, keep_identities
 from wirewitness.analyser.archive.dataset.compact import compact
 from wirewitness.analyser.archive.dataset.dataset import Change, InputFile, write_parts
 from wirewitness.analyser.archive.dataset.home import WORK
@@ -169,7 +169,7 @@ class _Run:
         files, captures = files_read(self._plan, decoded, self._change.run)
         self._progress("putting together what all connections tell")
         self._put_together(decoded, files)
-        keep_owners(self._change.state, self._change.previous_state, captures)
+        keep_identities(self._change.state, self._change.previous_state, captures)
         self._progress("writing tables")
         job = FinishRun(self._spark, self._change, decoded.folders, self._options.read.enable, self._work)
         remark = finish_tables(job)
@@ -224,7 +224,7 @@ class _Run:
         change = self._change
         found = detect(change, self._workers)
         findings = found.findings
-        if is_there(change.state / OWNERS_FILE):
+        if is_there(change.state / IDENTITIES_FILE):
             from wirewitness.analyser.archive.aggregate.context import STAGE, named
 
             (findings,) = each_of(change, self._workers, STAGE, named, [findings])

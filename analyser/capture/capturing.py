@@ -48,8 +48,9 @@ _NUMBERS = "; the file has them, so its later packets have other numbers than ar
 @dataclass(frozen=True, slots=True)
 class CaptureJob:
     """What to capture. program: lines of the filter. write: path of a file, None for none; most_bytes, most_files: see
-    `RingFiles`. owners: are the owners of connections looked up? syn_program: lets SYNs through, for `syn_watch.py`;
-    without it connections that are over soon have no owner. ring_bytes: of each interface, in the kernel.
+    `RingFiles`. identities: are the identities of connections looked up? syn_program: lets SYNs through, for
+    `syn_watch.py`; without it connections that are over soon have no identity. ring_bytes: of each interface, in the
+    kernel.
     backlog_bytes: held for an analysis that is behind."""
 
     interfaces: tuple[str, ...]
@@ -57,7 +58,7 @@ class CaptureJob:
     write: str | None = None
     most_bytes: int = 0
     most_files: int = 0
-    owners: bool = False
+    identities: bool = False
     syn_program: tuple[tuple[int, int, int, int], ...] = ()
     ring_bytes: int = 64 << 20
     backlog_bytes: int = 256 << 20
@@ -122,8 +123,8 @@ class Capturing:
         self._outlet.finish()
 
     def _start_naming(self) -> None:
-        """While this process still has its rights, which the program that looks owners up keeps some of."""
-        if self._job.owners:
+        """While this process still has its rights, which the program that looks identities up keeps some of."""
+        if self._job.identities:
             try:
                 self._naming = Naming()
             except OSError as error:
@@ -163,7 +164,7 @@ class Capturing:
                 self._say(f"interface {name} is back")
 
     def _watch_syns(self, place: int) -> None:
-        """Without it owners are asked for when packets come out of the ring."""
+        """Without it identities are asked for when packets come out of the ring."""
         if self._naming is not None and self._job.syn_program:
             with suppress(OSError, NoInterfaceError):
                 self._syns[place] = SynWatch(self._job.interfaces[place], self._job.syn_program)
@@ -210,7 +211,7 @@ class Capturing:
         self._pass_on_named()
 
     def _pass_on_named(self, all_there_is: bool = False) -> None:
-        """Blocks that waited for owners of connections, with these."""
+        """Blocks that waited for identities of connections, with these."""
         if self._naming is not None:
             self._naming.hear()
             for held in self._naming.ready(all_there_is):

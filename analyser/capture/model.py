@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from wirewitness.analyser.capture.workloads.seen import OwnersSeen
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.capture.workloads.seen import IdentitiesSeen
+from wirewitness.analyser.capture.workloads.workload import Identity
 
 Ints = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]
@@ -84,7 +84,7 @@ class CaptureStats:
     captured_bytes and wire_bytes count packets without record headers; of a request log, which has lines in their
     place, captured_bytes are those of the file. lines: those that tell of a request; None of other files.
     batches: of a log segment, which has neither packets nor lines; None of other files.
-    names: name of each address, from pcapng. owners: processes at the ends of connections, where the file has them.
+    names: name of each address, from pcapng. identities: processes at the ends of connections, where the file has them.
     beyond_limits: what was not kept or given up because a limit was reached, by the code of its remark.
     """
 
@@ -111,7 +111,7 @@ class CaptureStats:
     time_backwards: TimeBackwards = field(default_factory=TimeBackwards)
     names: dict[str, str] = field(default_factory=dict)
     secrets: list[Secret] = field(default_factory=list)
-    owners: OwnersSeen = field(default_factory=OwnersSeen)
+    identities: IdentitiesSeen = field(default_factory=IdentitiesSeen)
     comments: list[Comment] = field(default_factory=list)
     comments_dropped: int = 0
     remarks: list[Remark] = field(default_factory=list)
@@ -123,12 +123,12 @@ NOBODY = -1
 
 
 @dataclass(slots=True)
-class PacketOwners:
+class PacketIdentities:
     """Of each record who sent it and who receives it: numbers in `owners`, NOBODY where it is not known."""
 
     sender: Ids
     receiver: Ids
-    owners: Sequence[Owner]
+    identities: Sequence[Identity]
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ class Records:
     """Link-layer records found in one block: where each packet lies in the block, before any of it is decoded.
 
     start is an index into the block; captured and wire are bytes; link_type is one number for all, or one for each.
-    owners: who sent and who receives them; None where the file tells of none.
+    identities: who sent and who receives them; None where the file tells of none.
     """
 
     first_packet: int
@@ -145,7 +145,7 @@ class Records:
     wire: Ints
     ts_ns: Ints
     link_type: int | Ids
-    owners: PacketOwners | None = None
+    identities: PacketIdentities | None = None
 
 
 @dataclass(slots=True)

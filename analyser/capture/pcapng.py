@@ -22,7 +22,7 @@ from wirewitness.analyser.capture.limits import CaptureLimits
 from wirewitness.analyser.capture.model import CaptureStats, Flags, Ints, Records, Remark, add_remark
 from wirewitness.analyser.capture.pcapng_packet_options import packet_options
 from wirewitness.analyser.capture.pcapng_packets import PACKET_BLOCKS, Epoch, decode_packets
-from wirewitness.analyser.capture.pcapng_workloads import DARWIN_BLOCK, PcapngOwners
+from wirewitness.analyser.capture.pcapng_workloads import DARWIN_BLOCK, PcapngIdentities
 
 SECTION, INTERFACE, NAMES, STATISTICS, SECRETS = 0x0A0D0D0A, 1, 4, 5, 10
 SECTION_BYTES = b"\x0a\x0d\x0d\x0a"
@@ -43,7 +43,7 @@ class PcapngWalker:
         self._packets = self._resyncs = 0
         self._searching = self._absurd_times = False
         self._last_ts_ns = 0
-        self._owners = PcapngOwners(stats.owners)
+        self._identities = PcapngIdentities(stats.identities)
         stats.format = "pcapng"
 
     @property
@@ -67,7 +67,7 @@ class PcapngWalker:
                 break
             self._note_damage(damage, len(starts))
         records = self._records(starts, epochs)
-        self._owners.end_walk()
+        self._identities.end_walk()
         self._packets += len(starts)
         if self._blocks.eof and self._blocks.start < self._blocks.end:
             self._note_rest()
@@ -119,7 +119,7 @@ class PcapngWalker:
         if kind == SECTION:
             self._order = BYTE_ORDERS[body[:4]]
             self._base, self._known = len(self._interfaces.link_type), 0
-            self._owners.new_section(packets)
+            self._identities.new_section(packets)
             read_section(body, self._order, self._stats, self._limits)
         elif kind == INTERFACE and len(body) >= 8:
             self._read_interface(body)
@@ -130,7 +130,7 @@ class PcapngWalker:
         elif kind == SECRETS and len(body) >= 8:
             read_secrets(body, self._order, self._stats, self._limits)
         elif kind == DARWIN_BLOCK and len(body) >= 4:
-            self._owners.describe(body, self._order, packets)
+            self._identities.describe(body, self._order, packets)
 
     def _read_interface(self, body: bytes) -> None:
         if len(self._interfaces.link_type) >= self._limits.max_interfaces:
@@ -159,7 +159,7 @@ class PcapngWalker:
         if columns.absurd_time is not None:
             self._note_absurd_time(starts[columns.absurd_time], self._packets + columns.absurd_time + 1)
         options = packet_options(self._blocks.data, columns.options)
-        owners, comments = self._owners.told(self._blocks.data, options, len(starts)) if options else (None, ())
+        identities, comments = self._identities.told(self._blocks.data, options, len(starts)) if options else (None, ())
         for row, comment in comments:
             add_comment(self._stats, self._limits, self._packets + row + 1, comment)
         self._fill_times(columns.ts_ns, columns.has_time)
@@ -172,7 +172,7 @@ class PcapngWalker:
             columns.wire,
             columns.ts_ns,
             int(link_type[0]) if uniform else link_type,
-            owners,
+            identities,
         )
 
     def _note_overlong(self, rows: list[int], starts: list[int]) -> None:

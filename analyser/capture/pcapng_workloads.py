@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wirewitness.analyser.capture.model import NOBODY, Flags, Ids, Ints, PacketOwners
+from wirewitness.analyser.capture.model import NOBODY, Flags, Ids, Ints, PacketIdentities
 from wirewitness.analyser.capture.pcapng_options import read_options, text_option
 from wirewitness.analyser.capture.pcapng_packet_options import (
     COMMENT,
@@ -30,8 +30,8 @@ from wirewitness.analyser.capture.pcapng_packet_options import (
     PROCESS,
     Options,
 )
-from wirewitness.analyser.capture.workloads.seen import OwnersSeen
-from wirewitness.analyser.capture.workloads.workload import Owner, owner
+from wirewitness.analyser.capture.workloads.seen import IdentitiesSeen
+from wirewitness.analyser.capture.workloads.workload import Identity, identity
 
 # What ptcpdump writes into the comments of packets.
 
@@ -100,13 +100,13 @@ _INBOUND, _OUTBOUND, _DIRECTION = 1, 2, 3
 _MAX_DESCRIBED, _MAX_COMMENTS = 65_536, 16_384
 
 
-class PcapngOwners:
+class PcapngIdentities:
     """The processes of one pcapng file."""
 
-    def __init__(self, seen: OwnersSeen) -> None:
+    def __init__(self, seen: IdentitiesSeen) -> None:
         self._seen = seen
         # Processes that were described, and before which packet of this walk; where sections begin among both.
-        self._described: list[Owner] = []
+        self._described: list[Identity] = []
         self._before: list[int] = []
         self._sections: list[tuple[int, int]] = [(0, 0)]
         self._comments: dict[bytes, Said | None] = {}
@@ -121,7 +121,7 @@ class PcapngOwners:
         (pid,) = struct.unpack_from(order + "I", body)
         names = [text_option(value) for code, value in read_options(body[4:], order) if code == _DARWIN_NAME]
         if len(self._described) < _MAX_DESCRIBED:
-            self._described.append(owner(pid=pid, command=names[0] if names else None, source="capture"))
+            self._described.append(identity(pid=pid, command=names[0] if names else None, source="capture"))
             self._before.append(packet)
 
     def end_walk(self) -> None:
@@ -132,9 +132,9 @@ class PcapngOwners:
 
     def told(
         self, data: bytearray, options: Mapping[int, Options], packets: int
-    ) -> tuple[PacketOwners | None, list[tuple[int, bytes]]]:
+    ) -> tuple[PacketIdentities | None, list[tuple[int, bytes]]]:
         """Who is at each of so many packets (None where none is told), and the comments of people: (row, comment)."""
-        columns: list[tuple[Ids, Sequence[Owner]]] = []
+        columns: list[tuple[Ids, Sequence[Identity]]] = []
         people: list[tuple[int, bytes]] = []
         if COMMENT in options:
             of_comments, people = self._of_comments(data, options[COMMENT], packets)
@@ -152,19 +152,19 @@ class PcapngOwners:
 
     def _sides(
         self,
-        columns: list[tuple[Ids, Sequence[Owner]]],
+        columns: list[tuple[Ids, Sequence[Identity]]],
         direction: Ids,
         processes: Options | None,
         data: bytearray,
-    ) -> PacketOwners:
-        """Owners by direction; of several columns the first one that knows a packet."""
+    ) -> PacketIdentities:
+        """Identities by direction; of several columns the first one that knows a packet."""
         packets = len(direction)
-        owners: list[Owner] = []
+        identities: list[Identity] = []
         local: Ids = np.full(packets, NOBODY, np.int32)
         for codes, who in columns:
             fresh = (local == NOBODY) & (codes != NOBODY)
-            local[fresh] = codes[fresh] + len(owners)
-            owners += who
+            local[fresh] = codes[fresh] + len(identities)
+            identities += who
         named = local != NOBODY
         sender = np.where(named & (direction == _OUTBOUND), local, NOBODY).astype(np.int32)
         receiver = np.where(named & (direction == _INBOUND), local, NOBODY).astype(np.int32)
@@ -175,11 +175,13 @@ class PcapngOwners:
             # The option names who sent the packet: of one that came in that is somebody elsewhere.
             chosen = (pid > 0) & (direction[row] != _INBOUND) & (sender[row] == NOBODY)
             numbers, place = np.unique(pid[chosen], return_inverse=True)
-            sender[row[chosen]] = place + len(owners)
-            owners += [owner(pid=number, source="capture") for number in numbers.tolist()]
-        return PacketOwners(sender, receiver, owners)
+            sender[row[chosen]] = place + len(identities)
+            identities += [identity(pid=number, source="capture") for number in numbers.tolist()]
+        return PacketIdentities(sender, receiver, identities)
 
-    def _of_blocks(self, data: bytearray, options: Mapping[int, Options], packets: int) -> tuple[Ids, Sequence[Owner]]:
+    def _of_blocks(
+        self, data: bytearray, options: Mapping[int, Options], packets: int
+    ) -> tuple[Ids, Sequence[Identity]]:
         codes: Ids = np.full(packets, NOBODY, np.int32)
         wrong: Flags = np.zeros(packets, np.bool_)
         # The process that holds the socket counts; whom it acts for, where nothing else is told.
@@ -198,7 +200,7 @@ class PcapngOwners:
 
     def _of_comments(
         self, data: bytearray, comments: Options, packets: int
-    ) -> tuple[list[tuple[Ids, Sequence[Owner]]], list[tuple[int, bytes]]]:
+    ) -> tuple[list[tuple[Ids, Sequence[Identity]]], list[tuple[int, bytes]]]:
         kinds, texts = _alike(data, comments)
         read = [self._read(text) for text in texts]
         is_own = np.fromiter((one is not None for one in read), np.bool_, len(read))[kinds]
@@ -210,7 +212,7 @@ class PcapngOwners:
             return [], people
         own = np.flatnonzero(is_own)
         row, kind = comments.row[own], kinds[own]
-        # Packets whose comments are alike get one owner: (comment, comment, ...) as one number, comment by comment.
+        # Packets whose comments are alike get one identity: (comment, comment, ...) as one number, comment by comment.
         starts = np.flatnonzero(np.diff(row, prepend=-1))
         sets: dict[int, tuple[int, ...]] = {0: ()}
         state: Ints = np.zeros(len(starts), np.int64)
@@ -225,11 +227,13 @@ class PcapngOwners:
                 sets[first + offset] = (*sets[before], comment)
             state[there] = place + first
         used, place = np.unique(state, return_inverse=True)
-        owners = [_owner([one for one in (read[at] for at in sets[number]) if one is not None]) for number in used]
+        identities = [
+            _identity([one for one in (read[at] for at in sets[number]) if one is not None]) for number in used
+        ]
         codes: Ids = np.full(packets, NOBODY, np.int32)
-        known = np.fromiter((one.known for one in owners), np.bool_, len(owners))[place]
+        known = np.fromiter((one.known for one in identities), np.bool_, len(identities))[place]
         codes[row[starts[known]]] = place[known]
-        return [(codes, owners)], people
+        return [(codes, identities)], people
 
     def _read(self, text: bytes) -> Said | None:
         if text not in self._comments:
@@ -239,9 +243,9 @@ class PcapngOwners:
         return self._comments[text]
 
 
-def _owner(parts: list[Said]) -> Owner:
+def _identity(parts: list[Said]) -> Identity:
     one = together(parts)
-    return owner(
+    return identity(
         pid=one.pid,
         command=one.command,
         user=one.user,

@@ -13,8 +13,8 @@ import numpy as np
 
 from wirewitness.analyser.capture.gather import gather
 from wirewitness.analyser.capture.link import LINK_LAYERS
-from wirewitness.analyser.capture.model import NOBODY, Flags, Ids, Ints, PacketOwners, Records, Rows
-from wirewitness.analyser.capture.workloads.workload import Owner, owner
+from wirewitness.analyser.capture.model import NOBODY, Flags, Ids, Ints, PacketIdentities, Records, Rows
+from wirewitness.analyser.capture.workloads.workload import Identity, identity
 
 # LINKTYPE_PKTAP, and DLT_USER2, which PKTAP is in files of older Macs: there a header must look like one.
 PKTAP, OLD_PKTAP = 258, 149
@@ -70,13 +70,13 @@ def unwrapped(data: bytearray, records: Records) -> Records:
     parts = [_of_first(data, records, row[~newer], flags[~newer]), _of_second(data, records, row[newer], flags[newer])]
     start, captured, wire, inner = records.start.copy(), records.captured.copy(), records.wire.copy(), link.copy()
     sender, receiver = np.full(count, NOBODY, np.int32), np.full(count, NOBODY, np.int32)
-    owners: list[Owner] = []
+    identities: list[Identity] = []
     for part in parts:
         start[part.row] += part.length
         captured[part.row] -= part.length
         wire[part.row] = np.maximum(wire[part.row] - part.length, 0)
         inner[part.row] = part.link
-        codes = _codes(part, owners)
+        codes = _codes(part, identities)
         for side, direction in ((receiver, _IN), (sender, _OUT)):
             own = (part.flags & (_IN | _OUT)) == direction
             side[part.row[own]] = codes[own]
@@ -87,7 +87,7 @@ def unwrapped(data: bytearray, records: Records) -> Records:
         captured=captured,
         wire=wire,
         link_type=int(inner[0]) if uniform else inner,
-        owners=records.owners or PacketOwners(sender, receiver, owners),
+        identities=records.identities or PacketIdentities(sender, receiver, identities),
     )
 
 
@@ -123,16 +123,16 @@ def _plausible(length: Ints, link: Rows, captured: Ints) -> Flags:
     return (length <= np.minimum(captured, _MOST)) & np.isin(link, list(LINK_LAYERS))
 
 
-def _codes(part: _Headers, owners: list[Owner]) -> Ids:
+def _codes(part: _Headers, identities: list[Identity]) -> Ids:
     """Who each header names, as numbers in `owners`, which grow."""
     keys = np.zeros(len(part.row), np.dtype([("pid", "<i8"), ("name", _NAME)]))
     keys["pid"], keys["name"] = part.pid, part.name
     unique, place = np.unique(keys.view(f"V{keys.dtype.itemsize}"), return_inverse=True)
-    found: list[Owner] = []
+    found: list[Identity] = []
     for one in unique.view(keys.dtype):
         name = one["name"].tobytes().partition(b"\0")[0].decode("utf-8", "replace")
-        found.append(owner(pid=int(one["pid"]), command=name, source="pktap"))
+        found.append(identity(pid=int(one["pid"]), command=name, source="pktap"))
     known = np.fromiter((one.known for one in found), np.bool_, len(found))
-    codes = np.where(known[place], place + len(owners), NOBODY) if found else np.zeros(0)
-    owners += found
+    codes = np.where(known[place], place + len(identities), NOBODY) if found else np.zeros(0)
+    identities += found
     return codes.astype(np.int32)

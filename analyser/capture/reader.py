@@ -235,7 +235,7 @@ def note_end(stats: CaptureStats, limits: CaptureLimits, end: int, error: str) -
         add_remark(stats, most, _read_failed(error, stats.packets, end))
     if not stats.packets:
         add_remark(stats, most, Remark("note", "no_packets", "the capture holds no packets", None, end))
-    for code, number in (("undirected", stats.owners.undirected), ("undescribed", stats.owners.undescribed)):
+    for code, number in (("undirected", stats.identities.undirected), ("undescribed", stats.identities.undescribed)):
         if number:
             add_remark(stats, most, Remark("note", f"{code}_process", f"{number} {PROCESS_REMARKS[code]}", None, 0))
     unknown = ", ".join(link_name(number) for number in stats.link_types if number not in LINK_LAYERS)
@@ -245,7 +245,7 @@ def note_end(stats: CaptureStats, limits: CaptureLimits, end: int, error: str) -
             add_remark(stats, most, Remark("warn", reason, text, None, 0))
     beyond = stats.beyond_limits
     beyond["too_many_comments"], beyond["too_many_remarks"] = stats.comments_dropped, stats.remarks_dropped
-    beyond["too_many_owners"] = stats.owners.dropped
+    beyond["too_many_owners"] = stats.identities.dropped
     for code, text in LIMIT_REMARKS.items():
         if beyond[code]:
             stats.remarks.append(Remark("warn", code, f"{beyond[code]} {text}", None, end))

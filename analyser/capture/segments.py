@@ -18,7 +18,7 @@ from wirewitness.analyser.capture.model import (
     Ids,
     Ints,
     PacketBatch,
-    PacketOwners,
+    PacketIdentities,
     Records,
     Rows,
     Words,
@@ -26,8 +26,8 @@ from wirewitness.analyser.capture.model import (
 from wirewitness.analyser.capture.network import Packets
 from wirewitness.analyser.capture.pktap import is_pktap, unwrapped
 from wirewitness.analyser.capture.syn_options import syn_options
-from wirewitness.analyser.capture.workloads.seen import End, OwnersSeen
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.capture.workloads.seen import End, IdentitiesSeen
+from wirewitness.analyser.capture.workloads.workload import Identity
 
 TCP_HEADER_BYTES = 20
 
@@ -35,8 +35,8 @@ TCP_HEADER_BYTES = 20
 # Who sends and who receives packets, where a capture says so.
 
 
-def note_owners(
-    batch: PacketBatch, first_packet: int, told: PacketOwners, endpoints: EndpointTable, seen: OwnersSeen
+def note_identities(
+    batch: PacketBatch, first_packet: int, told: PacketIdentities, endpoints: EndpointTable, seen: IdentitiesSeen
 ) -> None:
     """Keep who is at the ends of the batch's connections. first_packet: the number of the first record."""
     rows = batch.packet - first_packet
@@ -44,7 +44,7 @@ def note_owners(
         known = np.flatnonzero(codes[rows] != NOBODY)
         if len(known):
             is_low = batch.from_low[known] == is_sender
-            _note(batch.pair[known], is_low, codes[rows[known]], batch.ts_ns[known], told.owners, endpoints, seen)
+            _note(batch.pair[known], is_low, codes[rows[known]], batch.ts_ns[known], told.identities, endpoints, seen)
 
 
 def _note(
@@ -52,23 +52,23 @@ def _note(
     is_low: Ids,
     code: Ids,
     ts_ns: Ints,
-    owners: Sequence[Owner],
+    identities: Sequence[Identity],
     endpoints: EndpointTable,
-    seen: OwnersSeen,
+    seen: IdentitiesSeen,
 ) -> None:
-    keys = (pair.astype(np.int64) * 2 + is_low) * len(owners) + code
+    keys = (pair.astype(np.int64) * 2 + is_low) * len(identities) + code
     unique, place = np.unique(keys, return_inverse=True)
     first = np.full(len(unique), np.iinfo(np.int64).max)
     last = np.full(len(unique), np.iinfo(np.int64).min)
     np.minimum.at(first, place, ts_ns)
     np.maximum.at(last, place, ts_ns)
-    ends, who = np.divmod(unique, len(owners))
+    ends, who = np.divmod(unique, len(identities))
     both = endpoints.many(ends >> 1)
     for one, low, number, begin, until in zip(
         both, (ends & 1).tolist(), who.tolist(), first.tolist(), last.tolist(), strict=True
     ):
         own, peer = (one[:2], one[2:4]) if low else (one[2:4], one[:2])
-        seen.add(End(*own, *peer, one.encapsulation), owners[number], begin, until)
+        seen.add(End(*own, *peer, one.encapsulation), identities[number], begin, until)
 
 
 # Segments that arrived twice, as their receiver reports them: duplicate selective acknowledgements (RFC 2883).
@@ -175,8 +175,8 @@ def decode_records(
     inner = unwrapped(data, records) if is_pktap(records.link_type) else records
     descent = descend(data, inner, fragments)
     batch = _decode_segments(descent, records, endpoints)
-    if inner.owners is not None and len(batch):
-        note_owners(batch, records.first_packet, inner.owners, endpoints, stats.owners)
+    if inner.identities is not None and len(batch):
+        note_identities(batch, records.first_packet, inner.identities, endpoints, stats.identities)
     _count(descent.verdict, records, stats)
     _count_joined(fragments.joined - joined_before, stats)
     stats.truncated_packets += _truncated(records, batch)

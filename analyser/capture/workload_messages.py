@@ -1,4 +1,4 @@
-"""Questions about owners and their answers, between the program that captures and the one that looks owners up.
+"""Questions about identities and their answers, between the program that captures and the one that looks identities up.
 
 In: values. Out: bytes of a pipe. Questions are of one size and hold nothing but numbers.
 """
@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from wirewitness.analyser.capture.workloads.kernel.lookup import Answer, LocalOwner
+from wirewitness.analyser.capture.workloads.kernel.lookup import Answer, LocalIdentity
 from wirewitness.analyser.capture.workloads.kernel.sock_diag import End
 
 _QUESTION = struct.Struct("=IB16sH16sH")  # number, bytes of an address, the low end, the high end
@@ -42,9 +42,9 @@ def questions(data: bytes) -> Iterator[Question]:
 
 def answer_bytes(one: Answer) -> bytes:
     """An answer as it is sent."""
-    if one.owner is None:
+    if one.identity is None:
         return _ANSWER.pack(one.question, _HIGH_SETTLED if one.is_high else _LOW_SETTLED, 0)
-    body = json.dumps(one.owner).encode()
+    body = json.dumps(one.identity).encode()
     return _ANSWER.pack(one.question, _HIGH if one.is_high else _LOW, len(body)) + body
 
 
@@ -68,6 +68,6 @@ def answers(data: bytes) -> tuple[list[Answer | str], bytes]:
             found.append(body.decode("utf-8", "replace"))
         else:
             is_high = kind in (_HIGH, _HIGH_SETTLED)
-            found.append(Answer(number, is_high, LocalOwner(*json.loads(body)) if body else None))
+            found.append(Answer(number, is_high, LocalIdentity(*json.loads(body)) if body else None))
         at = end
     return found, data[at:]

@@ -1,7 +1,8 @@
-"""The owners of captured connections, on their way into the capture. In: blocks of packets, answers about owners.
+"""The identities of captured connections, on their way into the capture. In: blocks of packets, answers about
+identities.
 
-Out: the same blocks, in which the first packet that an end sends after its owner is known has it among its options. A
-block with a connection that is new waits a moment for the first answers; what comes later goes to a later packet.
+Out: the same blocks, in which the first packet that an end sends after its identity is known has it among its options.
+A block with a connection that is new waits a moment for the first answers; what comes later goes to a later packet.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from wirewitness.analyser.capture.ring import LinkPackets
 from wirewitness.analyser.capture.segments import decode_records
 from wirewitness.analyser.capture.syn_watch import Begun
 from wirewitness.analyser.capture.workload_messages import Question
-from wirewitness.analyser.capture.workload_options import owner_options
-from wirewitness.analyser.capture.workload_program import OwnerProgram, end_of
-from wirewitness.analyser.capture.workloads.kernel.lookup import Answer, LocalOwner
+from wirewitness.analyser.capture.workload_options import identity_options
+from wirewitness.analyser.capture.workload_program import IdentityProgram, end_of
+from wirewitness.analyser.capture.workloads.kernel.lookup import Answer, LocalIdentity
 from wirewitness.analyser.capture.workloads.kernel.sock_diag import End
 
 HOLD_S = 0.1
@@ -40,8 +41,8 @@ _SYN, _ACK = 2, 16
 _FLOOD = f"more than {MOST_PER_S:,} connections begin in a second: not of all of them the owner is asked for"
 _ENDED = "who owns connections is not known any more: the program that looks it up has ended"
 
-# An owner, and since when it is known.
-_Untold = dict[bool, tuple[LocalOwner, float]]
+# An identity, and since when it is known.
+_Untold = dict[bool, tuple[LocalIdentity, float]]
 
 
 @dataclass(slots=True)
@@ -69,17 +70,17 @@ class Asked:
     number: int
     first_seq: int | None
     pair: int | None = None
-    owners: dict[bool, LocalOwner] = field(default_factory=dict)
+    identities: dict[bool, LocalIdentity] = field(default_factory=dict)
     settled: set[bool] = field(default_factory=set)
 
 
 class Naming:
-    """Blocks in, blocks with owners out, in the same order. remarks: for people, each once. failed: by a fault
+    """Blocks in, blocks with identities out, in the same order. remarks: for people, each once. failed: by a fault
     of our own."""
 
     def __init__(self) -> None:
         """Raises OSError where there is no other program."""
-        self.program: OwnerProgram | None = OwnerProgram()
+        self.program: IdentityProgram | None = IdentityProgram()
         self.remarks: list[str] = []
         self.failed = False
         self._held: deque[HeldBlock] = deque()
@@ -168,7 +169,7 @@ class Naming:
         return max(self._held[0].until_s - time.monotonic(), 0.0) if self._held else math.inf
 
     def pcapng(self, held: HeldBlock) -> bytes:
-        """A block's packets, with owners."""
+        """A block's packets, with identities."""
         blocks: list[memoryview | bytes] = [*packet_blocks(held.packets, held.place)]
         if self._untold and held.batch is not None:
             for row, options in self._told(held.batch).items():
@@ -176,11 +177,11 @@ class Naming:
         return b"".join(blocks)
 
     def tell_again(self) -> None:
-        """A file begins, which is to have the owners of connections that stand, too."""
+        """A file begins, which is to have the identities of connections that stand, too."""
         now = time.monotonic()
         for pair, asked in self._last.items():
-            if asked.owners:
-                self._untold[pair] = {is_high: (owner, now) for is_high, owner in asked.owners.items()}
+            if asked.identities:
+                self._untold[pair] = {is_high: (identity, now) for is_high, identity in asked.identities.items()}
 
     def close(self) -> None:
         """Ask no more."""
@@ -234,9 +235,9 @@ class Naming:
         asked.pair = pair
         self._last[pair] = asked
         self._untold.pop(pair, None)
-        if asked.owners:
+        if asked.identities:
             now = time.monotonic()
-            self._untold[pair] = {is_high: (owner, now) for is_high, owner in asked.owners.items()}
+            self._untold[pair] = {is_high: (identity, now) for is_high, identity in asked.identities.items()}
         return asked
 
     def _ask(self, low: End, high: End, seq: int | None) -> Asked:
@@ -252,14 +253,14 @@ class Naming:
         asked = self._asked.get(one.question)
         if asked is None:
             return
-        if one.owner is None:
+        if one.identity is None:
             asked.settled.add(one.is_high)
             for held in self._held:
                 held.waits.discard((one.question, one.is_high))
             return
-        asked.owners[one.is_high] = one.owner
+        asked.identities[one.is_high] = one.identity
         if asked.pair is not None:
-            self._untold.setdefault(asked.pair, {})[one.is_high] = one.owner, now
+            self._untold.setdefault(asked.pair, {})[one.is_high] = one.identity, now
 
     def _told(self, batch: PacketBatch) -> dict[int, bytes]:
         """Options by packets of a block."""
@@ -272,9 +273,9 @@ class Naming:
             if untold is None or row in found:
                 continue
             if sender_is_high in untold:
-                found[row] = owner_options(untold.pop(sender_is_high)[0], sent=True)
+                found[row] = identity_options(untold.pop(sender_is_high)[0], sent=True)
             elif now > untold[receiver_is_high][1] + _SILENT_S:
-                found[row] = owner_options(untold.pop(receiver_is_high)[0], sent=False)
+                found[row] = identity_options(untold.pop(receiver_is_high)[0], sent=False)
             if not untold:
                 del self._untold[pair]
         return found

@@ -1,4 +1,4 @@
-"""An owner as options of a packet in pcapng. In: what the kernel says of one end of a connection. Out: bytes.
+"""An identity as options of a packet in pcapng. In: what the kernel says of one end of a connection. Out: bytes.
 
 Comments in ptcpdump's form (internal/writer/pcapng.go), which every Wireshark shows and ptcpdump reads; epb_flags,
 whose direction says which end is meant; epb_processid_threadid (option 8 of draft-ietf-opsawg-pcapng), which Wireshark
@@ -12,8 +12,8 @@ import re
 import struct
 
 from wirewitness.analyser.base.words import printable
-from wirewitness.analyser.capture.workloads.kernel.lookup import LocalOwner
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.capture.workloads.kernel.lookup import LocalIdentity
+from wirewitness.analyser.capture.workloads.workload import Identity
 
 _COMMENT, _FLAGS, _PROCESS = 1, 2, 8
 _INBOUND, _OUTBOUND = 1, 2
@@ -21,7 +21,7 @@ _MOST_CHARACTERS = 253
 _SHORT_ID = re.compile(r"[0-9a-f]{12}|[0-9a-f]{64}")
 
 
-def owner_options(one: LocalOwner, *, sent: bool) -> bytes:
+def identity_options(one: LocalIdentity, *, sent: bool) -> bytes:
     """Options for a packet that this end sent, or else received; in this machine's byte order, without an end mark."""
     return b"".join(
         struct.pack("=HH", code, len(value)) + value + bytes(-len(value) % 4)
@@ -29,7 +29,7 @@ def owner_options(one: LocalOwner, *, sent: bool) -> bytes:
     )
 
 
-def options_of(one: LocalOwner, order: str, *, sent: bool) -> list[tuple[int, bytes]]:
+def options_of(one: LocalIdentity, order: str, *, sent: bool) -> list[tuple[int, bytes]]:
     """The same as (code, value). order: as `struct` names byte orders."""
     options = [(_COMMENT, text.encode("utf-8", "replace")) for text in comments(one)]
     options.append((_FLAGS, struct.pack(order + "I", _OUTBOUND if sent else _INBOUND)))
@@ -38,11 +38,11 @@ def options_of(one: LocalOwner, order: str, *, sent: bool) -> list[tuple[int, by
     return options
 
 
-def local_owner(one: Owner) -> LocalOwner:
-    """An owner that a capture told, as far as a comment has a place for it."""
+def local_identity(one: Identity) -> LocalIdentity:
+    """An identity that a capture told, as far as a comment has a place for it."""
     is_number = one.user is not None and one.user.isascii() and one.user.isdecimal()
     is_id = one.container is not None and _SHORT_ID.fullmatch(one.container) is not None
-    return LocalOwner(
+    return LocalIdentity(
         pid=one.pid,
         command=one.command,
         uid=int(one.user) if one.user is not None and is_number else None,
@@ -54,7 +54,7 @@ def local_owner(one: Owner) -> LocalOwner:
     )
 
 
-def comments(one: LocalOwner) -> list[str]:
+def comments(one: LocalIdentity) -> list[str]:
     """The comments: of the process, its user, its container and its pod, each in lines `Key: value`.
 
     UserName is no key of ptcpdump, which passes it over.

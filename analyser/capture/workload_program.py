@@ -128,7 +128,7 @@ def _answer(lookup: Lookup, asked: int, told: int) -> None:
             out = out[os.write(told, out) :]
 
 
-class OwnerProgram:
+class IdentityProgram:
     """The process, started before anything is captured. Nothing here waits for it. ended: it answers no more."""
 
     def __init__(self) -> None:

@@ -38,8 +38,8 @@ Row: TypeAlias = dict[str, Any]
 
 # Rows leave in so many parts of the time that they stay.
 _SPANS = 8
-# Sightings of owners at connections; each takes some 300 bytes.
-_MOST_OWNERS = 100_000
+# Sightings of identities at connections; each takes some 300 bytes.
+_MOST_IDENTITIES = 100_000
 
 
 class LivePipeline(Pipeline):
@@ -123,19 +123,19 @@ class LivePipeline(Pipeline):
         if now_ns is not None:
             self.rolling.forget(now_ns - self._kept.age_ns, self._kept.rows)
             self.result.flows.forget(now_ns - self._kept.age_ns, self._kept.flows)
-            self._forget_owners()
+            self._forget_identities()
             known = pa.array([*self._protocols, *self.result.flows.first_packets], pa.int64())
             for table in self.rolling.rolling:
                 table.forget_flows(known)
         gc.collect()
 
-    def _forget_owners(self) -> None:
-        """A connection that stands keeps its owners, however long ago these were told."""
+    def _forget_identities(self) -> None:
+        """A connection that stands keeps its identities, however long ago these were told."""
         for stats in self._captures():
-            if len(stats.owners) > _MOST_OWNERS:
+            if len(stats.identities) > _MOST_IDENTITIES:
                 both = (self._endpoints[flow.pair] for flow in self._flows.open_flows())
                 kept = {end for one in both for end in _ends(one[:2], one[2:4], one.encapsulation)}
-                stats.owners.keep_newest(_MOST_OWNERS // 2, kept)
+                stats.identities.keep_newest(_MOST_IDENTITIES // 2, kept)
 
     def ask(self, question: Callable[[Analysis, int | None], Answer], asked: Kept, nice: int = 0) -> Copy[Answer]:
         """Ask about the capture so far: question(analysis, cut) gets the rows that `asked` says; cut: no row from
@@ -172,11 +172,11 @@ class LivePipeline(Pipeline):
         rows = [self._flow_row(packet) for packet in packets]
         flows = pa.Table.from_pylist(rows, arrow_schema("flows")).append_column(FLOW, pa.array(packets, pa.int64()))
         ends = {end for row in rows for end in _ends_of(row)}
-        seen = [found for stats in self._captures() if len(found := stats.owners.some(ends))]
+        seen = [found for stats in self._captures() if len(found := stats.identities.some(ends))]
         if seen or self._address_names is not None:
-            from wirewitness.analyser.analysis.flow_workloads import with_owners
+            from wirewitness.analyser.analysis.flow_workloads import with_identities
 
-            flows, _ = with_owners(flows, seen, self._address_names)
+            flows, _ = with_identities(flows, seen, self._address_names)
         clusters = pa.array([self.clusters.get(row["flow_id"]) for row in rows], pa.string())
         captures = self._captures()
         files = [file_label(stats.file) for stats in captures]

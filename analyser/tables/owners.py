@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.capture.workloads.workload import Identity
 from wirewitness.analyser.tables.model import Column
 
 SIDES = ("client", "server")
@@ -24,14 +24,14 @@ _MEANINGS = {
 }
 
 
-def process_text(one: Owner) -> str | None:
+def process_text(one: Identity) -> str | None:
     """`java (4711)`, `java`, `(4711)`; None where no process is known."""
     pid = "" if one.pid is None else f"({one.pid})"
     return " ".join(part for part in (one.command, pid) if part) or None
 
 
 # Column without its side, Arrow type, how it is made of an owner.
-FIELDS: tuple[tuple[str, pa.DataType, Callable[[Owner], Any]], ...] = (
+FIELDS: tuple[tuple[str, pa.DataType, Callable[[Identity], Any]], ...] = (
     ("process", pa.string(), process_text),
     ("pid", pa.int64(), lambda one: one.pid),
     ("user", pa.string(), lambda one: one.user),

@@ -167,8 +167,8 @@ def _view(
         faults.append(f"{row.message_id().text()}: {view.tree.error}")
     if names is None:
         return view
-    from wirewitness.analyser.capture.workloads.workload import owner_words
+    from wirewitness.analyser.capture.workloads.workload import identity_words
 
     found = (names.at(address, row.ts_ns)[0] for address, _ in (row.flow.client, row.flow.server))
-    client, server = ("" if one is None else owner_words(one) for one in found)
+    client, server = ("" if one is None else identity_words(one) for one in found)
     return view._replace(client=client, server=server)

@@ -40,7 +40,7 @@ class Leaves(Protocol):
 Prepared = TypeVar("Prepared")
 
 
-class LeftFrames(Generic[Prepared]):
+class DeferredFrames(Generic[Prepared]):
     """The frames that one decoder left. parts: lists and `CutFrames`, in their order; count: of all frames.
 
     prepared: what was made of them together with those of others; None where they are decoded one by one. trust: did

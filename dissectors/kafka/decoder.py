@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from wirewitness.dissectors.core.batch_backoff import Worth, try_together
 from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.core.budget import BODY_TIMES, REQUEST_BYTES
-from wirewitness.dissectors.core.deferred import LeftFrames, rests_of
+from wirewitness.dissectors.core.deferred import DeferredFrames, rests_of
 from wirewitness.dissectors.core.errors import DecodeError
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
@@ -84,7 +84,7 @@ class KafkaDecoder:
         self._authentication = Authentication(limits, self._remarks)
         self._rows = ExchangeRows(limits, options or DecodeOptions(), self._remarks.remarks)
         self._versions = ConnectionVersions(limits)
-        self._left: LeftFrames[Together] = LeftFrames()
+        self._left: DeferredFrames[Together] = DeferredFrames()
         self._ahead: Ahead | None = None
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wirewitness.dissectors.core.batch_backoff import Worth, try_together
 from wirewitness.dissectors.core.decompression import Allowance
-from wirewitness.dissectors.core.deferred import LeftFrames, rests_of
+from wirewitness.dissectors.core.deferred import DeferredFrames, rests_of
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, Frame
 from wirewitness.dissectors.core.options import DecodeOptions
@@ -80,7 +80,7 @@ class MongoDecoder:
         self._one_way: dict[int, Pending] = {}
         self._facts = ConnectionFacts(limits, options or DecodeOptions())
         self._remarks = MessageRemarks(limits)
-        self._left: LeftFrames[Together] = LeftFrames()
+        self._left: DeferredFrames[Together] = DeferredFrames()
         self._shows_payload = options is not None and options.payload
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:

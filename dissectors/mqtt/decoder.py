@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from wirewitness.dissectors.core.batch_backoff import Worth, try_together
 from wirewitness.dissectors.core.boundary_checks import Judged
 from wirewitness.dissectors.core.budget import FRAME_BYTES
-from wirewitness.dissectors.core.deferred import LeftFrames, rests_of
+from wirewitness.dissectors.core.deferred import DeferredFrames, rests_of
 from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.core.model import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Frame
 from wirewitness.dissectors.core.options import DecodeOptions
@@ -99,7 +99,7 @@ class MqttDecoder:
         self._held: list[Frame] = []
         self._held_bytes = 0
         self._waiting = True
-        self._left: LeftFrames[Together] = LeftFrames()
+        self._left: DeferredFrames[Together] = DeferredFrames()
         self._losses: list[Loss] = []
         self._looked = 0
 

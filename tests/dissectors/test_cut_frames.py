@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wirewitness.dissectors.core.deferred import Later, LeftFrames
+from wirewitness.dissectors.core.deferred import DeferredFrames, Later
 from wirewitness.dissectors.core.lockstep.cut_frames import CutFrames, in_one, joined
 from wirewitness.dissectors.core.lockstep.frames import in_columns
 from wirewitness.dissectors.core.model import Frame
@@ -78,7 +78,7 @@ class _Waits:
 def test_frames_are_left_in_any_form() -> None:
     out = Sink([])
     out.later = Later()
-    left: LeftFrames[object] = LeftFrames()
+    left: DeferredFrames[object] = DeferredFrames()
     parts = [frames_of(count) for count in (100, 3, 2, 70, 5)]
     for number, part in enumerate(parts):
         left.leave(_Waits(), part if number == 1 else CutFrames.of(part), out)

@@ -33,7 +33,7 @@ def check(data: bytes) -> None:
         times = {at for entry in entries for at in (entry.from_ns, entry.until_ns)} | {0, FIRST_NS, LAST_NS}
         for ts_ns in sorted(times):
             one, found = names.at(address, ts_ns)
-            holding = {entry.owner for entry in entries if entry.from_ns <= ts_ns < entry.until_ns}
+            holding = {entry.identity for entry in entries if entry.from_ns <= ts_ns < entry.until_ns}
             if ts_ns < LAST_NS:
                 assert (len(holding) == 1) == (found is Found.NAMED)
                 assert one in holding or found is not Found.NAMED

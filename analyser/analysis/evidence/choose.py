@@ -19,8 +19,8 @@ from wirewitness.analyser.capture import CaptureLimits, CaptureStats, EndpointTa
 from wirewitness.analyser.capture.model import NOBODY
 from wirewitness.analyser.capture.packet_positions import Places, begin_at
 from wirewitness.analyser.capture.reader import Packets, read_packets
-from wirewitness.analyser.capture.workload_options import local_owner, options_of
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.capture.workload_options import local_identity, options_of
+from wirewitness.analyser.capture.workloads.workload import Identity
 from wirewitness.dissectors.core.model import packet_of, split_packet
 
 # What a capture tells of packets beside their bytes, kept in evidence.
@@ -30,26 +30,26 @@ Option = tuple[int, bytes]
 
 @dataclass(slots=True)
 class EndsTold:
-    """The owners at both ends of a flow, 0 for the client's: those that are known, and those that are written."""
+    """The identities at both ends of a flow, 0 for the client's: those that are known, and those that are written."""
 
-    known: dict[int, Owner] = field(default_factory=dict)
-    written: dict[int, Owner] = field(default_factory=dict)
+    known: dict[int, Identity] = field(default_factory=dict)
+    written: dict[int, Identity] = field(default_factory=dict)
 
     def see(self, packets: Packets, row: int, side: int) -> None:
         """A packet of the flow, chosen or not. side: who sent it."""
-        told = packets.records.owners
+        told = packets.records.identities
         if told is not None:
             for end, code in ((side, int(told.sender[row])), (1 - side, int(told.receiver[row]))):
                 if code != NOBODY:
-                    self.known[end] = told.owners[code]
+                    self.known[end] = told.identities[code]
 
     def options(self, side: int) -> list[Option]:
         """For a chosen packet that this side sent: who that is, or who receives it where the sender is told already."""
         for end in (side, 1 - side):
-            owner = self.known.get(end)
-            if owner is not None and self.written.get(end) != owner:
-                self.written[end] = owner
-                return options_of(local_owner(owner), "<", sent=end == side)
+            identity = self.known.get(end)
+            if identity is not None and self.written.get(end) != identity:
+                self.written[end] = identity
+                return options_of(local_identity(identity), "<", sent=end == side)
         return []
 
 
@@ -182,7 +182,7 @@ def _of_block(
     flows: Sequence[tuple[int, bool, FlowChoice]],
     options: dict[int, list[Option]],
 ) -> Iterator[OutPacket]:
-    """options: what packets have by their rows; owners come to it."""
+    """options: what packets have by their rows; identities come to it."""
     batch, records = packets.batch, packets.records
     here = range(base + records.first_packet, base + records.first_packet + len(records.start))
     unknown = _refuse if choice.redacting else None

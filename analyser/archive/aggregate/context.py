@@ -30,7 +30,7 @@ from wirewitness.analyser.archive.aggregate.partitioning import Deal, Dealt, dea
 from wirewitness.analyser.archive.aggregate.shard_files import Left, leave, put_into_hours, shards_for
 from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
-from wirewitness.analyser.archive.dataset.snapshot import Sight
+from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
 from wirewitness.analyser.engine.facts.stage import KEYED, OFFSETS, READING, TITLES, Keyed
 from wirewitness.analyser.engine.facts.stages import STAGES, Stage
@@ -74,55 +74,55 @@ def _told_first(
     return OfAllShards.of(each_of(change, workers, f"{name}, what all partitions tell", work, range(shards)))
 
 
-def _whole(sight: Sight, stage: Stage) -> dict[str, set[Hour]]:
+def _whole(snapshot: Snapshot, stage: Stage) -> dict[str, set[Hour]]:
     """The stage in one task."""
-    with change_connection(sight) as con:
-        _make_views(con, sight, stage)
+    with change_connection(snapshot) as con:
+        _make_views(con, snapshot, stage)
         stage.run(con)
-        return {table: replace_changed_hours(con, sight, table, f"FROM {quoted(table)}") for table in stage.makes}
+        return {table: replace_changed_hours(con, snapshot, table, f"FROM {quoted(table)}") for table in stage.makes}
 
 
-def _tell(stage: Stage, dealt: Sequence[Dealt], sight: Sight, number: int) -> OfAllShards:
-    with change_connection(sight) as con:
-        _make_views(con, sight, stage, dealt, number)
+def _tell(stage: Stage, dealt: Sequence[Dealt], snapshot: Snapshot, number: int) -> OfAllShards:
+    with change_connection(snapshot) as con:
+        _make_views(con, snapshot, stage, dealt, number)
         return told_by_shard(con)
 
 
 def _shard(
-    stage: Stage, way: Keyed, dealt: Sequence[Dealt], told: OfAllShards | None, sight: Sight, number: int
+    stage: Stage, way: Keyed, dealt: Sequence[Dealt], told: OfAllShards | None, snapshot: Snapshot, number: int
 ) -> dict[str, dict[Hour, Digest]]:
     """Make the rows of one shard, in files; table -> what `leave` tells."""
     made: dict[str, dict[Hour, Digest]] = {}
     shards = dealt[0].deal.shards
-    with change_connection(sight) as con:
-        _make_views(con, sight, stage, dealt, number, {*stage.makes} - {*way.makes})
+    with change_connection(snapshot) as con:
+        _make_views(con, snapshot, stage, dealt, number, {*stage.makes} - {*way.makes})
         if told is None:
             stage.run(con)
         else:
             add_shard(con, told)
         for table in way.makes:
             own = "true" if way.own is None else f"hash({way.own}) % {shards} = {number}"
-            made[table] = leave(con, sight, table, f"FROM {quoted(table)} WHERE {own}", str(number))
+            made[table] = leave(con, snapshot, table, f"FROM {quoted(table)} WHERE {own}", str(number))
     return made
 
 
 def _make_views(
     con: duckdb.DuckDBPyConnection,
-    sight: Sight,
+    snapshot: Snapshot,
     stage: Stage,
     dealt: Sequence[Dealt] = (),
     shard: int = 0,
     without: Collection[str] = (),
 ) -> None:
     """The views that a stage reads, without some tables. dealt: tables of which only rows of that shard are seen."""
-    of_shard = {one.deal.table: rows_of_shard(sight, one, shard) for one in dealt}
+    of_shard = {one.deal.table: rows_of_shard(snapshot, one, shard) for one in dealt}
     for table in dict.fromkeys((*stage.reads, *stage.uses, "flows", *stage.makes)):
         if table in without:
             continue
         if table in stage.new:
-            rows = f"FROM ({rows_of(sight, table)}) LIMIT 0"
+            rows = f"FROM ({rows_of(snapshot, table)}) LIMIT 0"
         else:
-            rows = of_shard.get(table) or rows_of(sight, table, hidden=table in stage.makes)
+            rows = of_shard.get(table) or rows_of(snapshot, table, hidden=table in stage.makes)
         con.execute(f"CREATE TEMP VIEW {quoted(table)} AS {rows}")
 
 
@@ -132,14 +132,14 @@ def _make_views(
 STAGE = "findings: owners of clients"
 
 
-def named(sight: Sight, findings: pa.Table) -> pa.Table:
+def named(snapshot: Snapshot, findings: pa.Table) -> pa.Table:
     """The findings table with owners."""
-    own = [table for table in NEEDED if sight.parts(table)]
+    own = [table for table in NEEDED if snapshot.parts(table)]
     if "flows" not in own or not findings.num_rows:
         return findings
-    with change_connection(sight) as con:
+    with change_connection(snapshot) as con:
         for table in own:
-            view_of(con, sight, table)
+            view_of(con, snapshot, table)
         return named_findings(con, findings, own)
 
 

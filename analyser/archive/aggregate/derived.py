@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from wirewitness.analyser.archive.dataset.part import Part, Place
 from wirewitness.analyser.archive.dataset.parts import HOUR_NS, time_column, write_parts
-from wirewitness.analyser.archive.dataset.snapshot import Sight
+from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.dataset.stored_types import part_schema, stored_rows
 from wirewitness.analyser.base.storage.exchange_files import NewFile, scratch_in
 from wirewitness.analyser.base.storage.files import let_reach
@@ -46,14 +46,14 @@ _NEW = "FROM derived_new"
 
 
 @contextmanager
-def change_connection(change: Sight) -> Iterator[duckdb.DuckDBPyConnection]:
+def change_connection(change: Snapshot) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection within fixed memory that reads a change's parts and spills where a task can."""
     with scratch_in(change.work) as scratch, connection_over(change, scratch, TASK_MEMORY) as con:
         yield con
 
 
 @contextmanager
-def connection_over(change: Sight, scratch: Path, memory: str) -> Iterator[duckdb.DuckDBPyConnection]:
+def connection_over(change: Snapshot, scratch: Path, memory: str) -> Iterator[duckdb.DuckDBPyConnection]:
     """The same within so much memory, and with a folder for temporary files, which it reads, too."""
     places = [place for place in (change.root, change.staging, change.previous_state) if place is not None]
     readable = [place.resolve() for place in places]
@@ -84,7 +84,7 @@ def keep_rows(
 
 def view_of(
     con: duckdb.DuckDBPyConnection,
-    change: Sight,
+    change: Snapshot,
     table: str,
     chosen: Iterable[Part] | None = None,
     *,
@@ -106,7 +106,7 @@ def parts_by_hour(parts: Iterable[Part], tables: Collection[str]) -> dict[Hour, 
     return found
 
 
-def rows_of(change: Sight, table: str, chosen: Iterable[Part] | None = None, *, hidden: bool = False) -> str:
+def rows_of(change: Snapshot, table: str, chosen: Iterable[Part] | None = None, *, hidden: bool = False) -> str:
     """The rows of a table as a SELECT: of those of the chosen parts that are its own, or of all."""
     parts = change.parts(table) if chosen is None else [part for part in chosen if part.table == table]
     columns = name_list(arrow_schema(table).names)
@@ -173,7 +173,7 @@ def among(column: str, hours: Collection[Hour]) -> str:
 
 def replace_changed_hours(
     con: duckdb.DuckDBPyConnection,
-    change: Sight,
+    change: Snapshot,
     table: str,
     new: str,
     only: Collection[Hour] | None = None,
@@ -200,7 +200,7 @@ def replace_changed_hours(
 
 
 def write_hours(
-    con: duckdb.DuckDBPyConnection, change: Sight, table: str, new: str, hours: Collection[Hour], name: str
+    con: duckdb.DuckDBPyConnection, change: Snapshot, table: str, new: str, hours: Collection[Hour], name: str
 ) -> None:
     """Write the rows of the SELECT `new` that are of these hours, in parts that have this in their names.
 
@@ -237,7 +237,7 @@ def differing_hours(old: Mapping[Hour, Digest], new: Mapping[Hour, Digest]) -> s
     return {hour for hour in {*old, *new} if old.get(hour) != new.get(hour)}
 
 
-def _write(con: duckdb.DuckDBPyConnection, change: Sight, table: str, hours: Collection[Hour], name: str) -> None:
+def _write(con: duckdb.DuckDBPyConnection, change: Snapshot, table: str, hours: Collection[Hour], name: str) -> None:
     """Write the rows of `derived_new` that are of these hours. name: what sets the names of the parts apart."""
     kept = {column for (column, *_) in con.execute("DESCRIBE derived_new").fetchall()}
     hour = hour_of(quoted(time_column(table) or ""))
@@ -288,7 +288,7 @@ def _batches(con: duckdb.DuckDBPyConnection, query: str) -> Iterator[pa.RecordBa
     yield from select(con, query).to_arrow_reader(_BATCH_ROWS)
 
 
-def _files(change: Sight, table: str, parts: Iterable[Part]) -> str:
+def _files(change: Snapshot, table: str, parts: Iterable[Part]) -> str:
     return stored_rows(table, [change.location(part).resolve() for part in parts])
 
 

@@ -10,7 +10,7 @@ import time
 from wirewitness.analyser.archive.aggregate.derived import Hour, change_connection, replace_changed_hours, view_of
 from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
-from wirewitness.analyser.archive.dataset.snapshot import Sight
+from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
 from wirewitness.analyser.tables.queries import literal
 
@@ -40,9 +40,9 @@ def run_history(change: Change, workers: Workers = HERE) -> set[Hour]:
     return written
 
 
-def _compare(sight: Sight, ended_ns: int) -> set[Hour]:
-    with change_connection(sight) as con:
-        view_of(con, sight, "findings")
-        view_of(con, sight, TABLE)
+def _compare(snapshot: Snapshot, ended_ns: int) -> set[Hour]:
+    with change_connection(snapshot) as con:
+        view_of(con, snapshot, "findings")
+        view_of(con, snapshot, TABLE)
         ended = f"make_timestamp_ns({ended_ns})::TIMESTAMPTZ_NS"
-        return replace_changed_hours(con, sight, TABLE, _ROWS.format(run=literal(sight.run), ended=ended))
+        return replace_changed_hours(con, snapshot, TABLE, _ROWS.format(run=literal(snapshot.run), ended=ended))

@@ -26,7 +26,7 @@ from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.bounds import HOURS
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.part import Part
-from wirewitness.analyser.archive.dataset.snapshot import Sight
+from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.dataset.state_files import MARK, check_summary, kept_json, put_kept_json
 from wirewitness.analyser.archive.spark.workers import Workers
 from wirewitness.analyser.base.storage.exchange_files import files_below
@@ -66,37 +66,37 @@ def summarised(change: Change, workers: Workers, stage: str, summaries: Sequence
     return dict(zip(summaries, hours, strict=True))
 
 
-def _summarise(sight: Sight, summary: HourSummary) -> set[Hour]:
+def _summarise(snapshot: Snapshot, summary: HourSummary) -> set[Hour]:
     """The hours that were made anew in this run."""
-    parts = parts_by_hour(sight.parts(), summary.tables)
+    parts = parts_by_hour(snapshot.parts(), summary.tables)
     now = _stamps(parts)
-    done = _done(sight, summary)
+    done = _done(snapshot, summary)
     if done is not None and done[0] == now:
         return done[1]
-    last, then = _last(sight, summary)
+    last, then = _last(snapshot, summary)
     anew = {_hour(text) for text in now.keys() | then.keys() if now.get(text) != then.get(text)}
-    with change_connection(sight) as con:
+    with change_connection(snapshot) as con:
         for table in summary.tables:
-            view_of(con, sight, table, ())
+            view_of(con, snapshot, table, ())
         con.execute(f"CREATE TEMP TABLE {summary.name} AS FROM ({summary.query}) LIMIT 0")
         if last is not None:
             rows = f"FROM read_parquet({literal(str(last))})"
             con.execute(f"INSERT INTO {summary.name} BY NAME {rows} WHERE NOT {among('hour', anew)}")
         for _, chosen in together({hour: parts[hour] for hour in anew if hour in parts}):
             for table in summary.tables:
-                view_of(con, sight, table, chosen)
+                view_of(con, snapshot, table, chosen)
             con.execute(f"INSERT INTO {summary.name} BY NAME {summary.query}")
-        keep_rows(con, f"FROM {summary.name}", _files(sight.state, summary)[0], mark=MARK)
+        keep_rows(con, f"FROM {summary.name}", _files(snapshot.state, summary)[0], mark=MARK)
     known = {"query": _digest(summary.query), "tables": summary.tables, "parts": now, "anew": [*map(_text, anew)]}
-    put_kept_json(_files(sight.state, summary)[1], known, HOURS)
+    put_kept_json(_files(snapshot.state, summary)[1], known, HOURS)
     return anew
 
 
-def make_summaries(con: duckdb.DuckDBPyConnection, sight: Sight, anew: Anew) -> None:
+def make_summaries(con: duckdb.DuckDBPyConnection, snapshot: Snapshot, anew: Anew) -> None:
     """The views `summary.name`, and `summary.before`, of summaries that are up to date."""
     for summary, hours in anew.items():
-        con.execute(f"CREATE TEMP VIEW {summary.name} AS FROM read_parquet({literal(kept(sight, summary.name))})")
-        last, _ = _last(sight, summary)
+        con.execute(f"CREATE TEMP VIEW {summary.name} AS FROM read_parquet({literal(kept(snapshot, summary.name))})")
+        last, _ = _last(snapshot, summary)
         before = f"{summary.name} WHERE false"
         if last is not None:
             before = f"read_parquet({literal(str(last))}) WHERE {among('hour', hours)}"
@@ -120,7 +120,7 @@ def differing(summary: HourSummary, anew: set[Hour]) -> str:
     return f"(({now}) EXCEPT ALL (FROM {summary.before})) UNION ALL ((FROM {summary.before}) EXCEPT ALL ({now}))"
 
 
-def remember(con: duckdb.DuckDBPyConnection, change: Sight, name: str) -> bool:
+def remember(con: duckdb.DuckDBPyConnection, change: Snapshot, name: str) -> bool:
     """Keep the temporary table `name` for the next run, and make `name`_before, what the last run kept.
 
     False where it kept nothing.
@@ -135,12 +135,12 @@ def remember(con: duckdb.DuckDBPyConnection, change: Sight, name: str) -> bool:
     return source is not None
 
 
-def kept(change: Sight, name: str) -> str:
+def kept(change: Snapshot, name: str) -> str:
     """The file in which this run keeps a table."""
     return str((change.state / FOLDER / f"{name}.parquet").resolve())
 
 
-def _last(change: Sight, summary: HourSummary) -> tuple[FolderPath | None, Mapping[str, str]]:
+def _last(change: Snapshot, summary: HourSummary) -> tuple[FolderPath | None, Mapping[str, str]]:
     """The file of the last run's rows, and digests of the parts that each of its hours was made of."""
     if change.previous_state is None:
         return None, {}
@@ -155,9 +155,9 @@ def _last(change: Sight, summary: HourSummary) -> tuple[FolderPath | None, Mappi
     return rows.resolve(), parts
 
 
-def _done(sight: Sight, summary: HourSummary) -> tuple[dict[str, str], set[Hour]] | None:
+def _done(snapshot: Snapshot, summary: HourSummary) -> tuple[dict[str, str], set[Hour]] | None:
     """Digests of the parts that this run's rows of the summary are of, and the hours that were made anew for them."""
-    told = _files(sight.state, summary)[1]
+    told = _files(snapshot.state, summary)[1]
     if not told.is_file():
         return None
     known = kept_json(told, HOURS)

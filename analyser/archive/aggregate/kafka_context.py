@@ -65,7 +65,7 @@ from wirewitness.analyser.archive.aggregate.shard_files import (
 from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.part import Part
-from wirewitness.analyser.archive.dataset.snapshot import Sight
+from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
 from wirewitness.analyser.engine.facts.stage import OF_PARTITIONS, OFFSETS, PARTITION, TITLES
 from wirewitness.analyser.kafka.facts.commit_views import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
@@ -187,16 +187,16 @@ def _fetches(parts: Mapping[Hour, Sequence[Part]], hours: set[Hour]) -> list[Str
     return [*stretches(own, -(-rows // shards))] if shards > 1 else [None]
 
 
-def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:
-    parts = parts_by_hour(sight.parts(), (COMMITS, FETCHES))
-    with change_connection(sight) as con:
-        make_summaries(con, sight, anew)
-        con.execute(f"CREATE TEMP VIEW in_flows AS {rows_of(sight, 'flows')}")
+def _hours_to_make(snapshot: Snapshot, anew: Anew) -> list[set[Hour]]:
+    parts = parts_by_hour(snapshot.parts(), (COMMITS, FETCHES))
+    with change_connection(snapshot) as con:
+        make_summaries(con, snapshot, anew)
+        con.execute(f"CREATE TEMP VIEW in_flows AS {rows_of(snapshot, 'flows')}")
         knowledge(con, "in_")
         con.execute(f"CREATE TEMP VIEW context_base AS FROM in_{COMMITS}")
         for name, query in _KNOWN.items():
             con.execute(f"CREATE TEMP TABLE {name} AS {query.replace('context_gaps', 'context_known_gaps')}")
-        known = [remember(con, sight, name) for name in _KNOWN]
+        known = [remember(con, snapshot, name) for name in _KNOWN]
         if not all(known):
             hours = set(parts)
         else:
@@ -205,51 +205,51 @@ def _hours_to_make(sight: Sight, anew: Anew) -> list[set[Hour]]:
     return [made for made, _ in together({hour: parts[hour] for hour in hours if hour in parts})]
 
 
-def _make_hours(sight: Sight, work: _Work) -> set[Hour] | dict[Hour, Digest]:
+def _make_hours(snapshot: Snapshot, work: _Work) -> set[Hour] | dict[Hour, Digest]:
     """A fetch gets the group of its client, a commit what the stage joins to it. One of many shards leaves its rows."""
     table, made = work.table, work.hours
-    parts = parts_by_hour(sight.parts(), (*TABLES, "flows"))
+    parts = parts_by_hour(snapshot.parts(), (*TABLES, "flows"))
     own = [part for hour in made for part in parts.get(hour, ()) if part.table == table]
-    with change_connection(sight) as con:
+    with change_connection(snapshot) as con:
         if table == FETCHES:
-            clients = f"read_parquet({literal(kept(sight, 'context_known_clients'))})"
+            clients = f"read_parquet({literal(kept(snapshot, 'context_known_clients'))})"
             con.execute(f"CREATE TEMP VIEW context_clients AS FROM {clients}")
             some = work.some or Stretch(own)
-            con.execute(f"CREATE TEMP VIEW in_{FETCHES} AS {some.rows(sight, FETCHES)}")
+            con.execute(f"CREATE TEMP VIEW in_{FETCHES} AS {some.rows(snapshot, FETCHES)}")
             rows = f"FROM ({FETCHES_SQL})"
         else:
-            _make_views(con, sight, parts, work)
+            _make_views(con, snapshot, parts, work)
             enrich(con)
             rows = f"FROM {table} WHERE filename IS NOT NULL AND {among(_HOUR, made)}"
         if work.is_shard:
-            return leave(con, sight, table, rows, work.of_shard)
-        return replace_changed_hours(con, sight, table, rows, made, is_cheap=True)
+            return leave(con, snapshot, table, rows, work.of_shard)
+        return replace_changed_hours(con, snapshot, table, rows, made, is_cheap=True)
 
 
 def _make_views(
-    con: duckdb.DuckDBPyConnection, sight: Sight, parts: Mapping[Hour, Sequence[Part]], work: _Work
+    con: duckdb.DuckDBPyConnection, snapshot: Snapshot, parts: Mapping[Hour, Sequence[Part]], work: _Work
 ) -> None:
     """The views that `enrich` reads, with whole rows of a shard of these hours. Whole rows have a `filename`.
 
     Groups have partitions in several shards: what summaries tell of the hours themselves stands for the others' rows.
     """
     for summary in SUMMARIES:
-        source = f"FROM read_parquet({literal(kept(sight, summary.name))})"
+        source = f"FROM read_parquet({literal(kept(snapshot, summary.name))})"
         con.execute(f"CREATE TEMP VIEW {summary.name} AS {source}")
     near = _beside(work.hours)
-    of_shard = {one.deal.table: rows_of_shard(sight, one, work.shard) for one in work.dealt}
+    of_shard = {one.deal.table: rows_of_shard(snapshot, one, work.shard) for one in work.dealt}
     commits, around = ([part for hour in some for part in parts.get(hour, ())] for some in (work.hours, near))
-    whole = of_shard.get(COMMITS) or rows_of(sight, COMMITS, commits, hidden=True)
+    whole = of_shard.get(COMMITS) or rows_of(snapshot, COMMITS, commits, hidden=True)
     knowledge(con, whole=whole, without=() if of_shard else work.hours)
-    fetches = of_shard.get(FETCHES) or rows_of(sight, FETCHES, around)
+    fetches = of_shard.get(FETCHES) or rows_of(snapshot, FETCHES, around)
     con.execute(
         f"CREATE TEMP VIEW {FETCHES} AS FROM ({fetches}) UNION ALL BY NAME "
         f"SELECT * EXCLUDE hour FROM ({ENDS_AS_FETCHES}) WHERE NOT {among('hour', near)}"
     )
     for table in ("kafka_list_offsets", "kafka_produce_batches", "kafka_transactions"):
-        rows = of_shard.get(table) or rows_of(sight, table, around)
+        rows = of_shard.get(table) or rows_of(snapshot, table, around)
         con.execute(f"CREATE TEMP VIEW {quoted(table)} AS {rows}")
-    view_of(con, sight, "flows")
+    view_of(con, snapshot, "flows")
 
 
 def _beside(hours: set[Hour]) -> set[Hour]:

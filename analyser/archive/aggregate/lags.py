@@ -34,7 +34,7 @@ from wirewitness.analyser.archive.aggregate.hour_summaries import (
 )
 from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
-from wirewitness.analyser.archive.dataset.snapshot import Sight
+from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
 from wirewitness.analyser.kafka.facts.lag import LAG_ROWS, LAG_STEPS, gone_steps
 from wirewitness.analyser.kafka.facts.log_ends import KEPT_S, LOG_ENDS, PARTITION, SECOND, TOPIC_LIVES, with_life
@@ -142,37 +142,37 @@ _Unit: TypeAlias = tuple[set[Hour], set[Hour]]
 _TABLES = tuple(table for summary in _SUMMARIES for table in summary.tables)
 
 
-def _hours_to_make(sight: Sight, anew: Anew) -> list[_Unit]:
-    with change_connection(sight) as con:
-        make_summaries(con, sight, anew)
-        hours, lie_in = _touched(con, sight, anew), _lie_in(con)
-    sources = parts_by_hour(sight.parts(), _TABLES)
+def _hours_to_make(snapshot: Snapshot, anew: Anew) -> list[_Unit]:
+    with change_connection(snapshot) as con:
+        make_summaries(con, snapshot, anew)
+        hours, lie_in = _touched(con, snapshot, anew), _lie_in(con)
+    sources = parts_by_hour(snapshot.parts(), _TABLES)
     needed = {hour: [part for one in lie_in.get(hour, ()) for part in sources[one]] for hour in hours}
     made = [some for some, _ in together(needed)]
     return [(some, set().union(*(lie_in.get(hour, ()) for hour in some))) for some in made]
 
 
-def _make_hours(sight: Sight, unit: _Unit) -> set[Hour]:
+def _make_hours(snapshot: Snapshot, unit: _Unit) -> set[Hour]:
     made, lie_in = unit
     whole = f"""
         WITH kafka_partitions AS (FROM {TOPICS_OF_HOURS.name}),
         kafka_admin_changes AS (FROM {DELETED_OF_HOURS.name})"""
-    sources = parts_by_hour(sight.parts(), _TABLES)
+    sources = parts_by_hour(snapshot.parts(), _TABLES)
     parts = [part for hour in lie_in for part in sources[hour]]
-    with change_connection(sight) as con:
-        make_summaries(con, sight, {one: set() for one in _SUMMARIES})
+    with change_connection(snapshot) as con:
+        make_summaries(con, snapshot, {one: set() for one in _SUMMARIES})
         for name, query in {"lag_lives": TOPIC_LIVES, **gone_steps(_MINUTE)}.items():
             con.execute(f"CREATE TEMP TABLE {name} AS {whole} {query}")
         for table in _TABLES:
-            view_of(con, sight, table, parts)
+            view_of(con, snapshot, table, parts)
         for name, query in _ROWS_READ.items():
             con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query.format_map(_conditions(made))}")
         for name, query in LAG_STEPS.items():
             con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}")
-        return replace_changed_hours(con, sight, TABLE, _ROWS, made)
+        return replace_changed_hours(con, snapshot, TABLE, _ROWS, made)
 
 
-def _touched(con: duckdb.DuckDBPyConnection, change: Sight, anew: Anew) -> set[Hour]:
+def _touched(con: duckdb.DuckDBPyConnection, change: Snapshot, anew: Anew) -> set[Hour]:
     """Hours whose rows can have changed: those of answers of changed hours, and all behind another last row."""
     found: set[Hour] = set()
     for summary, hours in anew.items():

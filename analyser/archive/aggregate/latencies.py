@@ -28,7 +28,7 @@ from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.part import Part, Place
 from wirewitness.analyser.archive.dataset.parts import HOUR_NS, write_parts
-from wirewitness.analyser.archive.dataset.snapshot import Sight
+from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
 from wirewitness.analyser.tables.queries import UNAWAITED_MS, select
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
@@ -77,9 +77,9 @@ def run_latencies(change: Change, workers: Workers = HERE) -> set[Hour]:
     return hours
 
 
-def _make(sight: Sight, parts: Sequence[Part]) -> None:
-    with change_connection(sight) as con:
-        sight.add(*write_parts(TABLE, _rows(con, sight, parts), sight.staging, f"{sight.run}-made"))
+def _make(snapshot: Snapshot, parts: Sequence[Part]) -> None:
+    with change_connection(snapshot) as con:
+        snapshot.add(*write_parts(TABLE, _rows(con, snapshot, parts), snapshot.staging, f"{snapshot.run}-made"))
 
 
 def merge_rows(rows: pa.Table, keys: Sequence[str] = KEYS, width_ns: int = MINUTE_NS) -> pa.Table:
@@ -118,7 +118,7 @@ def _changed_hours(change: Change, sources: Mapping[Hour, Sequence[Part]]) -> se
     return changed | (missing - made.keys())
 
 
-def _rows(con: duckdb.DuckDBPyConnection, change: Sight, parts: Sequence[Part]) -> Iterator[pa.RecordBatch]:
+def _rows(con: duckdb.DuckDBPyConnection, change: Snapshot, parts: Sequence[Part]) -> Iterator[pa.RecordBatch]:
     """The rows of the table for the exchanges of these parts, in its order."""
     view_of(con, change, "exchanges", parts)
     topics = [f"SELECT {name} AS exchange_id, epoch_ns(ts) // {HOUR_NS} AS hour, topic "

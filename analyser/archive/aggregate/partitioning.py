@@ -15,7 +15,7 @@ from wirewitness.analyser.archive.aggregate.shard_files import Stretch, shard_fi
 from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.part import Part
-from wirewitness.analyser.archive.dataset.snapshot import Sight
+from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import Workers
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.tables.queries import literal, name_list
@@ -79,12 +79,12 @@ def deal_rows(change: Change, workers: Workers, stage: str, deals: Sequence[Deal
     return dealt
 
 
-def rows_of_shard(sight: Sight, dealt: Dealt, number: int) -> str:
+def rows_of_shard(snapshot: Snapshot, dealt: Dealt, number: int) -> str:
     """The rows of a shard, as a SELECT."""
     deal = dealt.deal
     if not dealt.files:
-        return f"SELECT {deal.columns()} FROM ({rows_of(sight, deal.table, (), hidden=True)})"
-    files = literal([str(_file(sight, deal, file).resolve()) for file in range(dealt.files)])
+        return f"SELECT {deal.columns()} FROM ({rows_of(snapshot, deal.table, (), hidden=True)})"
+    files = literal([str(_file(snapshot, deal, file).resolve()) for file in range(dealt.files)])
     also = " OR shard IS NULL" if deal.everywhere else ""
     return (
         f"SELECT {deal.columns()} FROM read_parquet({files}, hive_partitioning = false) "
@@ -92,21 +92,21 @@ def rows_of_shard(sight: Sight, dealt: Dealt, number: int) -> str:
     )
 
 
-def _deal(sight: Sight, unit: _Unit) -> None:
+def _deal(snapshot: Snapshot, unit: _Unit) -> None:
     deal = unit.deal
     shard = f"(hash({deal.key}) % {deal.shards})::UINTEGER"
     if deal.everywhere:
         shard = f"CASE WHEN {deal.everywhere} THEN NULL ELSE {shard} END"
     least, most = _GROUP_ROWS
-    with change_connection(sight) as con:
+    with change_connection(snapshot) as con:
         keep_rows(
             con,
-            f"SELECT {deal.columns()}, {shard} AS shard FROM ({unit.some.rows(sight, deal.table)}) "
+            f"SELECT {deal.columns()}, {shard} AS shard FROM ({unit.some.rows(snapshot, deal.table)}) "
             f"WHERE {deal.where} ORDER BY shard",
-            _file(sight, deal, unit.number),
+            _file(snapshot, deal, unit.number),
             min(max(DEALT_ROWS // deal.shards, least), most),
         )
 
 
-def _file(sight: Sight, deal: Deal, number: int) -> FolderPath:
-    return shard_file(sight, f"dealt-{deal.name}-{deal.table}-{number}")
+def _file(snapshot: Snapshot, deal: Deal, number: int) -> FolderPath:
+    return shard_file(snapshot, f"dealt-{deal.name}-{deal.table}-{number}")

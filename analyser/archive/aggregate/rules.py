@@ -27,7 +27,7 @@ from wirewitness.analyser.archive.aggregate.partitioning import Deal, Dealt, dea
 from wirewitness.analyser.archive.aggregate.shard_files import remove_files
 from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
-from wirewitness.analyser.archive.dataset.snapshot import Sight
+from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
 from wirewitness.analyser.base.storage.exchange_files import scratch_in
 from wirewitness.analyser.engine.rules.evidence_packets import MESSAGES, located
@@ -65,22 +65,22 @@ class Limits(NamedTuple):
 
 
 @contextmanager
-def task_connection(sight: Sight) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
+def task_connection(snapshot: Snapshot) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
     """A connection, and a folder whose files it reads."""
-    with scratch_in(sight.work) as scratch, connection_over(sight, scratch, TASK_MEMORY) as con:
+    with scratch_in(snapshot.work) as scratch, connection_over(snapshot, scratch, TASK_MEMORY) as con:
         yield con, scratch
 
 
-def look(limits: Limits, sight: Sight, codes: Sequence[str]) -> Told:
+def look(limits: Limits, snapshot: Snapshot, codes: Sequence[str]) -> Told:
     """Run those of the rules that have few rows to look at, over all rows there are."""
     rules = [RULES[code] for code in codes]
-    rows = {table: sum(part.rows for part in sight.parts(table)) for table in TABLES}
+    rows = {table: sum(part.rows for part in snapshot.parts(table)) for table in TABLES}
     found: list[Finding] = []
     failures: list[Failure] = []
     many: list[str] = []
-    with task_connection(sight) as (con, _):
+    with task_connection(snapshot) as (con, _):
         for name in {*named_by(rules), MESSAGES}:
-            view_of(con, sight, name)
+            view_of(con, snapshot, name)
         for rule in rules:
             try:
                 wanted = _rule_tasks_wanted(con, rule, rows, limits.few_rows)
@@ -94,10 +94,10 @@ def look(limits: Limits, sight: Sight, codes: Sequence[str]) -> Told:
     return Told(found, told_of(failures), many)
 
 
-def placed(sight: Sight, findings: Sequence[Finding]) -> Sequence[Finding]:
+def placed(snapshot: Snapshot, findings: Sequence[Finding]) -> Sequence[Finding]:
     """Findings with the places of messages that rules could name by their id only."""
-    with task_connection(sight) as (con, _):
-        view_of(con, sight, MESSAGES)
+    with task_connection(snapshot) as (con, _):
+        view_of(con, snapshot, MESSAGES)
         return located(con, findings)
 
 
@@ -184,14 +184,14 @@ def _wanted(readers: Sequence[Rule], table: str) -> str:
     return " OR ".join("true" if re.search(r"\bSELECT\b", one, re.IGNORECASE) else f"({one})" for one in wanted)
 
 
-def _look(sight: Sight, shard: _Shard) -> Told:
+def _look(snapshot: Snapshot, shard: _Shard) -> Told:
     """Run all rules of a family over one shard."""
     rules = [RULES[code] for code in shard.codes]
     failures: list[Failure] = []
-    with task_connection(sight) as (con, scratch):
-        own = {one.deal.table: _kept(con, sight, one, shard.number, scratch) for one in shard.dealt}
+    with task_connection(snapshot) as (con, scratch):
+        own = {one.deal.table: _kept(con, snapshot, one, shard.number, scratch) for one in shard.dealt}
         for name in named_by(rules) - own.keys():
-            view_of(con, sight, name)
+            view_of(con, snapshot, name)
         for name, rows in own.items():
             show_rows(con, name, rows.place)
         found = run(
@@ -206,11 +206,11 @@ def _look(sight: Sight, shard: _Shard) -> Told:
     return Told(found, told_of(failures))
 
 
-def _kept(con: duckdb.DuckDBPyConnection, sight: Sight, dealt: Dealt, number: int, scratch: Path) -> Kept:
+def _kept(con: duckdb.DuckDBPyConnection, snapshot: Snapshot, dealt: Dealt, number: int, scratch: Path) -> Kept:
     """The rows of a shard, in the order of their table."""
     deal = dealt.deal
     order = ", ".join(f"{quoted(name)} NULLS FIRST" for name in TABLES[deal.table].order)
-    batches = kept_batches(con, f"{rows_of_shard(sight, dealt, number)} ORDER BY {order}")
+    batches = kept_batches(con, f"{rows_of_shard(snapshot, dealt, number)} ORDER BY {order}")
     schema = pa.schema([arrow_schema(deal.table).field(name) for name in deal.only])
     return kept(batches, schema, scratch / f"{deal.table}.parquet")
 

@@ -32,7 +32,7 @@ from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.part import Part, Place
 from wirewitness.analyser.archive.dataset.parts import time_column
-from wirewitness.analyser.archive.dataset.snapshot import Sight
+from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import Workers
 from wirewitness.analyser.base.storage.exchange_files import remove_below
 from wirewitness.analyser.base.storage.folders import FolderPath
@@ -65,9 +65,9 @@ class Stretch(NamedTuple):
     start: int | None = None
     end: int | None = None
 
-    def rows(self, sight: Sight, table: str) -> str:
+    def rows(self, snapshot: Snapshot, table: str) -> str:
         """They, with what a row of a dataset has beside its columns, as a SELECT."""
-        rows = rows_of(sight, table, self.parts, hidden=True)
+        rows = rows_of(snapshot, table, self.parts, hidden=True)
         if self.start is None:
             return rows
         return f"FROM ({rows}) WHERE file_row_number >= {self.start} AND file_row_number < {self.end}"
@@ -100,9 +100,9 @@ def stretches(parts: Sequence[Part], most_rows: int) -> Iterator[Stretch]:
             yield Stretch(some, start, start + most_rows)
 
 
-def leave(con: duckdb.DuckDBPyConnection, sight: Sight, table: str, rows: str, name: str) -> dict[Hour, Digest]:
+def leave(con: duckdb.DuckDBPyConnection, snapshot: Snapshot, table: str, rows: str, name: str) -> dict[Hour, Digest]:
     """Write rows of a table for the tasks that put them into hours; what they come down to. name: of this shard."""
-    path = _file(sight, table, name)
+    path = _file(snapshot, table, name)
     keep_rows(con, rows, path)
     return digests(con, table, _rows(name_list(arrow_schema(table).names), [path]))
 
@@ -138,13 +138,13 @@ def remove_files(change: Change) -> None:
     remove_below(change.work / _SHARDS)
 
 
-def shard_file(sight: Sight, name: str) -> FolderPath:
+def shard_file(snapshot: Snapshot, name: str) -> FolderPath:
     """Where a file of that name lies until rows are in their hours."""
-    return sight.work / _SHARDS / f"{name}.parquet"
+    return snapshot.work / _SHARDS / f"{name}.parquet"
 
 
-def _file(sight: Sight, table: str, name: str) -> FolderPath:
-    return shard_file(sight, f"{table}-{name}")
+def _file(snapshot: Snapshot, table: str, name: str) -> FolderPath:
+    return shard_file(snapshot, f"{table}-{name}")
 
 
 def _parts(change: Change, left: Left) -> list[Part]:
@@ -152,10 +152,10 @@ def _parts(change: Change, left: Left) -> list[Part]:
     return [part for part in change.parts(left.table) if left.only is None or Place.of(part).hour in left.only]
 
 
-def _compare(sight: Sight, unit: tuple[str, list[Part]]) -> dict[Hour, Digest]:
+def _compare(snapshot: Snapshot, unit: tuple[str, list[Part]]) -> dict[Hour, Digest]:
     table, parts = unit
-    with change_connection(sight) as con:
-        return digests(con, table, rows_of(sight, table, parts))
+    with change_connection(snapshot) as con:
+        return digests(con, table, rows_of(snapshot, table, parts))
 
 
 def _writes(left: Left, rows: Mapping[Hour, int]) -> Iterator[_Write]:
@@ -179,11 +179,11 @@ def _writes(left: Left, rows: Mapping[Hour, int]) -> Iterator[_Write]:
         yield _Write(left.table, held, {hour}, columns, f"-{held[0]}")
 
 
-def _write(sight: Sight, unit: _Write) -> None:
-    files = [_file(sight, unit.table, shard) for shard in unit.shards]
+def _write(snapshot: Snapshot, unit: _Write) -> None:
+    files = [_file(snapshot, unit.table, shard) for shard in unit.shards]
     chosen = among(hour_of(quoted(time_column(unit.table) or "")), unit.hours)
-    with change_connection(sight) as con:
-        write_hours(con, sight, unit.table, f"{_rows(unit.columns, files)} WHERE {chosen}", unit.hours, unit.name)
+    with change_connection(snapshot) as con:
+        write_hours(con, snapshot, unit.table, f"{_rows(unit.columns, files)} WHERE {chosen}", unit.hours, unit.name)
 
 
 def _rows(columns: str, files: Sequence[FolderPath]) -> str:

@@ -24,9 +24,9 @@ from wirewitness.analyser.analysis.build import (
     with_ends,
     with_first_packets,
 )
-from wirewitness.analyser.analysis.flow_workloads import with_owners
+from wirewitness.analyser.analysis.flow_workloads import with_identities
 from wirewitness.analyser.archive.commit.common import CLUSTER, KNOWN_FILE, read_common
-from wirewitness.analyser.archive.commit.workloads_kept import kept_owners
+from wirewitness.analyser.archive.commit.workloads_kept import kept_identities
 from wirewitness.analyser.archive.dataset.part import Part
 from wirewitness.analyser.archive.dataset.parts import write_parts
 from wirewitness.analyser.archive.dataset.stage_files import put_table, table_at, value_of
@@ -138,7 +138,7 @@ def _known(seal: str, shard: int) -> _Known:
     folder = result_of(job.folders[shard])
     flows = table_at(place / FLOWS_FILE)
     flows = with_ends(with_first_packets(flows, common.files, common.logs), common.last_ns)
-    flows, _ = with_owners(flows, [kept_owners(job.state)], None)
+    flows, _ = with_identities(flows, [kept_identities(job.state)], None)
     clusters = table_at(place / KNOWN_FILE).column(CLUSTER).combine_chunks()
     lookups = Lookups(flows, clusters, common.topics, common.files, dissectors(job.enable), common.logs)
     return _Known(job, place, folder, lookups, duplicate_flows(flows))

@@ -19,7 +19,7 @@ from wirewitness.analyser.archive.dataset.home import Begun, FolderHome, Home, S
 from wirewitness.analyser.archive.dataset.manifest import InputFile, Manifest, Pinned, Run
 from wirewitness.analyser.archive.dataset.part import Part
 from wirewitness.analyser.archive.dataset.place import DatasetError
-from wirewitness.analyser.archive.dataset.snapshot import Made, Sight
+from wirewitness.analyser.archive.dataset.snapshot import Made, Snapshot
 from wirewitness.analyser.archive.dataset.store_home import StoreHome
 from wirewitness.analyser.base.storage.folders import FolderPath, StorePath, folder_at
 
@@ -104,10 +104,12 @@ class Change:
         """Paths of the parts that were written and do not count, all of them where there was no commit."""
         return [*self._for_nothing, *([] if self._is_committed else self._added)]
 
-    def sight(self) -> Sight:
+    def snapshot(self) -> Snapshot:
         """The change as it is now, for tasks elsewhere."""
         places = self.root, self.run, self.staging, self.state, self.work, self.previous_state
-        return Sight(*places, self.previous_parts, {part.path: part for part in self.parts()}, frozenset(self._added))
+        return Snapshot(
+            *places, self.previous_parts, {part.path: part for part in self.parts()}, frozenset(self._added)
+        )
 
     def take(self, made: Made) -> None:
         """What a task made of `sight`."""

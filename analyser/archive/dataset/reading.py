@@ -20,7 +20,7 @@ from wirewitness.analyser.analysis.table_source import OrderedRows
 from wirewitness.analyser.analysis.workloads_in_sql import (
     NAMES,
     changing,
-    has_owners,
+    has_identities,
     names_table,
     spans_of,
     with_names,
@@ -143,7 +143,7 @@ class DatasetTables:
             raise failed(error) from error
 
     def _make_findings(self, parts: Sequence[Part]) -> None:
-        """The view of findings, with owners of their clients."""
+        """The view of findings, with identities of their clients."""
         names = [name for name in NEEDED if name in self._dataset.tables()]
         for name in names:
             self._make(name)
@@ -214,7 +214,7 @@ class DatasetTables:
 
     def _files(self, name: str, parts: Sequence[Part]) -> str:
         rows = stored_rows(name, [absolute_name(path, resolved=True) for path in self._dataset.paths(parts)])
-        if self._address_names is None or not has_owners(name):
+        if self._address_names is None or not has_identities(name):
             return rows
         flows = None
         if name != "flows":

@@ -21,7 +21,7 @@ class Made(NamedTuple):
 
 
 @dataclass
-class Sight:
+class Snapshot:
     """root, run, staging, state, work, previous_state, previous_parts: as in `Change`. kept: its parts by path, hidden
     ones apart. staged: paths of those that lie in the staging folder."""
 

@@ -23,7 +23,7 @@ from wirewitness.analyser.capture.packet_positions import head_of
 from wirewitness.analyser.capture.reader import note_end, open_blocks, open_walker
 from wirewitness.analyser.capture.segments import decode_records
 from wirewitness.analyser.capture.sources import Unclosed
-from wirewitness.analyser.capture.workloads.seen import OwnersSeen
+from wirewitness.analyser.capture.workloads.seen import IdentitiesSeen
 
 RANGE_BYTES = 64 << 20
 # Pairs that a table of one range knows before it starts anew.
@@ -104,7 +104,7 @@ def find_ranges(source: Source, size: int, range_bytes: int, limits: CaptureLimi
     found.append(before)
     odd = stats.remarks_dropped or stats.comments_dropped or any(stats.beyond_limits.values()) or blocks.error
     # Processes are described between packets, as interfaces may be: what follows depends on all that lies before.
-    odd = odd or stats.owners.described > 0
+    odd = odd or stats.identities.described > 0
     odd = odd or any(remark.severity == "error" or remark.code == "absurd_time" for remark in stats.remarks)
     if odd or not head_bytes or interfaces != len(stats.interfaces):
         return whole
@@ -163,8 +163,8 @@ def merged(parts: Sequence[RangeStats], limits: CaptureLimits) -> CaptureStats:
     total = replace(first, interfaces=[replace(one) for one in first.interfaces], remarks=list(first.remarks))
     total.undecoded_packets, total.beyond_limits = first.undecoded_packets.copy(), first.beyond_limits.copy()
     total.time_backwards = replace(first.time_backwards)
-    total.owners = OwnersSeen()
-    total.owners.merge(first.owners)
+    total.identities = IdentitiesSeen()
+    total.identities.merge(first.identities)
     for stats in others:
         _add(total, stats)
     note_end(total, limits, parts[-1].end, parts[-1].failure)
@@ -190,7 +190,7 @@ def _add(total: CaptureStats, stats: CaptureStats) -> None:
     lasts = [ns for ns in (total.ts_last_ns, stats.ts_last_ns) if ns is not None]
     total.ts_first_ns, total.ts_last_ns = min(firsts, default=None), max(lasts, default=None)
     total.remarks += stats.remarks
-    total.owners.merge(stats.owners)
+    total.identities.merge(stats.identities)
     for known, later in zip(total.interfaces, stats.interfaces, strict=True):
         _add_drops(known, later)
 

@@ -1,4 +1,4 @@
-"""Who has which address at what time. In: entries of files that name addresses. Out: the one owner that is meant, or
+"""Who has which address at what time. In: entries of files that name addresses. Out: the one identity that is meant, or
 why nobody is named.
 
 Addresses are used again: an entry may hold for a time only. Where several hold at once nobody is chosen; the node,
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.capture.workloads.workload import Identity
 
 FIRST_NS, LAST_NS = -(1 << 63), (1 << 63) - 1
 
@@ -24,14 +24,14 @@ class Found(IntEnum):
     NAMED = 0
     UNKNOWN = 1  # no file has the address
     OTHER_TIME = 2  # files have it, but at other times only
-    SEVERAL = 3  # several owners at once
+    SEVERAL = 3  # several identities at once
 
 
 class Entry(NamedTuple):
-    """An owner of an address, from a time on and before another one (Unix ns)."""
+    """An identity of an address, from a time on and before another one (Unix ns)."""
 
     address: str
-    owner: Owner
+    identity: Identity
     from_ns: int = FIRST_NS
     until_ns: int = LAST_NS
 
@@ -48,13 +48,13 @@ class NamesFile(NamedTuple):
 class Timeline:
     """An address over time: from `starts[i]` on, until the next one, it is `answers[i]`; the first start is FIRST_NS.
 
-    names: of the owners that held at once, for each answer that is SEVERAL.
+    names: of the identities that held at once, for each answer that is SEVERAL.
     """
 
     starts: tuple[int, ...]
-    answers: tuple[tuple[Owner | None, Found], ...]
+    answers: tuple[tuple[Identity | None, Found], ...]
 
-    def at(self, ts_ns: int) -> tuple[Owner | None, Found]:
+    def at(self, ts_ns: int) -> tuple[Identity | None, Found]:
         """Who has it at that time."""
         return self.answers[bisect_right(self.starts, ts_ns) - 1]
 
@@ -84,7 +84,7 @@ class AddressNames:
             self._timelines[address] = _timeline(entries)
         return self._timelines[address]
 
-    def at(self, address: str, ts_ns: int) -> tuple[Owner | None, Found]:
+    def at(self, address: str, ts_ns: int) -> tuple[Identity | None, Found]:
         """Who has the address at that time."""
         timeline = self.timeline(address)
         return (None, Found.UNKNOWN) if timeline is None else timeline.at(ts_ns)
@@ -96,10 +96,10 @@ def _timeline(entries: list[Entry]) -> Timeline:
         [(entry.from_ns, 1, number) for number, entry in enumerate(entries) if entry.from_ns < entry.until_ns]
         + [(entry.until_ns, 0, number) for number, entry in enumerate(entries) if entry.from_ns < entry.until_ns]
     )
-    holding: dict[Owner, int] = {}
+    holding: dict[Identity, int] = {}
     starts, answers = [FIRST_NS], [_answer(holding)]
     for ts_ns, begins, number in changes:
-        one = entries[number].owner
+        one = entries[number].identity
         holding[one] = holding.get(one, 0) + (1 if begins else -1)
         if not holding[one]:
             del holding[one]
@@ -111,7 +111,7 @@ def _timeline(entries: list[Entry]) -> Timeline:
     return Timeline(tuple(starts), tuple(answers))
 
 
-def _answer(holding: Mapping[Owner, int]) -> tuple[Owner | None, Found]:
+def _answer(holding: Mapping[Identity, int]) -> tuple[Identity | None, Found]:
     if not holding:
         return None, Found.OTHER_TIME
     if len(holding) == 1:
@@ -120,5 +120,5 @@ def _answer(holding: Mapping[Owner, int]) -> tuple[Owner | None, Found]:
     hosts = {one.host for one in holding}
     sources = {one.source for one in holding}
     if len(hosts) == 1 and None not in hosts and sources == {"pods"}:
-        return Owner(host=next(iter(hosts)), source="pods"), Found.SEVERAL
+        return Identity(host=next(iter(hosts)), source="pods"), Found.SEVERAL
     return None, Found.SEVERAL

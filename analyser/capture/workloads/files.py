@@ -12,7 +12,7 @@ from typing import Any
 from wirewitness.analyser.base.times import ns_of
 from wirewitness.analyser.capture.workloads.address_names import FIRST_NS, LAST_NS, AddressNames, Entry, NamesFile
 from wirewitness.analyser.capture.workloads.hosts_file import csv_entries, hosts_entries, known_address, toml_entries
-from wirewitness.analyser.capture.workloads.workload import Owner, owner
+from wirewitness.analyser.capture.workloads.workload import Identity, identity
 
 # Pods as Kubernetes lists them.
 
@@ -58,7 +58,7 @@ def _pod_entries(pod: Mapping[str, Any]) -> Iterator[Entry]:
     if _get(pod, "spec", "hostNetwork") is True:
         return
     told = [_text(pod, "status", "podIP"), *(_text(one, "ip") for one in _list(pod, "status", "podIPs"))]
-    one, begins, ends = _owner(pod), _began(pod), _ended(pod)
+    one, begins, ends = _identity(pod), _began(pod), _ended(pod)
     for address in dict.fromkeys(known_address(text) for text in told if text):
         if address and one.known:
             yield Entry(address, one, begins, ends)
@@ -72,13 +72,13 @@ def _node_entries(node: Mapping[str, Any]) -> Iterator[Entry]:
             yield Entry(address, _node(name))
 
 
-def _node(name: str) -> Owner:
-    return owner(host=name, source="pods")
+def _node(name: str) -> Identity:
+    return identity(host=name, source="pods")
 
 
-def _owner(pod: Mapping[str, Any]) -> Owner:
+def _identity(pod: Mapping[str, Any]) -> Identity:
     containers = [_text(one, "name") for one in _list(pod, "spec", "containers")]
-    return owner(
+    return identity(
         pod=_text(pod, "metadata", "name"),
         namespace=_text(pod, "metadata", "namespace"),
         workload=_workload(pod),
@@ -91,8 +91,10 @@ def _owner(pod: Mapping[str, Any]) -> Owner:
 
 def _workload(pod: Mapping[str, Any]) -> str | None:
     """`deployment payments`: a Deployment makes ReplicaSets, whose names end with a hash that is a label of the pod."""
-    owners = [one for one in _list(pod, "metadata", "ownerReferences") if _text(one, "kind") and _text(one, "name")]
-    chosen = next((one for one in owners if _get(one, "controller") is True), owners[0] if len(owners) == 1 else None)
+    identities = [one for one in _list(pod, "metadata", "ownerReferences") if _text(one, "kind") and _text(one, "name")]
+    chosen = next(
+        (one for one in identities if _get(one, "controller") is True), identities[0] if len(identities) == 1 else None
+    )
     if chosen is None:
         return None
     kind, name = _text(chosen, "kind") or "", _text(chosen, "name") or ""

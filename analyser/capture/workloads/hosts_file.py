@@ -24,7 +24,7 @@ from typing import Any
 
 from wirewitness.analyser.base.times import ns_of
 from wirewitness.analyser.capture.workloads.address_names import FIRST_NS, LAST_NS, Entry
-from wirewitness.analyser.capture.workloads.workload import owner
+from wirewitness.analyser.capture.workloads.workload import identity
 
 COLUMNS = ("address", "name", "from", "until", "pod", "namespace", "workload", "container", "command", "user", "pid")
 _TABLES = ("host", "hosts")
@@ -42,7 +42,7 @@ def hosts_entries(text: str) -> tuple[list[Entry], int]:
         if address is None or len(words) < 2:
             wrong += 1
         elif _names_somebody(address):
-            found.append(Entry(address, owner(host=words[1], source="hosts")))
+            found.append(Entry(address, identity(host=words[1], source="hosts")))
     if wrong and not found:
         raise ValueError("no line is an address with a name")
     return found, wrong
@@ -107,7 +107,7 @@ def _entry(row: Mapping[str, Any]) -> Entry | None:
     address = known_address(values.get("address") or "")
     texts = {name: _text(values.get(name)) for name in COLUMNS[4:10]}
     pid = _text(values.get("pid"))
-    one = owner(
+    one = identity(
         pid=int(pid) if pid and pid.isascii() and pid.isdecimal() and len(pid) <= 10 else None,
         host=_text(values.get("name")),
         source="hosts",

@@ -1,5 +1,5 @@
 """Who was seen at which end of which connection, and when. In: one observation after the other, from packets or from
-the kernel. Out: the same in rows, each owner once; a fixed amount of them is kept.
+the kernel. Out: the same in rows, each identity once; a fixed amount of them is kept.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.capture.workloads.workload import Identity
 
 # Connections of a day; each takes some 300 bytes. Of further ones nobody is named.
 MAX_SEEN = 500_000
-MAX_OWNERS = 50_000
+MAX_IDENTITIES = 50_000
 
 
 class End(NamedTuple):
@@ -26,16 +26,16 @@ class End(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """An owner at an end, between two times (Unix ns)."""
+    """An identity at an end, between two times (Unix ns)."""
 
     end: End
-    owner: Owner
+    identity: Identity
     first_ns: int
     last_ns: int
 
 
 @dataclass(slots=True)
-class OwnersSeen:
+class IdentitiesSeen:
     """What was seen so far.
 
     described: processes that the file describes. dropped: observations that were not kept. undirected: packets that
@@ -47,7 +47,7 @@ class OwnersSeen:
     dropped: int = 0
     undirected: int = 0
     undescribed: int = 0
-    _numbers: dict[Owner, int] = field(default_factory=dict)
+    _numbers: dict[Identity, int] = field(default_factory=dict)
     _rows: dict[End, dict[int, tuple[int, int]]] = field(default_factory=dict)
     _count: int = 0
 
@@ -58,27 +58,27 @@ class OwnersSeen:
         """All that is kept."""
         yield from self._at(self._rows)
 
-    def some(self, ends: Iterable[End]) -> OwnersSeen:
+    def some(self, ends: Iterable[End]) -> IdentitiesSeen:
         """What was seen at these ends."""
-        found = OwnersSeen()
+        found = IdentitiesSeen()
         for seen in self._at(ends):
             found.add(*seen)
         return found
 
     def _at(self, ends: Iterable[End]) -> Iterator[Seen]:
-        owners = list(self._numbers)
+        identities = list(self._numbers)
         for end in ends:
             for number, (first_ns, last_ns) in self._rows.get(end, {}).items():
-                yield Seen(end, owners[number], first_ns, last_ns)
+                yield Seen(end, identities[number], first_ns, last_ns)
 
-    def add(self, end: End, owner: Owner, first_ns: int, last_ns: int) -> None:
-        """The owner was at that end between these times."""
-        number = self._numbers.get(owner)
+    def add(self, end: End, identity: Identity, first_ns: int, last_ns: int) -> None:
+        """The identity was at that end between these times."""
+        number = self._numbers.get(identity)
         if number is None:
-            if len(self._numbers) >= MAX_OWNERS:
+            if len(self._numbers) >= MAX_IDENTITIES:
                 self.dropped += 1
                 return
-            number = self._numbers[owner] = len(self._numbers)
+            number = self._numbers[identity] = len(self._numbers)
         rows = self._rows.get(end, {})
         known = rows.get(number)
         if known is not None:
@@ -101,7 +101,7 @@ class OwnersSeen:
         for one in newest[first:]:
             self.add(*one)
 
-    def merge(self, other: OwnersSeen) -> None:
+    def merge(self, other: IdentitiesSeen) -> None:
         """What somebody else saw, of another part of the packets, too."""
         for seen in other:
             self.add(*seen)

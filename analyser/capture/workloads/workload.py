@@ -16,7 +16,7 @@ MAX_WORDS = 64  # characters of one name in a sentence
 MAX_PID = (1 << 32) - 1
 
 
-class Owner(NamedTuple):
+class Identity(NamedTuple):
     """A process, and where it runs. What nobody says is None; 0 is no process id.
 
     command: the program's name without its arguments, which may hold credentials. user: a name, or the number of one
@@ -40,7 +40,7 @@ class Owner(NamedTuple):
         return any(value is not None for value in self[:-1])
 
 
-def owner(
+def identity(
     *,
     pid: int | None = None,
     command: str | None = None,
@@ -51,9 +51,9 @@ def owner(
     workload: str | None = None,
     host: str | None = None,
     source: Source | None = None,
-) -> Owner:
-    """An owner out of what a file or the kernel says: names are bounded, empty ones and impossible ids are None."""
-    return Owner(
+) -> Identity:
+    """An identity out of what a file or the kernel says: names are bounded, empty ones and impossible ids are None."""
+    return Identity(
         pid if pid is not None and 0 < pid <= MAX_PID else None,
         _name(command),
         _name(user),
@@ -66,16 +66,16 @@ def owner(
     )
 
 
-def agreed(owners: Iterable[Owner]) -> Owner:
+def agreed(identities: Iterable[Identity]) -> Identity:
     """What all say, one at least; what they differ in is not known."""
     fields: dict[str, Any] = {
         name: values[0] if len(set(values)) == 1 else None
-        for name, values in zip(Owner._fields, zip(*owners, strict=True), strict=True)
+        for name, values in zip(Identity._fields, zip(*identities, strict=True), strict=True)
     }
-    return Owner(**fields)
+    return Identity(**fields)
 
 
-def owner_words(one: Owner) -> str:
+def identity_words(one: Identity) -> str:
     """`pod payments-7d4f, java pid 4711`: the narrowest place that is known, then the process. Empty for nobody.
 
     What stands in a sentence behind the address, in parentheses.
@@ -83,13 +83,13 @@ def owner_words(one: Owner) -> str:
     return ", ".join(part for part in (_place(one), process_words(one)) if part)
 
 
-def process_words(one: Owner) -> str:
+def process_words(one: Identity) -> str:
     """`java pid 4711`, `java`, `pid 4711`; empty where no process is known."""
     pid = "" if one.pid is None else f"pid {one.pid}"
     return " ".join(part for part in (_word(one.command), pid) if part)
 
 
-def _place(one: Owner) -> str:
+def _place(one: Identity) -> str:
     """A pod says more than its container, a container more than the host."""
     for kind, name in (("pod", one.pod), ("container", one.container), ("host", one.host)):
         if name:

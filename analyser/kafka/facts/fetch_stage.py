@@ -41,7 +41,7 @@ _MAY_BE_UNSEEN = """
         SELECT min(ts) FROM whole_kafka_fetch_partitions WHERE group_id IS NOT NULL)))"""
 
 
-def add_reading_runs(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:
+def add_fetch_ranges(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:
     """Replace the view of the table, which is empty before; other tables may be missing. Call it once.
 
     held: where it has the table, its rows are given back, in memory or where they are many in the file that it names,

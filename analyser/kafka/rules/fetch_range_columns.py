@@ -15,13 +15,13 @@ import numpy.typing as npt
 from wirewitness.analyser.engine.rules.columns import UNKNOWN, Integers, Texts
 from wirewitness.analyser.engine.rules.findings import Evidence, first_and_last
 from wirewitness.analyser.engine.rules.frame import Frame, numbered, pairs, together
-from wirewitness.analyser.kafka.rules.fetch_ranges import Place, Run, runs_of
+from wirewitness.analyser.kafka.rules.fetch_ranges import FetchRange, Place, runs_of
 
 Booleans = npt.NDArray[np.bool_]
 _AT_ONCE = 4096
 
 
-class RunColumns:
+class FetchRangeColumns:
     """The rows of a frame, in its order."""
 
     def __init__(self, frame: Frame) -> None:
@@ -97,11 +97,11 @@ class RunColumns:
         """These rows of the frame."""
         return self._frame.take(rows)
 
-    def runs(self, rows: Integers) -> list[Run]:
+    def runs(self, rows: Integers) -> list[FetchRange]:
         """These rows as plain values, in the order of `runs_of`."""
         return runs_of(self.taken(rows))
 
-    def each(self, rows: Integers | None = None) -> Iterator[Run]:
+    def each(self, rows: Integers | None = None) -> Iterator[FetchRange]:
         """These rows as plain values in the order of `in_order`, None for all; some at a time, so that rules that want
         few of them never hold all."""
         order = self.in_order(np.arange(len(self)) if rows is None else rows)

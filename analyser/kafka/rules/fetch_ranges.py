@@ -35,7 +35,7 @@ Client = tuple[str | None, str | None]
 Place = tuple[str | None, int]
 
 
-class Run(NamedTuple):
+class FetchRange(NamedTuple):
     """A row of `kafka_reading_runs`; times are Unix ns, None is unknown."""
 
     ts: int
@@ -107,18 +107,18 @@ class Run(NamedTuple):
         return Evidence(self.file, self.request_packet, self.exchange_id)
 
 
-def runs_of(frame: Frame) -> list[Run]:
+def runs_of(frame: Frame) -> list[FetchRange]:
     """The frame's rows by time."""
     if not len(frame):
         return []
-    columns = [values(frame[name]) for name in Run._fields]
+    columns = [values(frame[name]) for name in FetchRange._fields]
     return sorted(
-        map(Run._make, zip(*columns, strict=True)),
+        map(FetchRange._make, zip(*columns, strict=True)),
         key=lambda run: (run.ts, run.exchange_id or "", run.topic or "", run.partition),
     )
 
 
-def readers_text(runs: Sequence[Run]) -> str:
+def readers_text(runs: Sequence[FetchRange]) -> str:
     """Who read, each client once with its last member id; `and 3 more` where they are many."""
     last = {run.client: run for run in runs}
     named = [who_text(*client, run.member_id) for client, run in [*last.items()][:MAX_NAMED]]
@@ -126,23 +126,23 @@ def readers_text(runs: Sequence[Run]) -> str:
     return ", ".join(named) + more
 
 
-def reader_numbers(runs: Iterable[Run]) -> list[dict[str, Any]]:
+def reader_numbers(runs: Iterable[FetchRange]) -> list[dict[str, Any]]:
     """`clients` of a finding: each reader once, with its last member id."""
     last = {run.client: run for run in runs}
     return [who_numbers(*client, run.member_id) for client, run in last.items()][:MAX_LISTED]
 
 
-def names_of(runs: Iterable[Run]) -> list[str]:
+def names_of(runs: Iterable[FetchRange]) -> list[str]:
     """`partitions` of a finding."""
     return partition_names(run.place for run in runs)
 
 
-def places_of(runs: Iterable[Run]) -> str:
+def places_of(runs: Iterable[FetchRange]) -> str:
     """The same for a sentence."""
     return names_text(sorted({partition_text(*run.place) for run in runs}))
 
 
-def proof_of_runs(runs: Sequence[Run], more: Iterable[Evidence] = (), first_ns: int | None = None) -> Proof:
+def proof_of_runs(runs: Sequence[FetchRange], more: Iterable[Evidence] = (), first_ns: int | None = None) -> Proof:
     """The first fetches of these runs as proof; at least one. more: evidence from before; first_ns: its time."""
     times = [run.ts for run in runs]
     return Proof(

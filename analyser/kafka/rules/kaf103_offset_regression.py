@@ -74,8 +74,8 @@ from wirewitness.analyser.kafka.rules.commits import (
     partition_text,
 )
 from wirewitness.analyser.kafka.rules.coordinator_moves import LATER, MADE_GOOD_S, MOVING, Refused, is_made_good
-from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
-from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Run
+from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, FetchRange
 from wirewitness.analyser.kafka.rules.offset_reset_findings import cause_text, numbers_of
 from wirewitness.analyser.kafka.rules.offset_resets import MOVED_SQL, OWN_CHOICE, Jump, is_made_anew, jump_of
 from wirewitness.analyser.kafka.rules.positions import READ_TABLES, Reads, reads_of
@@ -181,7 +181,7 @@ def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
     if not groups:
         return
     cluster, reads = first_value(frames[COMMITS], "cluster_id"), reads_of(frames)
-    begun = [run for run in RunColumns(frames[RUNS]).each() if is_made_anew(run) or jump_of(run) is not None]
+    begun = [run for run in FetchRangeColumns(frames[RUNS]).each() if is_made_anew(run) or jump_of(run) is not None]
     refused = Refused(commits.commits(np.flatnonzero(np.isin(commits.numbers["error_code"], MOVING))))
     for group in groups:
         own = [run for run in begun if run.group_id == group[0].group_id]
@@ -189,7 +189,7 @@ def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
             yield _finding(cluster, steps, reads=reads, repeated=repeated)
 
 
-def _steps(commits: CommitColumns, reads: Reads, begun: Sequence[Run], refused: Refused) -> Iterator[_Steps]:
+def _steps(commits: CommitColumns, reads: Reads, begun: Sequence[FetchRange], refused: Refused) -> Iterator[_Steps]:
     """The steps back of a group by committer and kind, in order of the first of each. begun: by time. refused: by
     coordinators that moved."""
     lower = np.flatnonzero(np.diff(commits.offset) < 0) + 1
@@ -212,10 +212,10 @@ def _steps(commits: CommitColumns, reads: Reads, begun: Sequence[Run], refused: 
         yield _Steps(commits, committers, rows, bool(same[places[0]]), cause, own)
 
 
-def _moved(commits: CommitColumns, lower: Integers, begun: Sequence[Run]) -> dict[int, Run]:
+def _moved(commits: CommitColumns, lower: Integers, begun: Sequence[FetchRange]) -> dict[int, FetchRange]:
     """For lower commits the last begin of reading since the one before that went elsewhere for another reason than its
     own choice."""
-    found: dict[int, Run] = {}
+    found: dict[int, FetchRange] = {}
     for row in lower.tolist() if begun else ():
         first = bisect_right(begun, commits.ts[row - 1], key=lambda run: run.ts)
         last = bisect_right(begun, commits.ts[row], key=lambda run: run.ts)

@@ -52,7 +52,7 @@ from wirewitness.analyser.kafka.rules.commits import (
     group_text,
     partitions_text,
 )
-from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Run, runs_of
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, FetchRange, runs_of
 from wirewitness.analyser.kafka.rules.members import MEMBER_COLUMNS, MEMBERS
 from wirewitness.analyser.kafka.rules.names import partition_names, who_numbers, who_text
 
@@ -68,7 +68,7 @@ class _Stop(NamedTuple):
     ring: Sequence[Commit]
     until: int
     behind: int
-    reader: Run | None = None
+    reader: FetchRange | None = None
     member: Row | None = None
     gone: bool = False
 
@@ -102,14 +102,14 @@ def detect(frames: Frames, *, ring: int = 10, least: int = _LEAST, seconds: floa
         yield _finding(first_value(frames[COMMITS], "cluster_id"), several)
 
 
-def _by_place(runs: Sequence[Run]) -> Mapping[_Place, list[Run]]:
-    found: dict[_Place, list[Run]] = {}
+def _by_place(runs: Sequence[FetchRange]) -> Mapping[_Place, list[FetchRange]]:
+    found: dict[_Place, list[FetchRange]] = {}
     for run in runs:
         found.setdefault(run.place, []).append(run)
     return found
 
 
-def _stop(ring: Sequence[Commit], runs: Sequence[Run], members: Sequence[Row], seconds: float) -> _Stop | None:
+def _stop(ring: Sequence[Commit], runs: Sequence[FetchRange], members: Sequence[Row], seconds: float) -> _Stop | None:
     last = ring[-1]
     told = next((run for run in runs if run.ts_last_log_end is not None), None)
     if told is None or not last.accepted:
@@ -124,11 +124,11 @@ def _stop(ring: Sequence[Commit], runs: Sequence[Run], members: Sequence[Row], s
     return _what_goes_on(_Stop(ring, until, end - last.committed_offset), runs, members)
 
 
-def _lost(last: Commit, runs: Sequence[Run]) -> bool:
+def _lost(last: Commit, runs: Sequence[FetchRange]) -> bool:
     return any((run.ts_last_gap or 0) > last.ts for run in runs)
 
 
-def _what_goes_on(stop: _Stop, runs: Sequence[Run], members: Sequence[Row]) -> _Stop | None:
+def _what_goes_on(stop: _Stop, runs: Sequence[FetchRange], members: Sequence[Row]) -> _Stop | None:
     """Who is there, as far as requests since then prove it; None: nobody, or it is not known."""
     last = stop.last
     halfway = last.done_ns + (stop.until - last.done_ns) // 2

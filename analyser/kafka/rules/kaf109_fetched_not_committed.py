@@ -39,8 +39,8 @@ from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
-from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
-from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Run, proof_of_runs
+from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, FetchRange, proof_of_runs
 from wirewitness.analyser.kafka.rules.names import group_text, partition_text, who_numbers, who_text
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
@@ -51,7 +51,7 @@ def detect(frames: Frames, *, messages: int = 1000, gaps: float = 3.0, least: in
     commits = sorted(rows_of(frames[COMMITS]), key=lambda row: row["ts"])
     if not len(frames[RUNS]) or len(commits) < least:
         return
-    runs = RunColumns(frames[RUNS])
+    runs = FetchRangeColumns(frames[RUNS])
     run = runs.runs(runs.in_order(np.arange(len(runs)))[-1:])[0]
     last = commits[-1]
     usual = median(later["ts"] - earlier["ts"] for earlier, later in pairwise(commits))
@@ -63,7 +63,7 @@ def detect(frames: Frames, *, messages: int = 1000, gaps: float = 3.0, least: in
 
 
 def _finding(
-    cluster: str | None, run: Run, last: Row, behind: int, waited: int, usual: int, commits: Sequence[Row]
+    cluster: str | None, run: FetchRange, last: Row, behind: int, waited: int, usual: int, commits: Sequence[Row]
 ) -> Finding:
     key: dict[str, Any] = {
         "cluster": cluster, "group": run.group_id, "topic": run.topic, "partition": run.partition,

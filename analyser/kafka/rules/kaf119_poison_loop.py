@@ -48,7 +48,14 @@ from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
-from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUN_COLUMNS, RUNS, Run, proof_of_runs, runs_of
+from wirewitness.analyser.kafka.rules.fetch_ranges import (
+    MAX_NAMED,
+    RUN_COLUMNS,
+    RUNS,
+    FetchRange,
+    proof_of_runs,
+    runs_of,
+)
 from wirewitness.analyser.kafka.rules.members import MEMBER_COLUMNS, MEMBERS, ends_text, has_ended, missed_polls
 from wirewitness.analyser.kafka.rules.names import (
     MAX_LISTED,
@@ -85,8 +92,8 @@ class _Stuck(NamedTuple):
     passed: the first commit above the offset after the last of these runs.
     """
 
-    again: list[Run]
-    first: Run | None
+    again: list[FetchRange]
+    first: FetchRange | None
     unseen: int
     passed: Row | None
 
@@ -95,7 +102,7 @@ class _Stuck(NamedTuple):
         return len(self.runs)
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[FetchRange]:
         return [*([] if self.first is None else [self.first]), *self.again]
 
     @property
@@ -169,8 +176,8 @@ def _of(event: Row, *, by_timeout: bool) -> _Thrown:
     return _Thrown(event["ts"], event["client_address"], event["client_id"], event["member_id"], by_timeout, proof)
 
 
-def _stuck(runs: Sequence[Run], thrown: Sequence[_Thrown], commits: Sequence[Row]) -> Iterator[_Stuck]:
-    by_place: dict[tuple[str | None, int], list[Run]] = {}
+def _stuck(runs: Sequence[FetchRange], thrown: Sequence[_Thrown], commits: Sequence[Row]) -> Iterator[_Stuck]:
+    by_place: dict[tuple[str | None, int], list[FetchRange]] = {}
     for run in runs:
         by_place.setdefault(run.place, []).append(run)
     for own in by_place.values():
@@ -186,16 +193,16 @@ def _stuck(runs: Sequence[Run], thrown: Sequence[_Thrown], commits: Sequence[Row
             yield _Stuck(again, earlier[-1] if earlier else None, unseen, _passed(last, offset, commits))
 
 
-def _passed(last: Run, offset: int, commits: Sequence[Row]) -> Row | None:
+def _passed(last: FetchRange, offset: int, commits: Sequence[Row]) -> Row | None:
     after = (row for row in commits if row["ts"] > last.ts and (row["topic"], row["partition"]) == last.place)
     return next((row for row in after if row["committed_offset"] > offset), None)
 
 
-def _begins_at(run: Run, offset: int) -> bool:
+def _begins_at(run: FetchRange, offset: int) -> bool:
     return run.first_offset == offset and (run.next_offset or 0) > offset
 
 
-def _covers(run: Run, offset: int) -> bool:
+def _covers(run: FetchRange, offset: int) -> bool:
     return run.first_offset is not None and run.first_offset <= offset < (run.next_offset or 0)
 
 

@@ -53,7 +53,7 @@ from wirewitness.analyser.engine.rules.frame import Frame, numbered, places_of
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS, CommitRequests, Sent
-from wirewitness.analyser.kafka.rules.fetch_range_columns import Booleans, RunColumns, known_or_zero
+from wirewitness.analyser.kafka.rules.fetch_range_columns import Booleans, FetchRangeColumns, known_or_zero
 from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUNS
 from wirewitness.analyser.kafka.rules.names import group_text, partition_names, partition_text, who_numbers, who_text
 
@@ -122,7 +122,7 @@ def detect(frames: Frames, *, least: int = 1, commits: int = 3) -> Iterator[Find
     """One finding per direction of a reader."""
     if not len(frames[RUNS]):
         return
-    runs, cluster = RunColumns(frames[RUNS]), first_value(frames[RUNS], "cluster_id")
+    runs, cluster = FetchRangeColumns(frames[RUNS]), first_value(frames[RUNS], "cluster_id")
     jumps = _jumps(runs, least)
     others = np.setdiff1d(np.flatnonzero(_may_be_ahead(runs)), jumps.rows)
     ahead = _jumps_ahead(runs, others, frames[COMMITS], commits)
@@ -135,7 +135,7 @@ def detect(frames: Frames, *, least: int = 1, commits: int = 3) -> Iterator[Find
         yield _finding(cluster, runs, found.take(places))
 
 
-def _may_have_jumped(runs: RunColumns) -> Booleans:
+def _may_have_jumped(runs: FetchRangeColumns) -> Booleans:
     """They began by an offset that no answer told, of a topic with a name, where no bytes are missing.
 
     A gap is noticed late, so that its time does not tell whether a fetch is missing in between.
@@ -144,7 +144,7 @@ def _may_have_jumped(runs: RunColumns) -> Booleans:
     return began & runs.is_named() & runs.is_unknown("answered_offset", "ts_last_gap")
 
 
-def _may_be_ahead(runs: RunColumns) -> Booleans:
+def _may_be_ahead(runs: FetchRangeColumns) -> Booleans:
     """They begin within what had been fetched, above what the reader had stored, and nothing told them to."""
     first, stored, led_to = map(runs.numbers, ("first_offset", "stored_offset", "next_offset_before"))
     begins = (stored != UNKNOWN) & (stored < first) & (first < led_to) & (runs.readers[0].codes >= 0)
@@ -153,7 +153,7 @@ def _may_be_ahead(runs: RunColumns) -> Booleans:
     return found
 
 
-def _jumps(runs: RunColumns, least: int) -> _Jumps:
+def _jumps(runs: FetchRangeColumns, least: int) -> _Jumps:
     """Runs that began above or below what the last answer led to."""
     origin, first, asked = map(runs.numbers, ("next_offset_before", "first_offset", "out_of_range_offset"))
     stored, before, of_group = (
@@ -173,7 +173,7 @@ def _jumps(runs: RunColumns, least: int) -> _Jumps:
     return _Jumps(rows, *(column[rows] for column in columns))
 
 
-def _jumps_ahead(runs: RunColumns, rows: Integers, commits: Frame, least: int) -> _Jumps:
+def _jumps_ahead(runs: FetchRangeColumns, rows: Integers, commits: Frame, least: int) -> _Jumps:
     """Those of these runs whose reader had not handled all up to there: it commits other partitions alone next."""
     origin, first, ts, last = (runs.numbers(name)[rows] for name in ("stored_offset", "first_offset", "ts", "ts_last"))
     is_ahead = np.zeros(len(rows), dtype=bool)
@@ -200,7 +200,7 @@ def _is_left_out(sent: Sent, ts: int, ts_last: int, target: int, *, least: int) 
     return usual >= least and usual * 2 >= since_its_first and silent >= least and not handled
 
 
-def _finding(cluster: str | None, runs: RunColumns, jumps: _Jumps) -> Finding:
+def _finding(cluster: str | None, runs: FetchRangeColumns, jumps: _Jumps) -> Finding:
     direction = _direction(jumps)
     way, told = _WAYS[direction], int(jumps.records[~jumps.refused].sum())
     listed, last = _listed(runs, jumps), rows_of(runs.taken(jumps.rows[-1:]))[0]
@@ -237,7 +237,7 @@ def _direction(jumps: _Jumps) -> Direction:
     return "forward" if jumps.targets[0] > jumps.origins[0] else "back"
 
 
-def _listed(runs: RunColumns, jumps: _Jumps) -> list[_Jump]:
+def _listed(runs: FetchRangeColumns, jumps: _Jumps) -> list[_Jump]:
     """The first ones."""
     columns = (jumps.origins, jumps.targets, jumps.refused, jumps.records)
     listed = [column[:_MOST_LISTED].tolist() for column in columns]

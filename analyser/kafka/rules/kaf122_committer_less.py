@@ -40,7 +40,7 @@ from wirewitness.analyser.kafka.rules.fetch_ranges import (
     RUN_COLUMNS,
     RUNS,
     Client,
-    Run,
+    FetchRange,
     names_of,
     places_of,
     proof_of_runs,
@@ -57,7 +57,7 @@ def detect(frames: Frames, *, records: int = 1000, seconds: float = 60.0) -> Ite
     commits = frames[COMMITS]
     committed = {*zip(values(commits["topic"]), values(commits["partition"]), strict=True)}
     committers = {*zip(values(commits["client_address"]), values(commits["client_id"]), strict=True)}
-    clients: dict[Client, list[Run]] = {}
+    clients: dict[Client, list[FetchRange]] = {}
     for run in runs_of(frames[RUNS]) if len(frames[RUNS]) else ():
         clients.setdefault(run.client, []).append(run)
     for client, runs in clients.items():
@@ -71,21 +71,21 @@ def detect(frames: Frames, *, records: int = 1000, seconds: float = 60.0) -> Ite
             yield _finding(first_value(frames[RUNS], "cluster_id"), runs, given, lasts)
 
 
-def _given(runs: Sequence[Run]) -> int:
+def _given(runs: Sequence[FetchRange]) -> int:
     """How many records it was given, each counted once as far as offsets tell; by these alone where none is counted."""
-    places: dict[tuple[str | None, int], list[Run]] = {}
+    places: dict[tuple[str | None, int], list[FetchRange]] = {}
     for run in runs:
         places.setdefault(run.place, []).append(run)
     return sum(min(_counted(own), _span(own)) for own in places.values())
 
 
-def _counted(runs: Sequence[Run]) -> int:
+def _counted(runs: Sequence[FetchRange]) -> int:
     """Records by their number; a request log tells of none, so there offsets have to do."""
     known = [run.records_count for run in runs if run.records_count is not None]
     return sum(known) if known else _span(runs)
 
 
-def _span(runs: Sequence[Run]) -> int:
+def _span(runs: Sequence[FetchRange]) -> int:
     """From the lowest offset to the highest."""
     ends = [run.next_offset for run in runs if run.next_offset is not None]
     begins = [run.first_offset if run.first_offset is not None else _least_begin(run) for run in runs]
@@ -93,14 +93,14 @@ def _span(runs: Sequence[Run]) -> int:
     return max(ends) - min(known) if ends and known else 0
 
 
-def _least_begin(run: Run) -> int | None:
+def _least_begin(run: FetchRange) -> int | None:
     """Where a run began at the latest that lists no offset (a fetch session that began before the capture)."""
     if run.next_offset is None:
         return None
     return max(run.next_offset - (run.records_count or 0), 0)
 
 
-def _finding(cluster: str | None, runs: Sequence[Run], given: int, lasts: int) -> Finding:
+def _finding(cluster: str | None, runs: Sequence[FetchRange], given: int, lasts: int) -> Finding:
     last = runs[-1]
     gap = any((run.ts_last_gap or 0) > runs[0].ts for run in runs)
     key = {"cluster": cluster, "group": last.group_id, "client": last.client_id, "address": last.client_address}

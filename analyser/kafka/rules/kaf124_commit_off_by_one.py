@@ -35,11 +35,11 @@ from wirewitness.analyser.base.words import count, times
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
+from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
 from wirewitness.analyser.kafka.rules.fetch_ranges import (
     RUN_COLUMNS,
     RUNS,
-    Run,
+    FetchRange,
     names_of,
     places_of,
     proof_of_runs,
@@ -54,21 +54,21 @@ _EPISODE_NS = 1_000_000_000
 
 def detect(frames: Frames, *, restarts: int = 3, share: float = 0.8) -> Iterator[Finding]:
     """One finding per group."""
-    begun = [run for run in RunColumns(frames[RUNS]).each() if _is_restart(run)]
+    begun = [run for run in FetchRangeColumns(frames[RUNS]).each() if _is_restart(run)]
     short = [run for run in begun if run.group_offset_before == (run.stored_offset or 0) + 1]
     episodes = 1 + sum(later.ts - earlier.ts > _EPISODE_NS for earlier, later in pairwise(short))
     if short and episodes >= restarts and len(short) >= share * len(begun):
         yield _finding(first_value(frames[RUNS], "cluster_id"), short, len(begun))
 
 
-def _is_restart(run: Run) -> bool:
+def _is_restart(run: FetchRange) -> bool:
     stored = run.stored_offset
     told = stored is not None and run.answered_offset == stored == run.first_offset and run.change is None
     known = run.topic is not None and run.group_offset_before is not None
     return told and known and not run.transactional and (stored or 0) > 0
 
 
-def _finding(cluster: str | None, short: Sequence[Run], begun: int) -> Finding:
+def _finding(cluster: str | None, short: Sequence[FetchRange], begun: int) -> Finding:
     last = short[-1]
     key = {"cluster": cluster, "group": last.group_id}
     committers = dict.fromkeys(

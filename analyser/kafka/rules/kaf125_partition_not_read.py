@@ -40,7 +40,7 @@ from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
-from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Client, Run, proof_of_runs, runs_of
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Client, FetchRange, proof_of_runs, runs_of
 from wirewitness.analyser.kafka.rules.names import group_text, partition_text, who_numbers, who_text
 
 KEYS = ("cluster_id", "group_id")
@@ -51,7 +51,7 @@ _Place = tuple[str | None, int]
 def detect(frames: Frames, *, seconds: float = 30.0) -> Iterator[Finding]:
     """One finding per partition."""
     runs = runs_of(frames[RUNS]) if len(frames[RUNS]) else []
-    last_read: dict[_Place, Run] = {}
+    last_read: dict[_Place, FetchRange] = {}
     last_seen: dict[Client, int] = {}
     for run in runs:
         kept = last_read.get(run.place)
@@ -69,7 +69,7 @@ def detect(frames: Frames, *, seconds: float = 30.0) -> Iterator[Finding]:
                 yield _finding(first_value(frames[RUNS], "cluster_id"), run, stood, runs)
 
 
-def _grows(run: Run) -> bool:
+def _grows(run: FetchRange) -> bool:
     end, told = run.last_log_end_offset, run.ts_last_log_end
     return end is not None and told is not None and end > (run.next_offset or 0) and told > run.ts_last
 
@@ -96,12 +96,12 @@ def _owners(frame: Frame) -> Mapping[_Place, tuple[int, str | None]]:
     return found
 
 
-def _is_elsewhere(run: Run, owners: Mapping[_Place, tuple[int, str | None]]) -> bool:
+def _is_elsewhere(run: FetchRange, owners: Mapping[_Place, tuple[int, str | None]]) -> bool:
     ts, member = owners.get(run.place, (0, None))
     return ts > run.ts and member is not None and run.member_id is not None and member != run.member_id
 
 
-def _finding(cluster: str | None, run: Run, stood: int, runs: Sequence[Run]) -> Finding:
+def _finding(cluster: str | None, run: FetchRange, stood: int, runs: Sequence[FetchRange]) -> Finding:
     key: dict[str, Any] = {
         "cluster": cluster, "group": run.group_id, "topic": run.topic, "partition": run.partition,
     }  # fmt: skip

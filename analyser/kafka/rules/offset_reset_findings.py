@@ -14,7 +14,7 @@ from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
+from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
 from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUNS, proof_of_runs, reader_numbers
 from wirewitness.analyser.kafka.rules.names import MAX_LISTED, partition_names, partition_text, who_numbers, who_text
 from wirewitness.analyser.kafka.rules.offset_resets import BY_SOMEBODY, OWN_CHOICE, Cause, Jump, jumps_of
@@ -35,7 +35,7 @@ def jump_findings(
     """One finding for each cause of jumps with records, from so many records on."""
     frame = frames[RUNS]
     cluster = first_value(frame, "cluster_id") if len(frame) else None
-    for jumps in _by_cause(jump for jump in jumps_of(RunColumns(frame).each()) if records(jump)):
+    for jumps in _by_cause(jump for jump in jumps_of(FetchRangeColumns(frame).each()) if records(jump)):
         if sum(map(records, jumps)) >= least:
             yield _finding(rule, cluster, jumps, told(jumps))
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from wirewitness.analyser.base.times import time_text
-from wirewitness.analyser.kafka.rules.fetch_ranges import Run
+from wirewitness.analyser.kafka.rules.fetch_ranges import FetchRange
 
 Cause = Literal[
     "reset", "offsets deleted", "group deleted", "records deleted", "partitions added", "records expired", "log cut",
@@ -48,7 +48,7 @@ class Jump(NamedTuple):
     stored offset that are delivered again. gone: how many of those skipped are no longer in the log; None is not known.
     """
 
-    run: Run
+    run: FetchRange
     cause: Cause
     stored: int
     begins: int
@@ -87,7 +87,7 @@ class Jump(NamedTuple):
 BY_SOMEBODY: tuple[Cause, ...] = ("reset", "offsets deleted", "group deleted", "records deleted", "partitions added")
 
 
-def jumps_of(runs: Iterable[Run]) -> Iterator[Jump]:
+def jumps_of(runs: Iterable[FetchRange]) -> Iterator[Jump]:
     """The jumps among the runs of a group."""
     for run in runs:
         jump = jump_of(run)
@@ -95,12 +95,12 @@ def jumps_of(runs: Iterable[Run]) -> Iterator[Jump]:
             yield jump
 
 
-def is_made_anew(run: Run) -> bool:
+def is_made_anew(run: FetchRange) -> bool:
     """The topic was made anew before this run: its offsets say nothing of the old log's."""
     return run.began_by == "topic id" or run.change == "topic deleted"
 
 
-def jump_of(run: Run) -> Jump | None:
+def jump_of(run: FetchRange) -> Jump | None:
     """The jump that a run began with."""
     begins, stored = run.first_offset, _baseline(run)
     seen = run.answered_offset is not None or run.ts_out_of_range is not None
@@ -117,13 +117,13 @@ def jump_of(run: Run) -> Jump | None:
     return Jump(run, _cause(run, stored), stored, begins, skipped, again, gone)
 
 
-def _may_have_begun_before(run: Run) -> bool:
+def _may_have_begun_before(run: FetchRange) -> bool:
     """Bytes are missing, and nobody told it to begin where the first fetch seen is. A gap is noticed late."""
     gap, told = run.ts_last_gap, run.first_offset == run.answered_offset or run.ts_listed is not None
     return gap is not None and gap >= (run.ts_stored or 0) and not told
 
 
-def _baseline(run: Run) -> int | None:
+def _baseline(run: FetchRange) -> int | None:
     """Where the group should have gone on.
 
     Where it had stored nothing and is told so (-1), that is where it had read to, or the begin of a new partition.
@@ -136,7 +136,7 @@ def _baseline(run: Run) -> int | None:
     return run.log_start_offset if run.change == "partitions added" and (run.log_start_offset or 0) >= 0 else None
 
 
-def _stored(run: Run) -> int | None:
+def _stored(run: FetchRange) -> int | None:
     """The group's offset before somebody changed it; None where it is not known."""
     stored, answered = run.stored_offset, run.answered_offset
     if stored is None or answered is None or answered <= stored:
@@ -144,7 +144,7 @@ def _stored(run: Run) -> int | None:
     return stored if run.change == "reset" and answered == run.change_offset else answered
 
 
-def _cause(run: Run, stored: int) -> Cause:
+def _cause(run: FetchRange, stored: int) -> Cause:
     answered, refused = run.answered_offset, run.out_of_range_offset
     if refused is not None:
         return _cause_of_refusal(run, refused)
@@ -160,7 +160,7 @@ def _cause(run: Run, stored: int) -> Cause:
     return "seek" if run.listed_timestamp is None or run.listed_timestamp < 0 else "time"
 
 
-def _cause_of_refusal(run: Run, refused: int) -> Cause:
+def _cause_of_refusal(run: FetchRange, refused: int) -> Cause:
     led_to = (run.stored_offset, run.answered_offset, run.next_offset_before)
     if run.next_offset_before is not None and refused not in led_to:
         return "asked beyond"

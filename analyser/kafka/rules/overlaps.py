@@ -14,8 +14,8 @@ import numpy as np
 from wirewitness.analyser.engine.rules.columns import Integers
 from wirewitness.analyser.engine.rules.frame import Frame, numbered, pairs, places_of, together
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
-from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
-from wirewitness.analyser.kafka.rules.fetch_ranges import Client, Run
+from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
+from wirewitness.analyser.kafka.rules.fetch_ranges import Client, FetchRange
 
 
 class Read(NamedTuple):
@@ -54,8 +54,8 @@ class Overlap(NamedTuple):
 class ToldOverlap(NamedTuple):
     """An overlap with whole rows."""
 
-    own: Run
-    other: Run
+    own: FetchRange
+    other: FetchRange
     late: Row
     records: int
 
@@ -71,7 +71,7 @@ class Rows(NamedTuple):
     """The rows of the partitions that are looked at. order: of the runs by time. of_runs, of_commits: a number for the
     partition of each."""
 
-    runs: RunColumns
+    runs: FetchRangeColumns
     order: Integers
     of_runs: Integers
     commits: Frame
@@ -138,12 +138,12 @@ def where_somebody_is_late(runs: Frame, commits: Frame, back_ns: int) -> Rows:
     late = order[(~goes_on | (since >= before)) & (since >= begun[of_commits[order]])]
     is_late = np.isin(np.arange(len(places)), of_commits[late])
     some, own = is_late[of_runs], is_late[of_commits]
-    columns = RunColumns(runs.take(some))
+    columns = FetchRangeColumns(runs.take(some))
     order = columns.in_order(np.arange(len(columns)))
     return Rows(columns, order, of_runs[some], commits.take(own), of_commits[own])
 
 
-def _unseen(other: Run, last: Row) -> Run:
+def _unseen(other: FetchRange, last: Row) -> FetchRange:
     """The run of a client whose fetches of the partition are not in the capture, as far as its last commit tells."""
     return other._replace(
         client_address=last["client_address"], client_id=last["client_id"], member_id=last["member_id"],

@@ -1,20 +1,28 @@
-"""Owners in sentences: behind the address that is meant, listed or counted where there are several, never guessed."""
+"""Identities in sentences: behind the address that is meant, listed or counted where there are several, never
+guessed."""
 
 from __future__ import annotations
 
 import duckdb
 import pytest
 
-from wirewitness.analyser.analysis.client_names import Client, Owners, _Was, named_sentence, owners_of, several_words
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.analysis.client_names import (
+    Client,
+    Identities,
+    _Was,
+    identities_of,
+    named_sentence,
+    several_words,
+)
+from wirewitness.analyser.capture.workloads.workload import Identity
 
-JAVA, GO = Owner(1, "java", pod="pay-1"), Owner(2, "go", pod="pay-2")
-MANY = [Owner(number, "java", pod="pay-1") for number in range(1, 9)]
+JAVA, GO = Identity(1, "java", pod="pay-1"), Identity(2, "go", pod="pay-2")
+MANY = [Identity(number, "java", pod="pay-1") for number in range(1, 9)]
 
 
-def owners(**by: Owner) -> Owners:
-    """Owners by address, `a10_0_0_1`, or by address and client id, `a10_0_0_1__shop`."""
-    found = Owners()
+def identities(**by: Identity) -> Identities:
+    """Identities by address, `a10_0_0_1`, or by address and client id, `a10_0_0_1__shop`."""
+    found = Identities()
     for name, one in by.items():
         address, _, client_id = name.removeprefix("a").partition("__")
         key = Client(address.replace("_", "."), client_id or None)
@@ -22,7 +30,7 @@ def owners(**by: Owner) -> Owners:
     return found
 
 
-def told(sentence: str, known: Owners, *clients: Client, numbers: object = None) -> str:
+def told(sentence: str, known: Identities, *clients: Client, numbers: object = None) -> str:
     return named_sentence(sentence, clients, {"more": numbers}, known, 10, 20)
 
 
@@ -41,11 +49,11 @@ PLACES = {
 
 @pytest.mark.parametrize(("sentence", "named"), PLACES.values(), ids=PLACES)
 def test_place_in_a_sentence(sentence: str, named: str | None) -> None:
-    assert told(sentence, owners(a10_0_0_1=JAVA), ONE) == (named or sentence)
+    assert told(sentence, identities(a10_0_0_1=JAVA), ONE) == (named or sentence)
 
 
 def test_addresses_of_ipv6_in_brackets() -> None:
-    known = Owners({Client("fd00::9"): [_Was(JAVA, 0, 100)], Client("fd00::9", None, 4000): [_Was(GO, 0, 100)]})
+    known = Identities({Client("fd00::9"): [_Was(JAVA, 0, 100)], Client("fd00::9", None, 4000): [_Was(GO, 0, 100)]})
     assert told("client x at fd00::9.", known, Client("fd00::9")) == "client x at fd00::9 (pod pay-1, java pid 1)."
     assert (
         told("client x at [fd00::9]:4000 left", known, Client("fd00::9"))
@@ -54,14 +62,14 @@ def test_addresses_of_ipv6_in_brackets() -> None:
 
 
 def test_port_tells_connections_apart() -> None:
-    known = owners(a10_0_0_1=JAVA)
+    known = identities(a10_0_0_1=JAVA)
     known.by_client[Client("10.0.0.1", None, 4000)] = [_Was(GO, 0, 100)]
     assert told("client x at 10.0.0.1:4000 left", known, ONE) == "client x at 10.0.0.1:4000 (pod pay-2, go pid 2) left"
     assert told("client x at 10.0.0.1:9092 left", known, ONE) == "client x at 10.0.0.1:9092 left"
 
 
 def test_client_id_tells_processes_of_one_address_apart() -> None:
-    known = owners(a10_0_0_1=JAVA, a10_0_0_1__shop=JAVA, a10_0_0_1__other=GO)
+    known = identities(a10_0_0_1=JAVA, a10_0_0_1__shop=JAVA, a10_0_0_1__other=GO)
     known.by_client[Client("10.0.0.1")].append(_Was(GO, 0, 100))
     text = "client shop at 10.0.0.1 and client other at 10.0.0.1"
     assert told(text, known, Client("10.0.0.1", "shop"), Client("10.0.0.1", "other")) == (
@@ -73,7 +81,7 @@ def test_client_id_tells_processes_of_one_address_apart() -> None:
 
 
 def test_client_id_of_another_protocol_is_another_client() -> None:
-    known = owners(a10_0_0_1=JAVA, a10_0_0_1__load=JAVA)
+    known = identities(a10_0_0_1=JAVA, a10_0_0_1__load=JAVA)
     known.by_client[Client("10.0.0.1", "load")].append(_Was(GO, 0, 100))
     known.by_client[Client("10.0.0.1", "load", None, "mongo")] = [_Was(GO, 0, 100)]
     text = "client load at 10.0.0.1"
@@ -83,14 +91,14 @@ def test_client_id_of_another_protocol_is_another_client() -> None:
     )
 
 
-def test_owners_are_told_in_the_order_in_which_they_were_seen() -> None:
+def test_identities_are_told_in_the_order_in_which_they_were_seen() -> None:
     processes = ((9, 30), (3, 20), (7, 20), (5, 40))
     with duckdb.connect() as con:
         flows = "flow_id VARCHAR, protocol VARCHAR, client_address VARCHAR, client_port INTEGER"
-        owner = "client_pid INTEGER, client_process VARCHAR, client_user VARCHAR, client_container VARCHAR"
+        identity = "client_pid INTEGER, client_process VARCHAR, client_user VARCHAR, client_container VARCHAR"
         where = "client_pod VARCHAR, client_namespace VARCHAR, client_workload VARCHAR, client_host VARCHAR"
         times = "ts_first TIMESTAMP_NS, ts_last TIMESTAMP_NS"
-        con.execute(f"CREATE TABLE flows ({flows}, {owner}, {where}, {times})")
+        con.execute(f"CREATE TABLE flows ({flows}, {identity}, {where}, {times})")
         con.execute("CREATE TABLE exchanges (flow_id VARCHAR, client_address VARCHAR, client_id VARCHAR)")
         for number, (pid, first) in enumerate(processes):
             protocol = "mongo" if pid == 5 else "kafka"
@@ -102,12 +110,12 @@ def test_owners_are_told_in_the_order_in_which_they_were_seen() -> None:
             con.execute(f"INSERT INTO exchanges VALUES ('f{number}', '10.0.0.1', 'load')")
         for protocol, pids in (("kafka", [3, 7, 9]), (None, [3, 7, 9, 5]), ("mongo", [5])):
             client = Client("10.0.0.1", "load", None, protocol)
-            found = owners_of(con, {client}, set(), {"flows", "exchanges"})
+            found = identities_of(con, {client}, set(), {"flows", "exchanges"})
             assert [one.pid for one in found.of(client, None, None)] == pids
 
 
 def test_other_times_name_nobody() -> None:
-    known = Owners({Client("10.0.0.1"): [_Was(JAVA, 0, 5), _Was(GO, 15, 100)]})
+    known = Identities({Client("10.0.0.1"): [_Was(JAVA, 0, 5), _Was(GO, 15, 100)]})
     assert told("at 10.0.0.1", known, ONE) == "at 10.0.0.1 (pod pay-2, go pid 2)"
     assert named_sentence("at 10.0.0.1", [ONE], {}, known, 200, 300) == "at 10.0.0.1"
 
@@ -120,7 +128,7 @@ def test_several_are_listed_and_many_are_counted() -> None:
 def test_client_that_calls_itself_like_the_address_of_another_is_not_taken_for_it() -> None:
     liar = Client("10.0.0.9", "shop-1 at 10.0.0.1")
     text = "client shop-1 at 10.0.0.1 at 10.0.0.9 left"
-    known = owners(a10_0_0_1=JAVA, a10_0_0_9=GO)
+    known = identities(a10_0_0_1=JAVA, a10_0_0_9=GO)
     assert told(text, known, liar, ONE, numbers=[{"client_id": liar.client_id}]) == (
         "client shop-1 at 10.0.0.1 at 10.0.0.9 (pod pay-2, go pid 2) left"
     )
@@ -128,5 +136,5 @@ def test_client_that_calls_itself_like_the_address_of_another_is_not_taken_for_i
 
 def test_names_of_topics_are_left_alone() -> None:
     text = "client shop-1 at 10.0.0.2 wrote to topic of 10.0.0.1 now"
-    known = owners(a10_0_0_1=JAVA)
+    known = identities(a10_0_0_1=JAVA)
     assert told(text, known, ONE, numbers={"topic": "topic of 10.0.0.1 now"}) == text

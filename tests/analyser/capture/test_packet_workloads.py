@@ -14,7 +14,7 @@ from tests.support import owned
 from tests.support.owned import INBOUND, OUTBOUND
 from tests.support.packets import Captured, enhanced, ethernet, interface, ipv4, pcap, section, tcp
 from wirewitness.analyser.capture import CaptureStats
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.capture.workloads.workload import Identity
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 
@@ -29,9 +29,9 @@ def back(payload: bytes = b"y", seq: int = 1) -> bytes:
     return ethernet(ipv4(tcp(payload, seq=seq, source_port=2000, destination_port=1000), THERE, HERE))
 
 
-def ends(stats: CaptureStats) -> dict[str, Owner]:
-    """Owners by address; one for each."""
-    found = [(seen.end.address, seen.owner) for seen in stats.owners]
+def ends(stats: CaptureStats) -> dict[str, Identity]:
+    """Identities by address; one for each."""
+    found = [(seen.end.address, seen.identity) for seen in stats.identities]
     assert len(dict(found)) == len(found)
     return dict(found)
 
@@ -48,7 +48,7 @@ def test_process_of_a_packet_is_its_senders(order: str) -> None:
         [(there(), owned.process_thread(4711, 4712, order)), (back(), owned.process_thread(0, 0, order))], order=order
     )
     _, stats = read_bytes(capture)
-    assert ends(stats) == {HERE: Owner(4711, source="capture")}
+    assert ends(stats) == {HERE: Identity(4711, source="capture")}
     assert not stats.remarks
 
 
@@ -70,9 +70,9 @@ def test_ptcpdump_names_the_local_end_in_both_directions() -> None:
         for way in (OUTBOUND, INBOUND)
     )
     _, stats = read_bytes(file([(there(), out), (back(), in_), (there(seq=2), out)]))
-    java = Owner(4711, "java", "1000", "payments", "payments-7d4f", "shop", source="comment")
+    java = Identity(4711, "java", "1000", "payments", "payments-7d4f", "shop", source="comment")
     assert ends(stats) == {HERE: java}
-    assert [(seen.first_ns, seen.last_ns) for seen in stats.owners] == [(1_000_000_000, 1_000_002_000)]
+    assert [(seen.first_ns, seen.last_ns) for seen in stats.identities] == [(1_000_000_000, 1_000_002_000)]
     assert stats.comments == []
     assert not stats.remarks
 
@@ -95,9 +95,9 @@ def test_what_a_process_writes_itself_is_not_believed() -> None:
     forged = owned.ptcpdump(5, "/bin/x", "a\nPodName: other\nPID: 1")
     named = owned.comment("PID: 6\nCmd: /tmp/a\nPodName: other\nArgs: ") + owned.flags(OUTBOUND)
     _, stats = read_bytes(file([(there(), forged)]))
-    assert ends(stats) == {HERE: Owner(5, "x", source="comment")}
+    assert ends(stats) == {HERE: Identity(5, "x", source="comment")}
     _, stats = read_bytes(file([(there(), named)]))
-    assert ends(stats) == {HERE: Owner(6, "a", source="comment")}
+    assert ends(stats) == {HERE: Identity(6, "a", source="comment")}
 
 
 def test_comment_without_direction_names_nobody_and_says_so() -> None:
@@ -116,20 +116,20 @@ def test_process_blocks_of_apple(order: str) -> None:
         (back(), owned.darwin(0, INBOUND, None, order)),
     ]
     _, stats = read_bytes(file(packets, *blocks, order=order))
-    assert ends(stats) == {HERE: Owner(501, "mosquitto_sub", source="capture")}
+    assert ends(stats) == {HERE: Identity(501, "mosquitto_sub", source="capture")}
     assert not stats.remarks
 
 
 def test_process_that_only_acts_for_another_is_told_by_the_other() -> None:
     _, stats = read_bytes(file([(there(), owned.darwin(None, OUTBOUND, 0))], owned.darwin_block(501, "sub")))
-    assert ends(stats) == {HERE: Owner(501, "sub", source="capture")}
+    assert ends(stats) == {HERE: Identity(501, "sub", source="capture")}
 
 
 def test_process_block_that_is_not_there_is_said() -> None:
     _, stats = read_bytes(
         file([(there(), owned.darwin(3)), (back(), owned.darwin(0))], owned.darwin_block(1, "launchd"))
     )
-    assert ends(stats) == {THERE: Owner(1, "launchd", source="capture")}
+    assert ends(stats) == {THERE: Identity(1, "launchd", source="capture")}
     assert [remark.text for remark in stats.remarks] == [
         "1 packets name a process that the file does not describe; nobody is named by these"
     ]
@@ -151,7 +151,7 @@ def test_pktap(write: type, link_type: int) -> None:
     packets = [write(there(), 501, "mosquitto_sub"), write(back(), 501, "mosquitto_sub", INBOUND)]
     segments, stats = read_bytes(pcap([Captured(n, data) for n, data in enumerate(packets)], link_type=link_type))
     assert [segment.payload for segment in segments] == [b"x", b"y"]
-    assert ends(stats) == {HERE: Owner(501, "mosquitto_sub", source="pktap")}
+    assert ends(stats) == {HERE: Identity(501, "mosquitto_sub", source="pktap")}
     assert not stats.remarks
 
 
@@ -161,7 +161,7 @@ def test_pktap_of_other_links_and_without_a_process(write: type) -> None:
     packets = [write(raw, 0, "", link=12), write(back(), -1, "", effective=(7, "Safari"))]
     segments, stats = read_bytes(pcap([Captured(n, data) for n, data in enumerate(packets)], link_type=258))
     assert [segment.payload for segment in segments] == [b"x", b"y"]
-    assert ends(stats) == {THERE: Owner(7, "Safari", source="pktap")}
+    assert ends(stats) == {THERE: Identity(7, "Safari", source="pktap")}
 
 
 @pytest.mark.parametrize("cut", [0, 20, 39, 60, 107, 120, 155])
@@ -179,7 +179,7 @@ def test_pktap_with_a_wrong_length_is_no_packet() -> None:
 
 def test_packets_without_processes_have_none() -> None:
     _, stats = read_bytes(file([(there(), b""), (back(), owned.flags(INBOUND))]))
-    assert len(stats.owners) == 0
+    assert len(stats.identities) == 0
 
 
 def test_tshark_sees_the_same_pktap_headers(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_sizes_of_blocks_change_nothing() -> None:
     parts = [file([(there(), owned.darwin(0)), (back(), owned.darwin(1, INBOUND))], owned.darwin_block(n, f"p{n}"),
                   owned.darwin_block(n + 50, f"q{n}")) for n in range(1, 40)]  # fmt: skip
     capture = b"".join(parts)
-    found = [sorted(read_bytes(capture, block_bytes=size)[1].owners) for size in (1 << 20, 500, 100)]
+    found = [sorted(read_bytes(capture, block_bytes=size)[1].identities) for size in (1 << 20, 500, 100)]
     assert len(found[0]) == 2 * 39
     assert found[0] == found[1] == found[2]
 

@@ -1,4 +1,4 @@
-"""Blocks of packets on their way past the program that looks owners up: order, bounds, and who is told where."""
+"""Blocks of packets on their way past the program that looks identities up: order, bounds, and who is told where."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wirewitness.analyser.capture.ring import LinkPackets, _packets
 from wirewitness.analyser.capture.syn_watch import Begun, _read
 from wirewitness.analyser.capture.workload_naming import Naming
 from wirewitness.analyser.capture.workload_options import comments
-from wirewitness.analyser.capture.workloads.kernel.lookup import Answer, LocalOwner
+from wirewitness.analyser.capture.workloads.kernel.lookup import Answer, LocalIdentity
 from wirewitness.analyser.capture.workloads.kernel.sock_diag import End
 
 SYN, ACK = 2, 16
@@ -63,8 +63,8 @@ def test_each_end_is_told_once_on_what_it_sends(naming: Naming) -> None:
     low, high = End(*CLIENT), End(*SERVER)
     naming.begun([Begun(low, high, 1), Begun(low, high, 1)])
     asked = naming._early[low, high]
-    naming._answered(Answer(asked.number, False, LocalOwner(11, "client")), time.monotonic())
-    naming._answered(Answer(asked.number, True, LocalOwner(22, "server")), time.monotonic())
+    naming._answered(Answer(asked.number, False, LocalIdentity(11, "client")), time.monotonic())
+    naming._answered(Answer(asked.number, True, LocalIdentity(22, "server")), time.monotonic())
     naming.take(block(packet(SERVER, CLIENT, SYN | ACK, 7), packet(CLIENT, SERVER, SYN, 1)), 0, 1)
     first = released(naming)
     assert first.index(b"PID: 22\nCmd: server") < first.index(b"PID: 11\nCmd: client")
@@ -82,7 +82,7 @@ def test_the_next_connection_between_the_same_ports_is_another_one(naming: Namin
     naming.take(block(packet(CLIENT, SERVER, SYN, 1)), 0, 1)  # sent again
     assert naming._last[0].number == number
     naming.take(block(packet(CLIENT, SERVER, SYN, 500)), 0, 1)
-    naming._answered(Answer(number, False, LocalOwner(11, "before")), time.monotonic())
+    naming._answered(Answer(number, False, LocalIdentity(11, "before")), time.monotonic())
     assert b"before" not in released(naming)
 
 
@@ -113,7 +113,7 @@ def test_without_the_other_process_packets_go_on(naming: Naming) -> None:
     assert len(naming.ready()) == 1
 
 
-def test_a_fault_of_our_own_costs_the_owners_alone(naming: Naming, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_our_own_costs_the_identities_alone(naming: Naming, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> NoReturn:
         raise LookupError("never")
 
@@ -125,7 +125,7 @@ def test_a_fault_of_our_own_costs_the_owners_alone(naming: Naming, monkeypatch: 
 
 
 def test_a_process_cannot_write_lines_of_its_own() -> None:
-    (one,) = comments(LocalOwner(5, "x\nPodName: other"))
+    (one,) = comments(LocalIdentity(5, "x\nPodName: other"))
     assert one == "PID: 5\nCmd: x\\nPodName: other"
 
 

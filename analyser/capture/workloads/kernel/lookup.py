@@ -28,7 +28,7 @@ _MOST_USERS = 4096
 _DENIED = "processes of other users may not be looked into, so connections of theirs are told without one; root may"
 
 
-class LocalOwner(NamedTuple):
+class LocalIdentity(NamedTuple):
     """What the kernel says of one end. uid: of the process, else of the socket. user: its name on this machine; None
     in a container, which has users of its own."""
 
@@ -44,11 +44,11 @@ class LocalOwner(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """owner: of the end `is_high`, None where only the first look is over: more may be found later."""
+    """identity: of the end `is_high`, None where only the first look is over: more may be found later."""
 
     question: int
     is_high: bool
-    owner: LocalOwner | None
+    identity: LocalIdentity | None
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ class Lookup:
         one.socket = found
         process = self._processes.known(found.inode)
         if process is not None:
-            answers.append(Answer(one.question, one.is_high, self._owner(process)))
+            answers.append(Answer(one.question, one.is_high, self._identity(process)))
             self._settle(one, answers)
             return
         one.until_lap = self._processes.lap(after_this=True)
@@ -188,8 +188,8 @@ class Lookup:
         for inode in inodes:
             process = self._processes.known(inode)
             for one in self._held.pop(inode, []):
-                owner = self._owner(process) if process is not None else self._owner_of_socket(one)
-                answers.append(Answer(one.question, one.is_high, owner))
+                identity = self._identity(process) if process is not None else self._identity_of_socket(one)
+                answers.append(Answer(one.question, one.is_high, identity))
                 self._settle(one, answers)
 
     def _give_up(self, answers: list[Answer]) -> None:
@@ -198,25 +198,25 @@ class Lookup:
         for inode in [inode for inode, ends in self._held.items() if ends[-1].until_lap <= lap]:
             ends = self._held.pop(inode)
             for one in ends:
-                answers.append(Answer(one.question, one.is_high, self._owner_of_socket(one)))
+                answers.append(Answer(one.question, one.is_high, self._identity_of_socket(one)))
                 self._settle(one, answers)
             if self._processes.denied and not self._is_denial_told and self._sockets(ends[-1:])[0] == ends[-1].socket:
                 self._is_denial_told = True  # somebody holds it still
                 self.remarks.append(_DENIED)
 
-    def _owner(self, process: Process) -> LocalOwner:
+    def _identity(self, process: Process) -> LocalIdentity:
         names = self._names.names(process.group)
         container = process.group.container_id
         user = self._user(process.uid) if process.uid is not None and container is None else None
         pod_uid = process.group.pod_uid
-        return LocalOwner(
+        return LocalIdentity(
             process.pid, process.command, process.uid, user, container, names.container, pod_uid, names.pod,
             names.namespace,
         )  # fmt: skip
 
-    def _owner_of_socket(self, one: _Wanted) -> LocalOwner:
+    def _identity_of_socket(self, one: _Wanted) -> LocalIdentity:
         """Its process is gone, or hidden. The user's name is left out: it may be one of a container."""
-        return LocalOwner(uid=one.socket.uid if one.socket is not None else None)
+        return LocalIdentity(uid=one.socket.uid if one.socket is not None else None)
 
     def _user(self, uid: int) -> str | None:
         if uid not in self._users:

@@ -21,7 +21,7 @@ from tests.conftest import ROOT
 from tests.support.replay import replay
 from wirewitness.analyser.archive.aggregate.derived import keep_rows
 from wirewitness.analyser.archive.commit.common import COMMON_FILE, Common, read_common, write_common
-from wirewitness.analyser.archive.commit.workloads_kept import OWNERS_FILE, kept_owners
+from wirewitness.analyser.archive.commit.workloads_kept import IDENTITIES_FILE, kept_identities
 from wirewitness.analyser.archive.dataset import bounds, manifest, state_files
 from wirewitness.analyser.archive.dataset.arrow_sizes import as_stream, held_bytes
 from wirewitness.analyser.archive.dataset.bounds import state_values
@@ -41,7 +41,7 @@ from wirewitness.analyser.archive.decode.state_data import StateError, from_tabl
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import CaptureStats, Source, read_batches
 from wirewitness.analyser.capture.workloads.seen import MAX_SEEN, End
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.capture.workloads.workload import Identity
 from wirewitness.analyser.decoding.rows.fields import row_fields
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.tcp.tcp import FIN, RST
@@ -155,17 +155,17 @@ def test_rows_within_the_state_are_not_packed() -> None:
         from_table(table)
 
 
-def test_more_owners_than_are_kept(tmp_path: Path) -> None:
+def test_more_identities_than_are_kept(tmp_path: Path) -> None:
     numbers = ("port", "peer_port", "pid", "first_ns", "last_ns")
     count = MAX_SEEN + 1
     columns: dict[str, Any] = {
         name: pa.nulls(count, pa.int64() if name in numbers else pa.string())
-        for name in (*End._fields, *Owner._fields, "first_ns", "last_ns")
+        for name in (*End._fields, *Identity._fields, "first_ns", "last_ns")
     }
     columns["pid"] = np.random.default_rng(1).integers(0, 1 << 31, count)
-    put_kept(tmp_path / OWNERS_FILE, pa.table(columns))
+    put_kept(tmp_path / IDENTITIES_FILE, pa.table(columns))
     with pytest.raises(DatasetError, match=f"has {count:,} rows, and {MAX_SEEN:,} are the most"):
-        kept_owners(tmp_path)
+        kept_identities(tmp_path)
 
 
 def test_summaries_of_hours_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

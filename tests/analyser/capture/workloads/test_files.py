@@ -12,7 +12,7 @@ from wirewitness.analyser.base.times import ns_of
 from wirewitness.analyser.capture.workloads import files
 from wirewitness.analyser.capture.workloads.address_names import AddressNames, Found
 from wirewitness.analyser.capture.workloads.files import NamesFileError, read_file, read_names
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.capture.workloads.workload import Identity
 
 NOON, LATER = ns_of("2026-11-20T12:00:00"), ns_of("2026-11-20T13:00:00")
 
@@ -43,8 +43,8 @@ def pods(*items: dict[str, Any]) -> str:
 
 def test_hosts_file_names_by_the_first_name(names: Any) -> None:
     found = names("# comment\n10.0.0.1\tdb-1.shop db-1 # old\n2001:0DB8::1 db-2\n127.0.0.1 localhost\nff02::1 all\n")
-    assert found.at("10.0.0.1", NOON) == (Owner(host="db-1.shop", source="hosts"), Found.NAMED)
-    assert found.at("2001:db8::1", NOON)[0] == Owner(host="db-2", source="hosts")
+    assert found.at("10.0.0.1", NOON) == (Identity(host="db-1.shop", source="hosts"), Found.NAMED)
+    assert found.at("2001:db8::1", NOON)[0] == Identity(host="db-2", source="hosts")
     assert found.at("127.0.0.1", NOON) == (None, Found.UNKNOWN)
     assert found.at("10.0.0.2", NOON) == (None, Found.UNKNOWN)
 
@@ -74,7 +74,7 @@ from = 2026-11-20T13:30:00+01:00
 def test_address_that_changes_hands(names: Any, text: str) -> None:
     found = names(text)
     change = ns_of("2026-11-20T12:30:00")
-    old, new = Owner(host="old", source="hosts"), Owner(7, host="new", source="hosts")
+    old, new = Identity(host="old", source="hosts"), Identity(7, host="new", source="hosts")
     assert [found.at("10.0.0.1", at)[0] for at in (0, change - 1, change, LATER)] == [old, old, new, new]
 
 
@@ -96,7 +96,7 @@ def test_pod_by_its_time(names: Any) -> None:
     found = names(pods(first, second))
     one, verdict = found.at("10.0.0.1", NOON)
     assert verdict is Found.NAMED
-    assert one == Owner(None, None, None, "app", "pay-7d4f9-a", "shop", "deployment pay", "node-1", "pods")
+    assert one == Identity(None, None, None, "app", "pay-7d4f9-a", "shop", "deployment pay", "node-1", "pods")
     assert found.at("10.0.0.1", ns_of("2026-11-20T12:35:00")) == (None, Found.OTHER_TIME)
     later = found.at("10.0.0.1", LATER)[0]
     assert (later.pod, later.workload) == ("ledger-0", "statefulset ledger")
@@ -108,13 +108,13 @@ def test_pods_on_the_nodes_network_are_the_node(names: Any) -> None:
     status = {"hostIP": "10.0.0.9"}
     items = [pod(name, "10.0.0.9", spec=shared, status=status) for name in ("agent", "proxy")]
     found = names(pods(*items, pod("app", "10.0.0.1", status=status)))
-    assert found.at("10.0.0.9", NOON) == (Owner(host="node-1", source="pods"), Found.NAMED)
+    assert found.at("10.0.0.9", NOON) == (Identity(host="node-1", source="pods"), Found.NAMED)
     assert found.at("10.0.0.1", NOON)[0].pod == "app"
 
 
 def test_two_pods_with_one_address_at_once_are_not_told_apart(names: Any) -> None:
     on_one = names(pods(pod("a", "10.0.0.1"), pod("b", "10.0.0.1")))
-    assert on_one.at("10.0.0.1", NOON) == (Owner(host="node-1", source="pods"), Found.SEVERAL)
+    assert on_one.at("10.0.0.1", NOON) == (Identity(host="node-1", source="pods"), Found.SEVERAL)
     on_two = names(pods(pod("a", "10.0.0.1"), pod("b", "10.0.0.1", spec={"nodeName": "node-2"})))
     assert on_two.at("10.0.0.1", NOON) == (None, Found.SEVERAL)
 
@@ -123,7 +123,7 @@ def test_one_pod_alone_and_nodes(names: Any) -> None:
     addresses = [{"type": "InternalIP", "address": "10.0.0.7"}, {"type": "Hostname", "address": "node-7"}]
     node = {"kind": "Node", "metadata": {"name": "node-7"}, "status": {"addresses": addresses}}
     assert names(json.dumps(pod("a", "10.0.0.1"))).at("10.0.0.1", NOON)[0].pod == "a"
-    assert names(pods(node)).at("10.0.0.7", NOON)[0] == Owner(host="node-7", source="pods")
+    assert names(pods(node)).at("10.0.0.7", NOON)[0] == Identity(host="node-7", source="pods")
 
 
 def test_pod_of_several_containers_names_none_of_them(names: Any) -> None:

@@ -1,20 +1,20 @@
-"""What was seen of owners: each once, from first to last; a fixed amount, of which the newest may be kept."""
+"""What was seen of identities: each once, from first to last; a fixed amount, of which the newest may be kept."""
 
 import pytest
 
 from wirewitness.analyser.capture.workloads import seen
-from wirewitness.analyser.capture.workloads.seen import End, OwnersSeen, Seen
-from wirewitness.analyser.capture.workloads.workload import Owner
+from wirewitness.analyser.capture.workloads.seen import End, IdentitiesSeen, Seen
+from wirewitness.analyser.capture.workloads.workload import Identity
 
-JAVA, GO = Owner(1, "java"), Owner(2, "go")
+JAVA, GO = Identity(1, "java"), Identity(2, "go")
 
 
 def end(port: int) -> End:
     return End("10.0.0.1", port, "10.0.0.2", 9092)
 
 
-def test_sightings_of_one_owner_are_one_from_first_to_last() -> None:
-    kept = OwnersSeen()
+def test_sightings_of_one_identity_are_one_from_first_to_last() -> None:
+    kept = IdentitiesSeen()
     for ts_ns in (20, 10, 30):
         kept.add(end(1), JAVA, ts_ns, ts_ns + 1)
     kept.add(end(1), GO, 40, 40)
@@ -24,7 +24,7 @@ def test_sightings_of_one_owner_are_one_from_first_to_last() -> None:
 def test_what_is_too_much_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seen, "MAX_SEEN", 2)
     monkeypatch.setattr(seen, "MAX_OWNERS", 1)
-    kept = OwnersSeen()
+    kept = IdentitiesSeen()
     for port in range(4):
         kept.add(end(port), JAVA, port, port)
     kept.add(end(0), GO, 0, 0)
@@ -32,7 +32,7 @@ def test_what_is_too_much_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_newest_may_be_kept() -> None:
-    kept = OwnersSeen()
+    kept = IdentitiesSeen()
     for port in range(10):
         kept.add(end(port), JAVA if port < 8 else GO, port, port)
     kept.keep_newest(3)
@@ -42,7 +42,7 @@ def test_the_newest_may_be_kept() -> None:
 
 
 def test_what_others_saw_is_added() -> None:
-    one, other = OwnersSeen(undirected=2), OwnersSeen(undirected=3, undescribed=1)
+    one, other = IdentitiesSeen(undirected=2), IdentitiesSeen(undirected=3, undescribed=1)
     one.add(end(1), JAVA, 10, 10)
     other.add(end(1), JAVA, 20, 20)
     other.add(end(2), GO, 5, 5)

@@ -14,7 +14,7 @@ from tests.support.rows import connection_from_rows
 from wirewitness.analyser.engine.facts import chunk_files
 from wirewitness.analyser.kafka.facts import fetch_stage
 from wirewitness.analyser.kafka.facts.enrich import enrich
-from wirewitness.analyser.kafka.facts.fetch_stage import TABLE, add_reading_runs
+from wirewitness.analyser.kafka.facts.fetch_stage import TABLE, add_fetch_ranges
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 Values = tuple[Any, ...]
@@ -31,11 +31,11 @@ def runs(columns: str, **rows: list[Row]) -> list[Values]:
     given = {"kafka_group_events": [group_event(0, "join", "m1"), group_event(0, "join", "m2")], **rows}
     con = connection_from_rows(given)
     enrich(con)
-    held = add_reading_runs(con, {TABLE: Path("nowhere")}).get(TABLE)
+    held = add_fetch_ranges(con, {TABLE: Path("nowhere")}).get(TABLE)
     con.close()
     con = connection_from_rows(given)
     enrich(con)
-    assert add_reading_runs(con) == {}
+    assert add_fetch_ranges(con) == {}
     con.execute("SET TimeZone = 'UTC'")
     made = con.sql("FROM kafka_reading_runs").to_arrow_table()
     assert tuple(made.schema.names) == TABLES["kafka_reading_runs"].column_names()
@@ -216,7 +216,7 @@ def test_many_runs_lie_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def made(given: dict[str, list[Row]], path: Path) -> pa.Table | Path:
     con = connection_from_rows(given)
     enrich(con)
-    found = add_reading_runs(con, {TABLE: path})[TABLE]
+    found = add_fetch_ranges(con, {TABLE: path})[TABLE]
     con.close()
     return found
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.reading_runs import expected_runs
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.kafka.facts import fetch_stage
-from wirewitness.analyser.kafka.facts.fetch_stage import TABLE, add_reading_runs
+from wirewitness.analyser.kafka.facts.fetch_stage import TABLE, add_fetch_ranges
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 Row = dict[str, Any]
@@ -149,7 +149,7 @@ class Made:
 
 def made_of(tables: dict[str, list[Row]], folder: Path) -> list[Row]:
     con = connection_from_rows(tables)
-    held = add_reading_runs(con, {TABLE: folder / "runs.parquet"}).get(TABLE)
+    held = add_fetch_ranges(con, {TABLE: folder / "runs.parquet"}).get(TABLE)
     con.close()
     assert not isinstance(held, Path)
     return plain(arrow_schema(TABLE).empty_table() if held is None else held)

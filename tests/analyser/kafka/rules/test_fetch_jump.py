@@ -12,14 +12,14 @@ from wirewitness.analyser.engine.rules.columns import held_rows
 from wirewitness.analyser.engine.rules.frame import Frame, Span
 from wirewitness.analyser.kafka.rules import kaf120_fetch_jump as jumps
 from wirewitness.analyser.kafka.rules.commits import CommitRequests
-from wirewitness.analyser.kafka.rules.fetch_ranges import Run
+from wirewitness.analyser.kafka.rules.fetch_ranges import FetchRange
 
 CLIENT = ("10.0.0.1", "reader")
-NOTHING = Run._make([None] * len(Run._fields))
+NOTHING = FetchRange._make([None] * len(FetchRange._fields))
 Commits = list[tuple[int, str, int, int]]  # time, exchange, partition, offset
 
 
-def run_at(ts: int, until: int, partition: int, offset: int) -> Run:
+def run_at(ts: int, until: int, partition: int, offset: int) -> FetchRange:
     """A run that begins within what was fetched, above what was stored."""
     return NOTHING._replace(
         ts=ts, ts_last=until, client_address=CLIENT[0], client_id=CLIENT[1], stored_client_address=CLIENT[0],
@@ -28,7 +28,7 @@ def run_at(ts: int, until: int, partition: int, offset: int) -> Run:
     )  # fmt: skip
 
 
-def drawn(number: int, dice: Random, partitions: int) -> tuple[list[Run], Commits]:
+def drawn(number: int, dice: Random, partitions: int) -> tuple[list[FetchRange], Commits]:
     """Runs and commits of one reader; partitions come and go."""
     runs = [
         run_at(ts, ts + dice.randrange(number), dice.randrange(partitions), dice.randrange(10, 60))
@@ -49,11 +49,11 @@ def sent(commits: Commits) -> CommitRequests:
     return CommitRequests(Frame(batch.schema, [Span(held_rows(batch), 0, len(batch))]))
 
 
-def is_left_out(run: Run, known: CommitRequests) -> bool:
+def is_left_out(run: FetchRange, known: CommitRequests) -> bool:
     return jumps._is_left_out(known.of(*run.place), run.ts, run.ts_last, run.first_offset or 0, least=1)
 
 
-def is_ahead(run: Run, commits: Commits, least: int) -> bool:
+def is_ahead(run: FetchRange, commits: Commits, least: int) -> bool:
     """The rule as its page has it, by all commits for each run."""
     requests: dict[int, dict[int, int]] = {}
     for ts, _, partition, offset in commits:

@@ -14,13 +14,13 @@ import pytest
 from wirewitness.analyser.engine.rules.columns import held_rows
 from wirewitness.analyser.engine.rules.frame import Frame, Span
 from wirewitness.analyser.kafka.rules import kaf114_resume_behind_commit, kaf120_fetch_jump, kaf121_records_skipped
-from wirewitness.analyser.kafka.rules.fetch_range_columns import RunColumns
-from wirewitness.analyser.kafka.rules.fetch_ranges import RUNS, Run
+from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUNS, FetchRange
 from wirewitness.analyser.kafka.rules.offset_resets import jump_of
 
-OFFSETS = [name for name in Run._fields if name.endswith(("offset", "offset_before"))]
-TIMES = [name for name in Run._fields if name.startswith("ts_")]
-NOTHING = dict.fromkeys(Run._fields)
+OFFSETS = [name for name in FetchRange._fields if name.endswith(("offset", "offset_before"))]
+TIMES = [name for name in FetchRange._fields if name.startswith("ts_")]
+NOTHING = dict.fromkeys(FetchRange._fields)
 
 
 def drawn(dice: Random) -> dict[str, Any]:
@@ -37,11 +37,11 @@ def drawn(dice: Random) -> dict[str, Any]:
 
 
 def jumps_to(rows: pa.RecordBatch) -> list[bool]:
-    return [jump_of(Run(**row)) is not None for row in rows.to_pylist()]
+    return [jump_of(FetchRange(**row)) is not None for row in rows.to_pylist()]
 
 
 def jumps_by_itself(rows: pa.RecordBatch) -> list[bool]:
-    runs = RunColumns(Frame(rows.schema, [Span(held_rows(rows), 0, len(rows))]))
+    runs = FetchRangeColumns(Frame(rows.schema, [Span(held_rows(rows), 0, len(rows))]))
     jumps = {*kaf120_fetch_jump._jumps(runs, 0).rows.tolist(), *np.flatnonzero(kaf120_fetch_jump._may_be_ahead(runs))}
     return [row in jumps for row in range(len(rows))]
 
@@ -71,7 +71,7 @@ def test_runs_left_out_tell_nothing(kept: str, tells: Callable[[pa.RecordBatch],
     assert sum(is_kept for (is_kept,) in chosen) < len(rows) / 2
 
 
-def jump(run: Run, least: int) -> tuple[int, int, int] | None:
+def jump(run: FetchRange, least: int) -> tuple[int, int, int] | None:
     """KAF120's rule of one run: from where to where it jumped, and the records between."""
     origin, target, asked = run.next_offset_before, run.first_offset, run.out_of_range_offset
     unknown = None in (origin, target) or run.answered_offset is not None or run.ts_last_gap is not None
@@ -95,9 +95,11 @@ def test_columns_say_of_each_run_what_the_rule_says(least: int) -> None:
     rows = [drawn(dice) for _ in range(8_000)]
     kinds = {name: pa.int64() for name in ("ts", "partition", *OFFSETS, *TIMES)}
     runs = pa.record_batch({n: pa.array([row[n] for row in rows], kinds.get(n, pa.string())) for n in NOTHING})
-    found = kaf120_fetch_jump._jumps(RunColumns(Frame(runs.schema, [Span(held_rows(runs), 0, len(runs))])), least)
+    found = kaf120_fetch_jump._jumps(
+        FetchRangeColumns(Frame(runs.schema, [Span(held_rows(runs), 0, len(runs))])), least
+    )
     columns = (column.tolist() for column in (found.rows, found.origins, found.targets, found.records))
     assert {row: tuple(one) for row, *one in zip(*columns, strict=True)} == {
-        row: one for row, values in enumerate(rows) if (one := jump(Run(**values), least)) is not None
+        row: one for row, values in enumerate(rows) if (one := jump(FetchRange(**values), least)) is not None
     }
     assert len(found.rows) > 20

@@ -1,4 +1,4 @@
-"""Owners of real connections between real processes."""
+"""Identities of real connections between real processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from wirewitness.analyser.capture.workloads.kernel.lookup import LocalOwner, Lookup
+from wirewitness.analyser.capture.workloads.kernel.lookup import LocalIdentity, Lookup
 from wirewitness.analyser.capture.workloads.kernel.sock_diag import End
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks a Linux kernel")
@@ -64,23 +64,23 @@ def end(address: str, port: int) -> End:
     return End(socket.inet_aton(address), port)
 
 
-def found(lookup: Lookup, wanted: int = 2, seconds: float = PATIENCE_S) -> dict[bool, LocalOwner]:
-    """The owners by end, until so many are there or nothing is left to do."""
-    owners: dict[bool, LocalOwner] = {}
+def found(lookup: Lookup, wanted: int = 2, seconds: float = PATIENCE_S) -> dict[bool, LocalIdentity]:
+    """The identities by end, until so many are there or nothing is left to do."""
+    identities: dict[bool, LocalIdentity] = {}
     until = time.monotonic() + seconds
-    while time.monotonic() < until and len(owners) < wanted:
-        owners.update({one.is_high: one.owner for one in lookup.step() if one.owner is not None})
+    while time.monotonic() < until and len(identities) < wanted:
+        identities.update({one.is_high: one.identity for one in lookup.step() if one.identity is not None})
         wait_s = lookup.wait_s()
         if wait_s is None:
             break
         time.sleep(min(wait_s, 0.05))
-    return owners
+    return identities
 
 
-def owner_of(process: subprocess.Popen[str]) -> LocalOwner:
+def identity_of(process: subprocess.Popen[str]) -> LocalIdentity:
     name = os.path.basename(os.path.realpath(sys.executable))
     user = pwd.getpwuid(os.geteuid()).pw_name
-    return LocalOwner(process.pid, name, os.geteuid(), user)
+    return LocalIdentity(process.pid, name, os.geteuid(), user)
 
 
 def test_both_ends_are_local() -> None:
@@ -91,15 +91,16 @@ def test_both_ends_are_local() -> None:
             own = int(line(client))
             low, high = sorted((end("127.0.0.1", port), end("127.0.0.1", own)))
             lookup.ask(1, low, high)
-            # The client is known at once, the server when it has accepted: the listening socket's owner is no answer.
+            # The client is known at once, the server when it has accepted: the listening socket's identity is no
+            # answer.
             assert set(found(lookup, wanted=1)) == {high.port == own}
             accept(server)
             lookup.ask(2, low, high)
-            owners = found(lookup)
-    told = {is_high: one._replace(command=None) for is_high, one in owners.items()}
-    expected = {high.port == own: owner_of(client), high.port == port: owner_of(server)}
+            identities = found(lookup)
+    told = {is_high: one._replace(command=None) for is_high, one in identities.items()}
+    expected = {high.port == own: identity_of(client), high.port == port: identity_of(server)}
     assert told == {is_high: one._replace(command=None) for is_high, one in expected.items()}
-    assert all((one.command or "").startswith("python") for one in owners.values())
+    assert all((one.command or "").startswith("python") for one in identities.values())
     assert not lookup.remarks
 
 
@@ -114,7 +115,7 @@ def test_who_accepts_late_is_told_late() -> None:
             assert found(lookup, wanted=1)[False].pid == server.pid
 
 
-def test_a_connection_that_is_over_has_no_owner() -> None:
+def test_a_connection_that_is_over_has_no_identity() -> None:
     lookup = Lookup()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         client = socket.create_connection(listener.getsockname())
@@ -153,7 +154,9 @@ def test_many_connections_at_once() -> None:
         told = {}
         until = time.monotonic() + PATIENCE_S
         while len(told) < 400 and time.monotonic() < until:
-            told.update({(one.question, one.is_high): one.owner for one in lookup.step() if one.owner is not None})
+            told.update(
+                {(one.question, one.is_high): one.identity for one in lookup.step() if one.identity is not None}
+            )
             time.sleep(0.001)
         for one in held:
             one.close()
@@ -195,5 +198,5 @@ def test_a_process_in_another_network_namespace(container: str) -> None:
             accept(server)
             lookup = Lookup()
             lookup.ask(1, end("10.98.7.1", port), end("10.98.7.2", own))
-            owners = found(lookup)
-    assert {is_high: one.pid for is_high, one in owners.items()} == {False: server.pid, True: client.pid}
+            identities = found(lookup)
+    assert {is_high: one.pid for is_high, one in identities.items()} == {False: server.pid, True: client.pid}
