@@ -1,4 +1,4 @@
-# Targets for people: demo, test, lint, quick, lab, lab-test, bench, soak, fuzz. Everything is installed into .venv, pinned by constraints.txt.
+# Targets for people: demo, test, golden, lint, quick, lab, lab-smoke, lab-test, bench, soak, fuzz. Everything is installed into .venv, pinned by constraints.txt.
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,7 +10,7 @@ SHARE ?=
 # Tests start hundreds of programs; without bytecode on disk each would compile all files again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test golden golden-accept test-exhaustive test-all test-again quick lint lab lab-smoke lab-test lab-test-exhaustive bench bench-hostile bench-rules bench-dashboard bench-scaling soak fuzz clean help
+.PHONY: demo test golden golden-accept test-exhaustive test-all quick lint lab lab-smoke lab-test lab-test-exhaustive bench bench-hostile bench-rules bench-dashboard bench-scaling soak fuzz clean help
 
 help:
 	@echo "make demo      install the command and analyse a sample capture"
@@ -21,7 +21,6 @@ help:
 	@echo "make quick     run the tests that the changed files touch, and ruff on them"
 	@echo "make test-exhaustive  run what make test leaves out: every version, sample and damage against every oracle"
 	@echo "make test-all  both in one run, which is shorter than one after the other; SHARE=2/3 of the exhaustive ones"
-	@echo "make test-again  run what failed in the last run of tests once more, one after the other, up to the first that fails again"
 	@echo "make lab       remake the sample captures with real servers and clients (root, Java, Maven, Go, Node, Mosquitto)"
 	@echo "make lab-test  run the tests that need the real servers, or many runs of Spark"
 	@echo "make lab-smoke  a few of these that take minutes: Kafka, Mosquitto and MongoDB's protocol live, a browser, Spark"
@@ -75,10 +74,6 @@ test-exhaustive: $(VENV)/.installed-test
 test-all: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.programs captors
 	WIREWITNESS_SHARE=$(SHARE) WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest -m "not lab and not bench" --numprocesses 2 --dist loadfile --no-loadscope-reorder
-
-# A run that ended without a failed test, since it was killed or collected nothing, leaves nothing to run: that fails, too.
-test-again: $(VENV)/.installed-test
-	WIREWITNESS_TESTS=exhaustive $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --exitfirst --verbose
 
 quick: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.support.quick
