@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from wirewitness.reports.base.formats.document import Section
 from wirewitness.reports.base.questions.causes import Finding
 from wirewitness.reports.base.questions.source import Source
-from wirewitness.reports.protocols.kafka.sections import kafka
-from wirewitness.reports.protocols.mongo.sections import mongo
-from wirewitness.reports.protocols.mqtt.sections import mqtt
+from wirewitness.reports.protocols.kafka.sections import section as kafka
+from wirewitness.reports.protocols.mongo.sections import section as mongo
+from wirewitness.reports.protocols.mqtt.sections import section as mqtt
 
 
 class ProtocolReport(NamedTuple):

@@ -87,7 +87,7 @@ def test_rules_do_not_import_pandas(sample: str) -> None:
 def test_the_report_does_not_import_pandas() -> None:
     there = loaded("analyse", str(SAMPLES / "kafka_stale_commit.pcapng"))
     assert rooms(there, "pandas") == []
-    assert rooms(there, "wirewitness.reports.protocols.kafka.sections.kafka")
+    assert rooms(there, "wirewitness.reports.protocols.kafka.sections.section")
 
 
 @pytest.mark.parametrize("table", ["messages", "expert_infos", "flows"])

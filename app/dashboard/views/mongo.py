@@ -23,7 +23,7 @@ from wirewitness.reports.protocols.mongo.questions.rows import (
     command_latency,
     commands_over_time,
 )
-from wirewitness.reports.protocols.mongo.sections.mongo import DRIVERS, ERRORS
+from wirewitness.reports.protocols.mongo.sections.section import DRIVERS, ERRORS
 
 _CURSORS = (
     Column("ts", "Opened", "time"),

@@ -20,7 +20,7 @@ from wirewitness.app.dashboard.views.message import flow_link
 from wirewitness.reports.base.questions.columns import Column
 from wirewitness.reports.base.questions.timelines import domain_ms
 from wirewitness.reports.protocols.mqtt.questions.rows import BARS, LANES, connection_lanes, lane_count
-from wirewitness.reports.protocols.mqtt.sections.mqtt import CLIENTS
+from wirewitness.reports.protocols.mqtt.sections.section import CLIENTS
 
 _TAKEN_SHOWN = 5
 _CONNECTIONS = (

@@ -24,7 +24,7 @@ from wirewitness.reports.base.questions.source import rows
 from wirewitness.reports.base.questions.timelines import domain_ms, width_of
 from wirewitness.reports.base.questions.wanted_exchanges import in_cell
 from wirewitness.reports.protocols.mqtt.questions.rows import acknowledged, delivered, delivery_latency
-from wirewitness.reports.protocols.mqtt.sections.mqtt import DELIVERIES, HANDSHAKES
+from wirewitness.reports.protocols.mqtt.sections.section import DELIVERIES, HANDSHAKES
 
 _KINDS = (
     Column("direction", "Direction"),

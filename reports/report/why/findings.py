@@ -17,7 +17,7 @@ from wirewitness.reports.base.why.network import ns_of_number
 from wirewitness.reports.protocols.kafka.why.commits import commit_link, refused_link
 from wirewitness.reports.protocols.kafka.why.groups import membership_of, pause_link, rebalance_link
 from wirewitness.reports.protocols.kafka.why.partition import stopped_links
-from wirewitness.reports.protocols.mqtt.why import mqtt
+from wirewitness.reports.protocols.mqtt.why import causes as mqtt
 
 FINDING = "finding"
 _LONGEST = 400

@@ -19,8 +19,8 @@ from wirewitness.reports.base.why.asking import Asking, name, who
 from wirewitness.reports.base.why.evidence_packets import placed
 from wirewitness.reports.base.why.model import Chain, NoSubject, Step
 from wirewitness.reports.protocols.kafka.why.partition import is_healthy, partition_link, standing
-from wirewitness.reports.protocols.mongo.why.mongo import command_words, no_command, others, slowest
-from wirewitness.reports.protocols.mqtt.why import mqtt
+from wirewitness.reports.protocols.mongo.why.causes import command_words, no_command, others, slowest
+from wirewitness.reports.protocols.mqtt.why import causes as mqtt
 from wirewitness.reports.report.why.exchange import exchange_link, find_exchange, usual
 from wirewitness.reports.report.why.findings import finding_link
 from wirewitness.reports.report.why.walk import walk

@@ -13,7 +13,7 @@ from wirewitness.reports.base.why import network
 from wirewitness.reports.base.why.asking import Asking
 from wirewitness.reports.base.why.model import Causes, Link, Step
 from wirewitness.reports.protocols.kafka.why import commits, groups, partition
-from wirewitness.reports.protocols.mqtt.why import mqtt
+from wirewitness.reports.protocols.mqtt.why import causes as mqtt
 from wirewitness.reports.report.why import exchange, findings
 
 # All kinds of links: which function looks for the causes of each.

@@ -14,7 +14,7 @@ from wirewitness.reports.base.questions.causes import findings
 from wirewitness.reports.base.why.asking import Asking
 from wirewitness.reports.base.why.model import NoSubject
 from wirewitness.reports.base.why.packets import around
-from wirewitness.reports.protocols.mqtt.why.mqtt import deliveries_of
+from wirewitness.reports.protocols.mqtt.why.causes import deliveries_of
 from wirewitness.reports.report.why.subjects import answer
 
 
