@@ -40,6 +40,7 @@ def packet_fields(
     capture = None
     with _own_preferences():
         try:
+            _need_event_loop()
             capture = pyshark.FileCapture(
                 path,
                 display_filter=wanted,
@@ -58,6 +59,16 @@ def packet_fields(
             if capture is not None:
                 _close(capture)
     return found
+
+
+def _need_event_loop() -> None:
+    """pyshark takes the event loop of this thread, of which `asyncio.run` leaves none behind."""
+    import asyncio
+
+    try:
+        asyncio.get_event_loop_policy().get_event_loop()
+    except RuntimeError:
+        asyncio.set_event_loop(asyncio.new_event_loop())
 
 
 def _close(capture: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,8 @@ def test_mongo_documents_are_not_shown(tshark: str) -> None:
 
 
 def test_values_do_not_stand_at_the_head_of_a_subtree(tshark: str) -> None:
+    """Also behind an event loop of the caller."""
+    asyncio.run(asyncio.sleep(0))
     path = SAMPLES / "kafka_admin.pcapng"
     assert b"86400000" in path.read_bytes()  # retention.ms of a topic that is made
     found = packet_fields(find_tshark(), str(path), {9092: "kafka"}, [18])
