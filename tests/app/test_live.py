@@ -168,7 +168,7 @@ def test_a_closed_pipe_ends_quietly() -> None:
 
 
 @pytest.mark.parametrize("interface", share(["lo", "any"], ["any"]))
-def test_loopback_with_files(interface: str, tmp_path: Path) -> None:
+def test_loopback_with_files(interface: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Packets of one port, captured into small files; Ctrl-C; the report is that of the files."""
     need_right()
     require_program("tcpdump")
@@ -187,6 +187,7 @@ def test_loopback_with_files(interface: str, tmp_path: Path) -> None:
         process = subprocess.Popen(
             [*COMMAND, "live", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
         )
+        request.addfinalizer(process.kill)
         wait_for(lambda: any(tmp_path.iterdir()))
         with socket.create_connection(("127.0.0.1", port)) as client, server.accept()[0] as peer:
             for _ in range(40):
