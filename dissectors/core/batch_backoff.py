@@ -76,7 +76,7 @@ class _Read(Protocol):
 
 
 class _Left(Protocol):
-    """See `LeftFrames`."""
+    """See `DeferredFrames`."""
 
     prepared: Any
     trust: Trust

@@ -24,7 +24,7 @@ PATIENCE_S = 90.0
 # Streamlit tells in the page whether its script is at work; a page of ours that waits says so in words.
 _STATE = """() => {
   const app = document.querySelector('[data-testid=stApp]');
-  if (!app || wirewitness.app.getAttribute('data-test-script-state') !== 'notRunning') return 'working';
+  if (!app || app.getAttribute('data-test-script-state') !== 'notRunning') return 'working';
   if (document.querySelector('[data-testid=stSkeleton], [data-testid=stSpinner]')) return 'working';
   return document.body.innerText.includes('Analysing ') ? 'working' : 'settled';
 }"""

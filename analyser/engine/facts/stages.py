@@ -55,7 +55,7 @@ class Stage(NamedTuple):
 
 STAGES = (
     Stage(*OFFSETS, "kafka.facts.enrich", "enrich", in_shards=True),
-    Stage(*READING, "kafka.facts.fetch_stage", "add_reading_runs", in_shards=True),
+    Stage(*READING, "kafka.facts.fetch_stage", "add_fetch_ranges", in_shards=True),
     Stage(*GROUPS, "kafka.facts.group_stage", "add_members_and_rebalances"),
     Stage(*PRODUCERS, "kafka.facts.producers_stage", "add_producers"),
     Stage(*CONNECTIONS, "kafka.facts.connections_stage", "add_connections"),

@@ -75,7 +75,7 @@ def told_by_shard(con: duckdb.DuckDBPyConnection) -> OfAllShards:
 
 
 def add_shard(con: duckdb.DuckDBPyConnection, told: OfAllShards) -> None:
-    """As `add_reading_runs`, where views have the rows of one shard of the partitions alone."""
+    """As `add_fetch_ranges`, where views have the rows of one shard of the partitions alone."""
     _set_aside(con)
     con.register(_ALL_COMMITTERS, told.committers)
     _make_view(con, _pieces(con, VIEW_ROWS, unseen=told.unseen, committers=f"FROM {_ALL_COMMITTERS}"))

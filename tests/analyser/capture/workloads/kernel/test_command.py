@@ -15,7 +15,7 @@ KAFKA = ["java", "-Xmx1G", f"-Dpassword={SECRET}", "-cp", "/opt/kafka/libs/*", "
     [
         ("mongod", "/usr/bin/mongod", ["mongod", "--config", "x"], "mongod"),
         ("kafka-console-c", "/bin/bash", ["/bin/bash", "/opt/kafka-console-consumer.sh"], "kafka-console-c"),
-        ("MainThread", "/usr/bin/node", ["node", "wirewitness.app.js"], "node"),  # a name of its main thread
+        ("MainThread", "/usr/bin/node", ["node", "app.js"], "node"),  # a name of its main thread
         ("a-program-with-", "/opt/a-program-with-a-long-name", ["x"], "a-program-with-a-long-name"),
         ("nginx", "/usr/sbin/nginx", [f"nginx: worker {SECRET}"], "nginx"),
         ("mosquitto", "/usr/sbin/mosquitto (deleted)", ["mosquitto"], "mosquitto"),
