@@ -40,7 +40,7 @@ class Watcher(Protocol):
 
     def piece(self, direction: int, piece: Carried, packet: int, order: int) -> None:
         """Inner bytes, in the order of the stream. packet: their last one came in it. order: the packet at which they
-        became readable, which is a later one where a hole had to close first."""
+        became readable, which is a later one where a gap had to close first."""
         ...
 
     def lost(self, direction: int, size: int) -> None:

@@ -12,7 +12,7 @@ class Segments(NamedTuple):
     """The segments that contiguous bytes came in, column by column.
 
     positions: where each begins among the bytes; the first one may have begun before them. packets, ts_ns: the packet
-    it came in. order: the packet at which it became readable (later than `packets` where an earlier hole had to close
+    it came in. order: the packet at which it became readable (later than `packets` where an earlier gap had to close
     first).
     """
 
@@ -93,7 +93,7 @@ def joined(queue: Sequence[Run | Gap]) -> Iterator[Run | Gap]:
             yield together(run for run in items if isinstance(run, Run))
 
 
-# Segments that wait behind a hole.
+# Segments that wait behind a gap.
 
 
 class Pending(NamedTuple):
@@ -111,7 +111,7 @@ class Pending(NamedTuple):
 
 
 def contiguous(pending: list[Pending], first: int) -> Iterator[Pending]:
-    """The segments from this one on that follow each other without a hole."""
+    """The segments from this one on that follow each other without a gap."""
     end = pending[first].seq
     for held in islice(pending, first, None):
         if held.seq != end:

@@ -4,7 +4,7 @@ In: `PacketBatch` (arrays of TCP segments). Out: for every flow a batch touched,
 to a callback before the batch's buffer is used again; and every flow once more when it has ended and leaves memory.
 
 Packets that simply continue both streams of a flow are taken with array arithmetic and one join per direction, and so
-are those that leave holes or come while some are open (`holes.py`); its start and end, what is sent again or overtakes,
+are those that leave gaps or come while some are open (`gaps.py`); its start and end, what is sent again or overtakes,
 closed windows and cut packets through the careful path, one by one, until what follows continues the streams again. A
 closed flow stays for a while, packed, since late packets belong to it. Nothing depends on how packets were batched,
 unless a limit on the whole of all flows is reached.
@@ -30,7 +30,7 @@ from wirewitness.analyser.tcp.complete_connections import WholeReader
 from wirewitness.analyser.tcp.duplicates import Copies
 from wirewitness.analyser.tcp.flow import Flow
 from wirewitness.analyser.tcp.flow_memory import LEAST_WAITING_BYTES, add_note, limit_note, waiting_bytes
-from wirewitness.analyser.tcp.gaps import LEAST, MOST, goes_on, take_with_holes
+from wirewitness.analyser.tcp.gaps import LEAST, MOST, goes_on, take_with_gaps
 from wirewitness.analyser.tcp.half_open import Attempt, HalfOpen
 from wirewitness.analyser.tcp.notes import Note
 from wirewitness.analyser.tcp.open_flows import OpenFlows
@@ -378,7 +378,7 @@ class FlowTable:
         columns: BatchColumns,
         said: tuple[Said | None, Said | None],
     ) -> Flow | None:
-        """A stretch that does not simply continue the streams: together what only leaves holes or comes while some are
+        """A stretch that does not simply continue the streams: together what only leaves gaps or comes while some are
         open, one packet after the other what does not, until the rest can be taken together. said: in all of it."""
         now_ns = int(columns.now_ns[rows[-1]])
         taken, more, count = 0, _CAREFUL_PACKETS, len(rows)
@@ -394,7 +394,7 @@ class FlowTable:
                 if until - taken < count:
                     part, own = columns.part(stretch, runs, rows, taken, until)
                     told = columns.said(rows[taken:until])
-                if goes_on(flow, own, self._limits) and take_with_holes(
+                if goes_on(flow, own, self._limits) and take_with_gaps(
                     flow, part, rows[taken:until], own, columns, told, self._limits
                 ):
                     taken = until

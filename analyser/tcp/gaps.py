@@ -1,8 +1,8 @@
-"""Packets of a flow that leave holes in its streams, or come while some are open, taken together.
+"""Packets of a flow that leave gaps in its streams, or come while some are open, taken together.
 
-In: a flow with what waits behind holes, and packets that only continue its streams or go on further ahead. Out: the
-flow after them. When a hole is given up says `Half.after_packet`, packet by packet; here it is reckoned for each hole
-from the numbers of packets, so that a hole is a step and not each packet that comes while it is open.
+In: a flow with what waits behind gaps, and packets that only continue its streams or go on further ahead. Out: the
+flow after them. When a gap is given up says `Half.after_packet`, packet by packet; here it is reckoned for each gap
+from the numbers of packets, so that a gap is a step and not each packet that comes while it is open.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REACH_BYTES = 1 << 29
 def goes_on(flow: Flow, runs: Runs, limits: Limits) -> bool:
     """True when every run continues what its side sent last, delivered or waiting, or lies behind it.
 
-    And nothing but the packets that pass makes anybody give up a hole.
+    And nothing but the packets that pass makes anybody give up a gap.
     """
     if flow.closed_ts_ns is not None:
         return False
@@ -47,7 +47,7 @@ def goes_on(flow: Flow, runs: Runs, limits: Limits) -> bool:
     return True
 
 
-def take_with_holes(
+def take_with_gaps(
     flow: Flow,
     stretch: Stretch,
     rows: Places,
@@ -85,7 +85,7 @@ class _Side:
         self._acks = acks
         self._limits = limits
         # What was confirmed before these packets since something waits; which acknowledgements count, and which of
-        # them may be the first one beyond the hole in hand.
+        # them may be the first one beyond the gap in hand.
         self._acked = half.acked
         self._since = self._at = 0
 
@@ -143,7 +143,7 @@ class _Side:
         self._at = max(self._at, self._since)
 
     def _deliver(self, run: ReadyRun, given_up: int | None) -> list[bytes | memoryview]:
-        """A run that continues the stream; what came by the packet with which a hole was given up waited for it."""
+        """A run that continues the stream; what came by the packet with which a gap was given up waited for it."""
         ready = self._columns.run(run)
         waited = 0 if given_up is None else self._columns.come_by(run, given_up)
         if given_up is not None and waited:
@@ -155,7 +155,7 @@ class _Side:
         return ready.pieces
 
     def _lost_at(self, passed: int, given_up: int, end: int, waits_since_ns: int | None) -> int | None:
-        """The packet with which the first hole is given up; None where that is not before `end`.
+        """The packet with which the first gap is given up; None where that is not before `end`.
 
         passed: the last packet that does not count. given_up: the last one with which the one before was given up, or
         before these packets. waits_since_ns: None where no packet is so late that patience ends.
@@ -172,7 +172,7 @@ class _Side:
         return found if found < end else None
 
     def _confirmed_at(self, first: int) -> int | None:
-        """The first packet, `first` or behind it, by which a byte behind the hole was confirmed."""
+        """The first packet, `first` or behind it, by which a byte behind the gap was confirmed."""
         next_seq, (numbers, seqs, _) = self._half.next_seq, self._acks
         if self._acked > next_seq:
             return first

@@ -3,7 +3,7 @@
 In: a `PacketBatch`, and which of its packets are copies. Out: `Stretches`. A packet that may change a flow's state
 (SYN, FIN, RST, closed window, D-SACK) is a stretch of its own, so that the data before and behind it need not be taken
 packet by packet. So is a segment that begins before the end of the one before it, or that is cut: sending again costs
-what is beside it, not all of its connection's packets in the batch. One that begins further on leaves a hole inside its
+what is beside it, not all of its connection's packets in the batch. One that begins further on leaves a gap inside its
 stretch.
 """
 
@@ -20,8 +20,8 @@ from wirewitness.analyser.tcp.tcp import ACK, FIN, MASK, RST, SYN
 _SPECIAL = FIN | SYN | RST
 # For so few packets beside such a segment it does not pay to take them together.
 _LEAST_BESIDE_BREAKS = 8
-# A segment that begins further on than this behind the end of the one before it is a break, not the end of a hole.
-_LARGEST_HOLE_BYTES = 1 << 28
+# A segment that begins further on than this behind the end of the one before it is a break, not the end of a gap.
+_LARGEST_GAP_BYTES = 1 << 28
 
 Places = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
@@ -104,7 +104,7 @@ def _breaks(batch: PacketBatch, order: Places, begins_pair: Flags, copies: Flags
     ends = (batch.seq[rows] + size) & MASK
     found = size < batch.wire_payload_bytes[rows]
     ahead = (batch.seq[rows[1:]] - ends[:-1]) & MASK
-    found[1:] |= (side[1:] == side[:-1]) & (ahead > _LARGEST_HOLE_BYTES)
+    found[1:] |= (side[1:] == side[:-1]) & (ahead > _LARGEST_GAP_BYTES)
     broken[data[found]] = True
     return broken
 

@@ -25,11 +25,11 @@ HISTORY_SEGMENTS = 32
 PENDING_BYTES = 256
 _SEQ = attrgetter("seq")
 _HALF = 1 << 31
-# So long a hole may stay open that the receiver says is none.
+# So long a gap may stay open that the receiver says is none.
 PATIENCE_NS = 1_000_000_000
-# So many times as many packets may pass before a hole is given up of which nobody says that it is none.
+# So many times as many packets may pass before a gap is given up of which nobody says that it is none.
 UNACKED_FACTOR = 4
-# Packets that only overtook each other are closer than this; a hole that is filled later was filled by sending again.
+# Packets that only overtook each other are closer than this; a gap that is filled later was filled by sending again.
 _REORDERED_NS = 20_000_000
 
 
@@ -39,7 +39,7 @@ class Half:
 
     recent: the last segments delivered, at most HISTORY_SEGMENTS or about history_bytes (above 0), to compare what is
         sent again with them.
-    retransmitted, retransmitted_bytes: segments with bytes that were seen before, or that filled a hole late.
+    retransmitted, retransmitted_bytes: segments with bytes that were seen before, or that filled a gap late.
     again: what became of them; None while there is none.
     window_scale: of this side's SYN; -1 when it had none, None while no SYN was seen.
     segment_size: the largest one that this side takes (MSS), None where not known.
@@ -104,7 +104,7 @@ class Half:
 
     @property
     def sent_until(self) -> int:
-        """Where what this side sent last ends, delivered or waiting behind a hole."""
+        """Where what this side sent last ends, delivered or waiting behind a gap."""
         return self.pending[-1].end if self.pending else self.next_seq
 
     @property
@@ -183,7 +183,7 @@ class Half:
         self.out_of_order += len(run.pieces)
 
     def lose(self, packet: int, ts_ns: int) -> None:
-        """With this packet the first hole is given up: what waits behind it is delivered, up to the next one."""
+        """With this packet the first gap is given up: what waits behind it is delivered, up to the next one."""
         if self.pending:
             self.skip_to(self.pending[0].seq, packet, ts_ns)
             self._drain(packet)
@@ -272,7 +272,7 @@ class Half:
             self._drain(packet)
 
     def after_packet(self, packet: int, ts_ns: int, limits: Limits) -> None:
-        """Called for every packet of the flow while segments are held: is the hole before them lost for good?
+        """Called for every packet of the flow while segments are held: is the gap before them lost for good?
 
         It is when the receiver confirmed bytes behind it and the capture went on for a while without it, when far
         more packets passed although no acknowledgement is visible (one-sided capture), or when too much is held.
@@ -283,19 +283,19 @@ class Half:
         confirmed = self.acked > self.next_seq
         patient = self.waited > limits.max_pending_packets or ts_ns - self.waiting_since_ns > PATIENCE_NS
         if self.pending_bytes > limits.max_pending_bytes:
-            text = f"more than {limits.max_pending_bytes} bytes wait behind a hole in the stream; it is given up"
+            text = f"more than {limits.max_pending_bytes} bytes wait after a gap in the stream; the gap is given up"
             self.remark(Note("pending_bytes", text, packet, ts_ns, None, "warn", "limit"))
         elif not ((confirmed and patient) or self.waited > UNACKED_FACTOR * limits.max_pending_packets):
             return
         self.lose(packet, ts_ns)
 
     def give_up(self, packet: int, ts_ns: int) -> None:
-        """Give up every hole and deliver what is held."""
+        """Give up every gap and deliver what is held."""
         while self.pending:
             self.lose(packet, ts_ns)
 
     def flush(self, packet: int, ts_ns: int) -> None:
-        """The flow ends: give up every hole, deliver what is held, and drop what is not needed any more."""
+        """The flow ends: give up every gap, deliver what is held, and drop what is not needed any more."""
         self.give_up(packet, ts_ns)
         if self.fin_seq is not None and self.started:
             self.skip_to(self.fin_seq, packet, ts_ns)

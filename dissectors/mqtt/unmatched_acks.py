@@ -15,7 +15,7 @@ from wirewitness.dissectors.core.unmatched_responses import own_bytes
 from wirewitness.dissectors.mqtt.handshake import Flight
 from wirewitness.dissectors.mqtt.walk import Walked
 
-# Messages of QoS 2 whose PUBCOMP was read before their PUBREL, which a hole may hold back.
+# Messages of QoS 2 whose PUBCOMP was read before their PUBREL, which a gap may hold back.
 
 
 class Completed(NamedTuple):

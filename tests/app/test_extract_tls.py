@@ -166,7 +166,7 @@ def test_pcap_has_no_room_for_secrets(tmp_path: Path) -> None:
     assert b"name it .pcapng" in result.stderr
 
 
-def test_a_loss_leaves_a_hole(tmp_path: Path) -> None:
+def test_a_loss_leaves_a_gap(tmp_path: Path) -> None:
     one = made(tmp_path, most=600)
     packets = packets_of(one.encrypted)
     flow = busiest(one.encrypted, "--keylog", one.keylog)

@@ -127,8 +127,8 @@ def test_at_the_end_responses_are_orphans_first_then_requests_stay_unanswered() 
     assert not flow.outstanding.requests
 
 
-def test_responses_wait_as_long_as_a_hole_in_what_was_asked_may_stand() -> None:
-    """The bytes behind a hole wait for those that are missing, while the other side goes on: hundreds of responses."""
+def test_responses_wait_as_long_as_a_gap_in_what_was_asked_may_stand() -> None:
+    """The bytes behind a gap wait for those that are missing, while the other side goes on: hundreds of responses."""
     flow = Flow()
     flow.outstanding = Outstanding(Limits())
     flow.outstanding.heard = True

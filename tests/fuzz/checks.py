@@ -1,6 +1,6 @@
 """What is done with an input: the product reads it as it would read it from a capture. Any exception is a finding.
 
-In: bytes. Out: nothing. What is made of them is checked where it is cheap: rows fit their tables, trees have no holes.
+In: bytes. Out: nothing. What is made of them is checked where it is cheap: rows fit their tables, trees have no gaps.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def test_messages_of_busy_connections(share: float, tshark: str, tmp_path: Path)
 
 
 def test_messages_of_late_packets(tshark: str, tmp_path: Path) -> None:
-    """The same messages on every stream. tshark names the packet that closed the hole before a message; we name the one
+    """The same messages on every stream. tshark names the packet that closed the gap before a message; we name the one
     that holds its last bytes, which may have come earlier.
     """
     path = capture(tmp_path / "late.pcap", reordered(busy_packets(seed=2), seed=4, distance=2))

@@ -178,7 +178,7 @@ def probes_in_the_middle(size: int) -> bytes:
 
 
 def one_byte_segments(size: int) -> bytes:
-    """Every second byte of a stream is missing, for as long as holes are kept open; then what is there comes again."""
+    """Every second byte of a stream is missing, for as long as gaps are kept open; then what is there comes again."""
     talk = Talk().handshake()
     talk.send(True, 0, kafka(18, 0, 0, b""), ack=0).send(False, 0, answer(0, struct.pack(">hi", 0, 0)), ack=14)
     number = 5000 * size
@@ -189,7 +189,7 @@ def one_byte_segments(size: int) -> bytes:
 
 
 def segments_backwards(size: int) -> bytes:
-    """One-byte segments with holes whose sequence numbers fall: each is put in front of all that wait."""
+    """One-byte segments with gaps whose sequence numbers fall: each is put in front of all that wait."""
     talk = Talk().handshake()
     talk.send(True, 0, kafka(18, 0, 0, b""), ack=0).send(False, 0, answer(0, struct.pack(">hi", 0, 0)), ack=14)
     number = 5000 * size

@@ -226,7 +226,7 @@ def _twin_packets(
 
     offset = (seq - one.isns[from_client] - 1) & 0xFFFFFFFF
     if offset + len(payload) <= one.read[from_client] or offset > one.read[from_client]:
-        payload = b""  # sent again; behind a hole nothing is known
+        payload = b""  # sent again; behind a gap nothing is known
     fresh = payload[one.read[from_client] - offset :] if payload else b""
     if fresh and not one.is_open:
         one.is_open = True

@@ -90,7 +90,7 @@ def add_clear(choice: Choice, index: Index) -> int:
 
 
 def add_beginnings(choice: Choice) -> list[FlowRow]:
-    """Want encrypted flows from their first packet on: nobody can decrypt what lies behind a hole. These flows."""
+    """Want encrypted flows from their first packet on: nobody can decrypt what lies behind a gap. These flows."""
     encrypted = [one for one in choice.flows.values() if one.flow.encrypted]
     for one in encrypted:
         one.stretches.append(Stretch(None, one.flow.key, max(stretch.last for stretch in one.stretches)))

@@ -22,7 +22,7 @@ False alarms
 
 What it cannot tell
     In a capture that begins after the last rebalance there is no assignment: then only who reads is known. Requests
-    alone say nothing, since only an accepted commit counts. After a hole in the capture owners are not known until the
+    alone say nothing, since only an accepted commit counts. After a gap in the capture owners are not known until the
     next assignment.
 
 References

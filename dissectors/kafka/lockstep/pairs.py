@@ -3,7 +3,7 @@
 In: for each connection its frames in the order in which they are fed, and what its decoder knows of those before.
 Out: pairs, only of connections where it is certain that one frame after the other would give the same ones: ids are
 unique and responses come in the order of the requests. Where a stream lost bytes requests may stay without response
-between them. A response may be read before its request, which waits behind a hole, if none can have been let go of
+between them. A response may be read before its request, which waits behind a gap, if none can have been let go of
 meanwhile. What a response without request does, the decoder does by itself.
 """
 

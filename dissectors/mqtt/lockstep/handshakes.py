@@ -33,7 +33,7 @@ from wirewitness.dissectors.mqtt.publish_rows import NO_TAIL
 Open = tuple[dict[int, Flight], dict[int, Flight]]
 # Before the first packet of an identifier: nothing is in flight, or a message of which only the decoder knows all.
 NOTHING, _SPECIAL = PUBCOMP + 1, PUBCOMP + 2
-# Behind PUBREL whose PUBREC was held behind a hole and comes next; behind both of them it is PUBREL in any case.
+# Behind PUBREL whose PUBREC was held behind a gap and comes next; behind both of them it is PUBREL in any case.
 _RELEASED_FIRST = ODD + 1
 # [step before, kind] -> is it in turn? A step is the kind of a packet, or one of the above.
 IN_TURN = np.zeros((_RELEASED_FIRST + 1, ODD + 1), bool)

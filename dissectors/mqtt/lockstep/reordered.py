@@ -1,8 +1,8 @@
-"""Messages whose packets a hole put in another order: what one side sent is read when the hole is given up, behind what
+"""Messages whose packets a gap put in another order: what one side sent is read when the gap is given up, behind what
 the other side sent meanwhile.
 
 In: packets sorted by message, then in the order in which they are read. Out: those of whole messages whose order the
-hole explains. Acknowledgements before their PUBLISH wait for it, and a message whose PUBCOMP is there waits for its
+gap explains. Acknowledgements before their PUBLISH wait for it, and a message whose PUBCOMP is there waits for its
 PUBREL; so nothing but its own packets tells what becomes of it.
 """
 

@@ -203,7 +203,7 @@ _LIMITS = (
     ),
     Limit(
         "response_first", "kafka", "tshark",
-        "packets came out of order: it dissects the response before the hole in the request is closed",
+        "packets came out of order: it dissects the response before the gap in the request is closed",
         "4.0.17", "packet-tcp.c, preference tcp.reassemble_out_of_order",
         lambda case: bool(case.ours and case.ours.flow.disorder)
         and remarked(case, MISSING) and case.differing <= {"packet"},

@@ -42,7 +42,7 @@ _FIRST = (
     Limit(
         "late_packet", "", "both",
         "packets came out of order: we name the packet with the message's last bytes, tshark the one that closes the "
-        "hole before it",
+        "gap before it",
         "4.0.17", "packet-tcp.c, preference tcp.reassemble_out_of_order", _late,
     ),
     Limit(

@@ -179,7 +179,7 @@ def _made(row: dict[str, Any]) -> Ours:
 _MAY_BE_NULL = frozenset({"client_id"})
 
 
-# tshark names the packet that closes a hole before a message, we the one with its last bytes: so far apart at most.
+# tshark names the packet that closes a gap before a message, we the one with its last bytes: so far apart at most.
 WINDOW = 4096
 HELD = 1 << 16
 

@@ -1,4 +1,4 @@
-"""A part of an incident's capture accuses nobody whom the whole does not: one direction, a late begin, holes, losses.
+"""A part of an incident's capture accuses nobody whom the whole does not: one direction, a late begin, gaps, losses.
 
 In: the incidents in `sample_pcaps/incidents`. Each is damaged, and what the rules about groups and producers say above
 info may name only clients of groups that they name in the whole capture. Two captures in one, with equal names in two

@@ -148,7 +148,7 @@ def test_where_nothing_ends_it_nothing_is_said(version: ssl.TLSVersion) -> None:
 
 
 @BOTH
-def test_a_handshake_with_a_hole_tells_nothing(version: ssl.TLSVersion) -> None:
+def test_a_handshake_with_a_gap_tells_nothing(version: ssl.TLSVersion) -> None:
     talk = talk_of(spoken(ends("ok", version)), "client")
     del talk.packets[4]  # of the server's first answer
     assert flow_of(talk)["tls_handshake"] is None

@@ -108,7 +108,7 @@ def test_loss_that_the_receiver_confirmed_is_a_gap_after_a_while() -> None:
     assert got.flows[0].halves[1].gap_bytes == 3
 
 
-def test_a_hole_nobody_confirmed_stays_open_until_the_end() -> None:
+def test_a_gap_nobody_confirmed_stays_open_until_the_end() -> None:
     talk = Talk().handshake().send(True, 0, b"01", ack=0).send(True, 5, b"56789", ack=0).wait(2)
     talk.send(True, 2, b"234", ack=0)
     assert Collected(talk.packets).client() == [HELLO]

@@ -1,4 +1,4 @@
-"""Packets that come while a hole is open: taken together they do what they do one by one."""
+"""Packets that come while a gap is open: taken together they do what they do one by one."""
 
 from __future__ import annotations
 
@@ -97,17 +97,17 @@ def test_together_as_one_by_one(seed: int) -> None:
 def test_most_packets_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """The property above is worth what is not taken one by one."""
     together, alone = list[int](), list[int]()
-    take_with_holes, take = flow_table.take_with_holes, flow_table.FlowTable._careful
+    take_with_gaps, take = flow_table.take_with_gaps, flow_table.FlowTable._careful
 
     def counted(flow, stretch, rows, *others):  # type: ignore[no-untyped-def]
         together.append(len(rows))
-        return take_with_holes(flow, stretch, rows, *others)
+        return take_with_gaps(flow, stretch, rows, *others)
 
     def counted_alone(self, flow, pair, rows):  # type: ignore[no-untyped-def]
         alone.append(len(rows))
         return take(self, flow, pair, rows)
 
-    monkeypatch.setattr(flow_table, "take_with_holes", counted)
+    monkeypatch.setattr(flow_table, "take_with_gaps", counted)
     monkeypatch.setattr(flow_table.FlowTable, "_careful", counted_alone)
     talk = Talk(client_isn=5, server_isn=9).handshake()
     for number in range(400):

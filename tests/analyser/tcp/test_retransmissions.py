@@ -59,7 +59,7 @@ def test_what_the_receiver_reports_was_not_lost(talk: Talk, expected: tuple[int,
     assert counted(talk, block_bytes) == expected
 
 
-def test_a_hole_of_the_capture_that_is_filled_by_sending_again() -> None:
+def test_a_gap_of_the_capture_that_is_filled_by_sending_again() -> None:
     """The capture missed the first copy; the receiver had it."""
     talk = sent(0, 2).wait(0.2).send(True, 10, b"0123456789", ack=0)
     assert counted(reports(talk, 10, 20, 30)) == (1, 1)

@@ -209,7 +209,7 @@ def test_a_closed_window_is_measured() -> None:
     assert [(from_low, note.code, note.packet) for from_low, note in got.notes] == [(True, "zero_window", 8)]
 
 
-def test_the_hole_that_was_filled_late_counts_as_sent_again() -> None:
+def test_the_gap_that_was_filled_late_counts_as_sent_again() -> None:
     talk = Talk().handshake().send(True, 2, b"llo", ack=0).wait(0.25).send(True, 0, b"he", ack=0)
     got = Collected(talk.packets)
     assert (got.client(), got.flows[0].halves[1].retransmitted) == ([b"hello"], 1)

@@ -1,4 +1,4 @@
-"""A message of QoS 2 says the same in whatever order a hole lets its packets be read."""
+"""A message of QoS 2 says the same in whatever order a gap lets its packets be read."""
 
 from __future__ import annotations
 

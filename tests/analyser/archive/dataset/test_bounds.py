@@ -109,7 +109,7 @@ def test_a_damaged_file_is_told(tmp_path: Path, at: int) -> None:
 
 
 def test_files_that_are_too_large_are_not_read(tmp_path: Path) -> None:
-    """They are holes: no disk holds what they would take."""
+    """They are gaps: no disk holds what they would take."""
     for name, most in (
         (COMMON_FILE, bounds.COMMON.bytes),
         (MANIFEST, bounds.MANIFEST.bytes),

@@ -23,7 +23,7 @@ def test_sightings_of_one_identity_are_one_from_first_to_last() -> None:
 
 def test_what_is_too_much_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seen, "MAX_SEEN", 2)
-    monkeypatch.setattr(seen, "MAX_OWNERS", 1)
+    monkeypatch.setattr(seen, "MAX_IDENTITIES", 1)
     kept = IdentitiesSeen()
     for port in range(4):
         kept.add(end(port), JAVA, port, port)

@@ -162,7 +162,7 @@ def half_open() -> list[Captured]:
     return [Captured(START_NS + number, ethernet(packet)) for number, packet in enumerate(packets)]
 
 
-def behind_a_hole() -> list[Captured]:
+def behind_a_gap() -> list[Captured]:
     """Segments behind one that was lost, confirmed by the receiver."""
     _, first = asks(1)
     found = Talk(ts_ns=START_NS).handshake().send(True, 0, first, ack=0)
@@ -301,10 +301,10 @@ REACHED: dict[str, Reached] = {
         {"max_frame_bytes": 1000}, lambda: talk(asks(1), asks(2, bytes(2000))), "skipped_bytes", "framing"
     ),
     "max_pending_bytes": Reached(
-        {"max_pending_bytes": 500, "max_pending_packets": 1000}, behind_a_hole, "pending_bytes"
+        {"max_pending_bytes": 500, "max_pending_packets": 1000}, behind_a_gap, "pending_bytes"
     ),
-    # The hole becomes a gap, as it would at the end of the flow.
-    "max_pending_packets": Reached({"max_pending_packets": 5}, behind_a_hole, "gap", "tcp"),
+    # The gap becomes a gap, as it would at the end of the flow.
+    "max_pending_packets": Reached({"max_pending_packets": 5}, behind_a_gap, "gap", "tcp"),
     "max_held_bytes": Reached({"max_held_bytes": 50_000}, held_frames, "held_bytes"),
     "max_open_flows": Reached(
         {"max_open_flows": 2},

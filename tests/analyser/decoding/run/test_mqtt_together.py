@@ -67,7 +67,7 @@ def test_tables_are_those_of_one_by_one(tmp_path: Path, monkeypatch: pytest.Monk
 def test_tables_of_a_capture_with_losses_are_those_of_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Most of the packets beside the holes are read together."""
+    """Most of the packets beside the gaps are read together."""
     taken = list[int]()
     together = together_module.together
 

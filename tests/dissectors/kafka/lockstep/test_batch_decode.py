@@ -182,7 +182,7 @@ def with_losses(frames: list[Frame], random: Random) -> list[Frame]:
     for _ in range(random.choice((0, 0, 2))):
         place = random.randrange(len(found))
         found.insert(place + random.randrange(1, 80), found.pop(place))
-    for _ in range(random.choice((0, 1, 2))):  # what one side says waits behind a hole
+    for _ in range(random.choice((0, 1, 2))):  # what one side says waits behind a gap
         place = random.randrange(len(found))
         window = found[place : place + random.randrange(2, 30)]
         side = random.randrange(2)
@@ -246,7 +246,7 @@ def test_streams_that_lost_bytes_are_read_together(read_alone: list[int]) -> Non
 
 
 def test_answers_that_are_read_before_their_requests_are_read_together(read_alone: list[int]) -> None:
-    """What the client says waits behind a hole, so that many answers come first."""
+    """What the client says waits behind a gap, so that many answers come first."""
     frames = heartbeats(begins=False, step_ns=10**7)
     for place in range(0, len(frames), 100):
         frames[place : place + 60] = sorted(frames[place : place + 60], key=lambda frame: -frame.direction)
@@ -435,7 +435,7 @@ def test_before_the_first_loss_answers_in_turn_tell_what_waits() -> None:
 
 
 def test_what_was_left_is_decoded_before_the_first_bytes_of_a_client() -> None:
-    """They come behind an answer where a hole held them back; one that is far too early is none."""
+    """They come behind an answer where a gap held them back; one that is far too early is none."""
     frames = heartbeats(begins=True)
     frames[1] = frames[1]._replace(ts_ns=frames[0].ts_ns - 5 * 10**9)
     told = []

@@ -125,7 +125,7 @@ def test_same_name_in_other_versions_is_allowed() -> None:
     assert [one.type for one in api.request] == ["int8", "int16"]
 
 
-def test_api_keys_have_no_hole() -> None:
+def test_api_keys_have_no_gap() -> None:
     assert sorted(API_KEYS) == list(range(95))
 
 

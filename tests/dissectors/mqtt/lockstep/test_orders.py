@@ -1,4 +1,4 @@
-"""Messages of QoS 2 of which a hole in one direction held packets back: read in every order in which they may come."""
+"""Messages of QoS 2 of which a gap in one direction held packets back: read in every order in which they may come."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_release_that_was_sent_after_the_end_is_not_that_of_the_message(order:
 
 @pytest.mark.usefixtures("few_are_enough")
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_hole_in_front_of_them_makes_nobody_read_them_alone(
+def test_a_gap_in_front_of_them_makes_nobody_read_them_alone(
     order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(MqttDecoder, "stretch", lambda *_: pytest.fail("read alone"))
