@@ -58,6 +58,6 @@ def test_a_failed_mutual_handshake_names_certificate_and_reason() -> None:
     assert "refuses the certificate of 10.77.0.11 (alert certificate_unknown)" in own[0]
     assert "It is CN=billing,O=Example, issued by CN=Other CA,O=Example" in own[0]
     assert "wants a certificate of its clients, and 10.77.0.11 sends none (alert bad_certificate), twice" in own[1]
-    assert set(told[told.code.isin(["TLS101", "TLS107"])].story_id) == set(
-        told[told.code == "TLS107"].story_id.iloc[:1]
+    assert set(told[told.code.isin(["TLS101", "TLS107"])].incident_id) == set(
+        told[told.code == "TLS107"].incident_id.iloc[:1]
     )

@@ -6,6 +6,7 @@ a fixed amount of memory.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -25,10 +26,13 @@ from wirewitness.analyser.tables.queries import (
     in_microseconds,
     name_list,
     needs_microseconds,
+    old_tables,
     quoted,
+    renamed_column,
     select,
 )
-from wirewitness.analyser.tables.tables import ALL_TABLES, PANDAS_TYPES, arrow_schema
+from wirewitness.analyser.tables.renamed import column_note, old_rows, renamed_tables_in, table_note, table_now
+from wirewitness.analyser.tables.tables import PANDAS_TYPES, arrow_schema, readable_table
 from wirewitness.analyser.tables.times_of_day import lacks_time_of_day, with_times_of_day
 
 if TYPE_CHECKING:
@@ -91,16 +95,18 @@ class Analysis:
         self, name: str, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None
     ) -> pa.Table:
         """A table as Arrow, in its registered order. Raises UnknownTable, QueryError."""
+        _warn_of_old_name(name)
         return pa.Table.from_batches(
             list(self.batches(name, columns, where, limit)), self._output_schema(name, columns)
         )
 
     def table(self, name: str) -> pd.DataFrame:
         """A table as pandas, with the registered types."""
+        _warn_of_old_name(name)
         frame: pd.DataFrame = self.arrow(name).to_pandas(
             types_mapper=_pandas_type, timestamp_as_object=False, date_as_object=False
         )
-        return frame.astype({column.name: PANDAS_TYPES[column.kind] for column in ALL_TABLES[name].columns})
+        return frame.astype({column.name: PANDAS_TYPES[column.kind] for column in readable_table(name).columns})
 
     def findings(self) -> pd.DataFrame:
         """The findings table as pandas."""
@@ -113,7 +119,7 @@ class Analysis:
         schema = self._output_schema(name, columns)
         narrowed = self._conditions(name, where)
         # Where nothing is asked of rows, DuckDB has nothing to do.
-        streamed = None if narrowed else self._source.stream(name, schema.names)
+        streamed = None if narrowed or name != table_now(name) else self._source.stream(name, schema.names)
         rows = self._selected(name, schema, narrowed, limit) if streamed is None else _of_usual_size(streamed)
         yield from rows if limit is None else _first_rows(rows, limit)
 
@@ -129,7 +135,7 @@ class Analysis:
         import pyarrow.parquet as pq
 
         schema = self._output_schema(name, columns)
-        whole = limit is None and not self._conditions(name, where)
+        whole = limit is None and name == table_now(name) and not self._conditions(name, where)
         batches = self._source.stream(name, schema.names) if whole else None
         if batches is None:
             batches = self.batches(name, columns, where, limit)
@@ -142,7 +148,7 @@ class Analysis:
 
     def sql(self, query: str) -> pa.Table:
         """One SELECT over all tables, of few rows. Raises QueryError, UnreadableRows."""
-        return answer(self.connection, query)
+        return answer(self.connection, _over(query, self._under_old_names(query)))
 
     def query(self, query: str) -> Iterator[pa.RecordBatch]:
         """One SELECT over the selected rows, in batches, the first of which is empty. Raises QueryError.
@@ -150,11 +156,13 @@ class Analysis:
         DuckDB compares times in nanoseconds and no more than that: where a query calculates with them, all its times
         are in microseconds.
         """
+        for old in renamed_tables_in(query):
+            _warn_of_old_name(old)
         try:
             reader, first = self._begun(query)
         except QueryError as error:
             if not lacks_time_of_day(error):
-                raise
+                raise QueryError(renamed_column(error, query) or str(error)) from error
             reader, first = self._begun(with_times_of_day(self.connection, query))
         yield from first
         with failures_told():
@@ -165,11 +173,12 @@ class Analysis:
     def _begun(self, query: str) -> tuple[pa.RecordBatchReader, list[pa.RecordBatch]]:
         con = self._source.con
         try:
-            return _started(con, _over(query, self._narrowed()))
+            return _started(con, _over(query, [*self._narrowed(), *self._under_old_names(query)]))
         except QueryError as error:
             if not needs_microseconds(error):
                 raise
-            return _started(con, _over(query, self._narrowed(microseconds=True)))
+            parts = [*self._narrowed(microseconds=True), *self._under_old_names(query)]
+            return _started(con, _over(query, parts))
 
     def _narrowed(self, microseconds: bool = False) -> Iterator[str]:
         """Tables that are not as their views, as parts of a WITH."""
@@ -181,30 +190,42 @@ class Analysis:
             rows = f"(SELECT * FROM {self._source.narrowed(name, self.options)} WHERE {condition or 'true'})"
             yield f"{quoted(name)} AS ({in_microseconds(name, rows) if microseconds else rows})"
 
+    def _under_old_names(self, query: str) -> Iterator[str]:
+        """Tables that a query calls by their old names, as parts of a WITH."""
+        return (part for name, part in old_tables(query) if name in self._source.names)
+
     def _output_schema(self, name: str, columns: Sequence[str] | None) -> pa.Schema:
-        if name not in self._source.names:
+        if table_now(name) not in self._source.names:
             raise UnknownTable(f"no table {name} in this analysis; there are {', '.join(self._source.names)}")
         schema = arrow_schema(name)
         if columns is None:
             return schema
         unknown = [column for column in columns if column not in schema.names]
         if unknown:
-            raise QueryError(f"table {name} has no column {', '.join(unknown)}")
+            now = column_note(unknown[0], [name])
+            raise QueryError(now or f"table {name} has no column {', '.join(unknown)}")
         return pa.schema([schema.field(column) for column in columns])
 
     def _conditions(self, name: str, where: str | None) -> str:
         """What rows have to fulfil, empty where nothing is asked."""
-        return " AND ".join([*shown_rows(name, self.options), *([f"({where}\n)"] if where else [])])
+        return " AND ".join([*shown_rows(table_now(name), self.options), *([f"({where}\n)"] if where else [])])
 
     def _selected(self, name: str, schema: pa.Schema, narrowed: str, limit: int | None) -> Iterator[pa.RecordBatch]:
-        for piece in self._source.pieces(name, self.options):
-            text = f"SELECT {name_list(schema.names)} FROM {piece.source} AS {quoted(name)}"
+        for piece in self._source.pieces(table_now(name), self.options):
+            rows = piece.source if name == table_now(name) else old_rows(name, piece.source)
+            text = f"SELECT {name_list(schema.names)} FROM {rows} AS {quoted(name)}"
             text += f" WHERE {narrowed}" if narrowed else ""
             text += f" ORDER BY {piece.order}" if piece.order else ""
             text += f" LIMIT {int(limit)}" if limit is not None else ""
             with failures_told():
                 for batch in select(self._source.con, text).to_arrow_reader(BATCH_ROWS):
                     yield _cast_kept(name, batch, schema) if piece.kept else batch.cast(schema)
+
+
+def _warn_of_old_name(name: str) -> None:
+    """For who calls a method of an analysis; the command line says it itself."""
+    if name != table_now(name):
+        warnings.warn(table_note(name), DeprecationWarning, stacklevel=3)
 
 
 def _cast_kept(name: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Standard keys of a finding's numbers: by them findings are put together to stories, and their costs compared.
+"""Standard keys of a finding's numbers: by them findings are put together to incidents, and their costs compared.
 
 A fact that is not known is left out: never 0 as a guess. Each rule adds what it measured under names of its own.
 

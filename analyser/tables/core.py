@@ -196,7 +196,7 @@ _FLOWS = Table(
         Column("tls_certificate_expires", "time", "when that certificate ends", "flow", unit="UTC"),
         Column("tls_certificate_names", "string", "DNS names and addresses it is for, by commas", "flow"),
         Column(
-            "tls_client_asked",
+            "tls_client_certificate_requested",
             "bool",
             "the server asked for a certificate of the client; in TLS 1.3 without a key by the lengths of its records",
             "flow",
@@ -368,14 +368,16 @@ _FINDINGS = Table(
         Column("ts_last", "time", "time of the last evidence", unit="UTC"),
         Column("evidence", "string", "JSON list of {file, packet, message_id, line}", nullable=False, json=True),
         Column("numbers", "string", "JSON object of the measured numbers", nullable=False, json=True),
-        Column("story_id", "string", "finding_id of the cause this follows from; its own where it follows from none"),
         Column(
-            "story_order",
+            "incident_id", "string", "finding_id of the cause this follows from; its own where it follows from none"
+        ),
+        Column(
+            "incident_order",
             "string",
-            "text by which findings sort as reports tell them: the worst story first, in it the cause first",
+            "text by which findings sort as reports tell them: the worst incident first, in it the cause first",
         ),
     ),
-    ("story_order", "code", "subject", "finding_id"),
+    ("incident_order", "code", "subject", "finding_id"),
 )
 
 CORE_TABLES = (_CAPTURES, _FLOWS, _MESSAGES, _EXCHANGES, _EXPERT_INFOS, _TCP_WAITS, _FINDINGS)

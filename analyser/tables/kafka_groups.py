@@ -38,7 +38,7 @@ def _kafka_reading_number(name: str, meaning: str, *, nullable: bool = True) -> 
 
 
 READING_RUNS = Table(
-    "kafka_reading_runs",
+    "kafka_fetch_ranges",
     "one row per run of reading: a client of a group fetches a partition, each time where its last answer led to",
     (
         ts_column("time of the run's first fetch that was not refused", "context"),
@@ -65,7 +65,7 @@ READING_RUNS = Table(
         _kafka_reading_number("log_start_offset", "oldest offset still there at its begin"),
         _kafka_reading_number("log_end_offset", "highest end of the log that it was told"),
         Column(
-            "began_by",
+            "started_by",
             "string",
             "first (of the reader in the capture), offset (not the one that its last answer led to), topic id (another "
             "one), connection (another one)",
@@ -213,21 +213,21 @@ _MEMBERS = Table(
         _time("ts_last", "its last request but for LeaveGroup", nullable=False),
         _text(
             "ended",
-            "left, vanished (a generation without it, no LeaveGroup), removed (it came back, or was told: 25, 110), "
-            "fenced (82), replaced (its static name joined anew), there (at the end of the capture); null: not known",
+            "left, expired (a generation without it, no LeaveGroup), removed (it came back, or was told: 25, 110), "
+            "fenced (82), replaced (its static name joined anew), active (at the end of the capture); null: not known",
         ),
         _time("ts_ended", "when it left, or when the group went on without it"),
         _text("reason", "why it left, as it said (KIP-800)"),
         _text("removed_by", "client id of another that sent its LeaveGroup"),
         _text("replaced_by", "member id that has its static name now"),
         _ms(
-            "longest_silence_ms",
+            "max_heartbeat_gap_ms",
             "longest time without a request; null: only one, or bytes are missing or another server took over in it",
         ),
         _time("ts_silent", "begin of that silence"),
         _text(
-            "silent_side",
-            "what stood then, or since a member vanished, as TCP tells: network, process; null: not known",
+            "idle_side",
+            "what stood then, or since a member expired, as TCP tells: network, process; null: not known",
         ),
         _text("closed_by", "client, server: who closed the connection of its last request; null while open"),
         _text("reset_by", "client, server: who reset it"),
@@ -255,7 +255,7 @@ _REBALANCES = Table(
         _number("generation", "generation or epoch that began"),
         _text(
             "trigger",
-            "joined, left, vanished (a session timed out), subscription changed, topic changed, partitions given up "
+            "joined, left, expired (a session timed out), subscription changed, topic changed, partitions given up "
             "(second step of a cooperative rebalance), leader or member (it joined again by itself); null: not known",
         ),
         _text("trigger_member_id", "member that set it off"),

@@ -38,7 +38,7 @@ _SPANS = Table(
         _text("transactional_id", "transactional id; null where no request in the capture names it"),
         *_PRODUCER,
         *_CLIENT,
-        _time("ts_begun", "the same as ts where the producer was seen before it; null: it may have begun earlier"),
+        _time("ts_started", "the same as ts where the producer was seen before it; null: it may have begun earlier"),
         _time("ts_last", "last request of it, or answer to the request that ended it", nullable=False),
         _time("ts_ended", "when it was decided; null while open or unknown"),
         Column(

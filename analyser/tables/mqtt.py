@@ -150,11 +150,11 @@ _DELIVERIES = Table(
             "cause",
             "string",
             "why it is missing, as far as that shows: packet_too_large, expired (its message expiry interval was over "
-            "while it waited), else held_up_by",
+            "while it waited), else blocked_by",
             "context",
         ),
         Column(
-            "held_up_by",
+            "blocked_by",
             "string",
             "what of its subscriber held it up, also where it expired: zero_window, unfinished_qos2, unacknowledged, "
             "slow (a second or more for each acknowledgement, in the median)",
@@ -182,7 +182,7 @@ _DELIVERIES = Table(
 )
 
 _ABSENCES = Table(
-    "mqtt_absences",
+    "mqtt_offline_periods",
     "one row per return of a client for whose subscriptions messages of QoS 1 and 2 were published while it was away",
     (
         Column("flow_id", "string", "its connection before", "context", nullable=False),

@@ -20,7 +20,7 @@ _MEANINGS = {
     "namespace": "its namespace",
     "workload": "what made the pod, as `deployment payments`",
     "host": "machine, Kubernetes node or name of the address at the {} end",
-    "owner_source": "where this was learned: capture, comment (ptcpdump), pktap, hosts, pods or kernel",
+    "workload_source": "where this was learned: capture, comment (ptcpdump), pktap, hosts, pods or kernel",
 }
 
 
@@ -40,7 +40,7 @@ FIELDS: tuple[tuple[str, pa.DataType, Callable[[Identity], Any]], ...] = (
     ("namespace", pa.string(), lambda one: one.namespace),
     ("workload", pa.string(), lambda one: one.workload),
     ("host", pa.string(), lambda one: one.host),
-    ("owner_source", pa.string(), lambda one: one.source),
+    ("workload_source", pa.string(), lambda one: one.source),
 )
 
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from wirewitness.analyser.capture.errors import CaptureError
 from wirewitness.analyser.tables.model import SQL_TYPES
-from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
+from wirewitness.analyser.tables.renamed import column_note, old_rows, renamed_tables_in, table_now
+from wirewitness.analyser.tables.tables import ALL_TABLES, OLD_TABLES, arrow_schema
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,6 +45,8 @@ class UnreadableRows(CaptureError):
 
 # What it adds to its message that helps.
 _HINTS = ("Candidate bindings", "Did you mean")
+# What it says of a column that is not there.
+_MISSING_COLUMN = re.compile(r'(?i)column (?:named )?"(\w+)"')
 # What DuckDB says of a Parquet file that is none.
 _OF_A_FILE = re.compile(r"(?i)file '[^']+\.parquet'")
 
@@ -155,8 +158,15 @@ def in_microseconds(name: str, source: str) -> str:
 def tables_in(query: str) -> list[str]:
     """Tables that one SELECT may read: those whose name it holds as a word. QueryError when it cannot be answered."""
     columns_in(query)
-    words = set(re.findall(r"\w+", query.lower()))
+    words = {table_now(word) for word in re.findall(r"\w+", query.lower())}
     return [name for name in ALL_TABLES if name in words]
+
+
+def old_tables(query: str) -> list[tuple[str, str]]:
+    """Old names of tables that a query uses, each with what it stands for, as a part of a WITH."""
+    return [
+        (table_now(old), f"{quoted(old)} AS (FROM {old_rows(old, table_now(old))})") for old in renamed_tables_in(query)
+    ]
 
 
 def columns_in(query: str) -> tuple[str, ...]:
@@ -168,7 +178,7 @@ def columns_in(query: str) -> tuple[str, ...]:
         return _bind(query, pa.timestamp("ns", tz="UTC"))
     except QueryError as error:
         if not needs_microseconds(error):
-            raise
+            raise QueryError(renamed_column(error, query) or str(error)) from error
         return _bind(query, pa.timestamp("us", tz="UTC"))
 
 
@@ -176,7 +186,7 @@ def _bind(query: str, time: pa.DataType) -> tuple[str, ...]:
     import duckdb
 
     with duckdb.connect(":memory:") as connection:
-        for name in ALL_TABLES:
+        for name in (*ALL_TABLES, *OLD_TABLES):
             fields = [f.with_type(time) if pa.types.is_timestamp(f.type) else f for f in arrow_schema(name)]
             connection.register(name, pa.schema(fields).empty_table())
         for setting, value in (
@@ -195,6 +205,12 @@ def missing_table(error: QueryError) -> str | None:
     """Name of the table that does not exist, where that is what is wrong."""
     found = re.search(r"Table with name (\S+) does not exist", str(error))
     return found[1] if found else None
+
+
+def renamed_column(error: object, query: str) -> str | None:
+    """`column story_id is now incident_id`, where that is what is wrong with a query of the tables that it names."""
+    found = _MISSING_COLUMN.search(str(error))
+    return column_note(found[1], re.findall(r"\w+", query.lower())) if found else None
 
 
 def sentence(error: duckdb.Error) -> str:

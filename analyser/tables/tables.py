@@ -17,12 +17,14 @@ from wirewitness.analyser.tables.kafka import KAFKA_DATASET_TABLES, KAFKA_TABLES
 from wirewitness.analyser.tables.model import ARROW_TYPES, PANDAS_TYPES, Column, ColumnSource, Table
 from wirewitness.analyser.tables.mongo import MONGO_TABLES
 from wirewitness.analyser.tables.mqtt import MQTT_TABLES
+from wirewitness.analyser.tables.renamed import RENAMED_TABLES, under_old_name
 from wirewitness.dissectors.core.fields import Kind
 
 __all__ = [
     "ALL_TABLES",
     "ARROW_TYPES",
     "DATASET_TABLES",
+    "OLD_TABLES",
     "PANDAS_TYPES",
     "SCHEMA_VERSION",
     "TABLES",
@@ -31,9 +33,10 @@ __all__ = [
     "Kind",
     "Table",
     "arrow_schema",
+    "readable_table",
 ]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # What captures have.
 TABLES: dict[str, Table] = {
@@ -46,9 +49,17 @@ DATASET_TABLES: dict[str, Table] = {
 }
 ALL_TABLES: dict[str, Table] = {**TABLES, **DATASET_TABLES}
 
+# Renamed tables as they were, by their old names: not listed, but readable for one release.
+OLD_TABLES: dict[str, Table] = {old: under_old_name(old, ALL_TABLES[new]) for old, new in RENAMED_TABLES.items()}
+
+
+def readable_table(name: str) -> Table:
+    """The table of that name, also of an old one. KeyError for an unknown name."""
+    return OLD_TABLES[name] if name in OLD_TABLES else ALL_TABLES[name]
+
 
 @cache
 def arrow_schema(name: str) -> pa.Schema:
-    """Arrow schema of a registered table. KeyError for an unknown name."""
-    fields = [pa.field(c.name, ARROW_TYPES[c.kind], c.nullable) for c in ALL_TABLES[name].columns]
+    """Arrow schema of a registered table, also under its old name. KeyError for an unknown name."""
+    fields = [pa.field(c.name, ARROW_TYPES[c.kind], c.nullable) for c in readable_table(name).columns]
     return pa.schema(fields)

@@ -175,14 +175,14 @@ def accept(
 
 
 def _named(name: str, every: Sequence[tuple[int, Trouble]], found: Sequence[Finding]) -> Iterable[tuple[int, Trouble]]:
-    """What a name accepts: all, those of a rule, or of a finding; of the first finding of a story all of the story."""
+    """What a name accepts: all, those of a rule, or of a finding; of the first finding of an incident all of it."""
     if name.lower() == EVERYTHING:
         return every
     if not _ID.fullmatch(name.lower()):
         code = _check_rule(name)
         return [(number, trouble) for number, trouble in every if trouble.rule == code]
     wanted = name.lower()
-    ids = {finding.finding_id for finding in found if wanted in (finding.finding_id, finding.story_id)}
+    ids = {finding.finding_id for finding in found if wanted in (finding.finding_id, finding.incident_id)}
     if not ids:
         raise CallerError(f"--accept {name}: no finding here has this id", "ids stand in the last line of each finding")
     return [(number, trouble) for number, trouble in every if any(one.finding_id in ids for one in trouble.findings)]

@@ -33,18 +33,19 @@ def check_condition(where: str | None, table: str) -> None:
 
 def condition_error(message: str, table: str) -> tuple[str, str]:
     """DuckDB's message without its drawing of the query, and the columns there are."""
-    from wirewitness.analyser.tables.tables import ALL_TABLES
+    from wirewitness.analyser.tables.queries import renamed_column
+    from wirewitness.analyser.tables.tables import readable_table
 
-    sentence = " ".join(message.split("\n\n", maxsplit=1)[0].split())
-    columns = ", ".join(ALL_TABLES[table].column_names())
+    sentence = renamed_column(message, table) or " ".join(message.split("\n\n", maxsplit=1)[0].split())
+    columns = ", ".join(readable_table(table).column_names())
     return f"--where: {sentence}{_quoting_hint(sentence, table)}", f"columns of {table}: {columns}"
 
 
 def _quoting_hint(sentence: str, table: str) -> str:
     """A column whose name is a word of SQL, such as `group`, needs double quotes."""
-    from wirewitness.analyser.tables.tables import ALL_TABLES
+    from wirewitness.analyser.tables.tables import readable_table
 
     near = re.search(r'at or near "(\w+)"', sentence)
-    if near is None or near[1].lower() not in ALL_TABLES[table].column_names():
+    if near is None or near[1].lower() not in readable_table(table).column_names():
         return ""
     return f'; as a column write it in double quotes: "{near[1].lower()}"'

@@ -81,10 +81,10 @@ _GROUPS = _Command(
     A row is a partition of a group, committed, assigned or read: the offset that stands in the broker after the last
     accepted commit, the end of the log as answers told it, and the consumer that has the partition: who was assigned
     it, or who reads it where no assignment was seen; - where nothing is known, or nobody has it. BY: how many
-    committers (address, client id, member id) wrote it. LAG-TIME: since the log end passed the stored offset, at least.
-    LOG-END-AGE: since the log end was told, up to --at or the end of the capture. LAST-COMMITTER is told of groups in
+    committers (address, client id, member id) wrote it. TIME-LAG: since the log end passed the stored offset, at least.
+    LOG-END-AGE: since the log end was told, up to --at or the end of the capture. COMMITTED-BY is told of groups in
     which it is another one than the consumer. Narrow terminals show fewer columns, the same of all groups; csv and
-    jsonl have all of them (lag_ms, log_end_age_ms). Above stands how the group is, as --state tells it.
+    jsonl have all of them (time_lag_ms, log_end_age_ms). Above stands how the group is, as --state tells it.
 
     With --state a row is a group, as kafka-consumer-groups --describe --state: its state as the broker names it,
     classic, consumer (KIP-848), share or streams, the protocol of its members (consumer, connect, ...), assignor,

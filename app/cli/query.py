@@ -10,7 +10,7 @@ from wirewitness.app.cli.output import check_output
 from wirewitness.app.cli.results import write_query
 from wirewitness.app.cli.rows import checked_form, format_option, limit_option, payload_option
 from wirewitness.app.shared.failure import CallerError, Status
-from wirewitness.app.shared.names import unknown_name
+from wirewitness.app.shared.names import say_renamed, unknown_name
 from wirewitness.app.shared.options import output_option, reading_options
 from wirewitness.app.shared.reading import open_analysis, status_of
 
@@ -48,8 +48,11 @@ def query(
     """  # fmt: skip
     if sql is None or not captures:
         raise click.UsageError("a capture and a query are needed: wirewitness query CAPTURE... SQL")
+    from wirewitness.analyser.tables.renamed import renamed_tables_in
+
     form = checked_form(form, output, raw=raw)
     tables = _tables_of(sql, [*captures])
+    say_renamed(renamed_tables_in(sql), quiet=reading["quiet"])
     check_output(output, captures)
     with open_analysis(captures, tables, reading) as analysis:
         write_query(

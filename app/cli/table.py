@@ -19,7 +19,7 @@ from wirewitness.app.cli.rows import (
     write_rows,
 )
 from wirewitness.app.shared.failure import Status
-from wirewitness.app.shared.names import checked_columns, checked_table
+from wirewitness.app.shared.names import checked_columns, readable_name
 from wirewitness.app.shared.options import output_option, reading_options
 from wirewitness.app.shared.reading import open_analysis, status_of
 
@@ -57,7 +57,7 @@ def table(
       wirewitness table messages incident.pcapng --format parquet --output messages.parquet
     """  # fmt: skip
     form = checked_form(form, output, raw=raw)
-    selected = checked_table(name)
+    selected = readable_name(name, quiet=reading["quiet"])
     selection = Selection(selected, checked_columns(columns, selected), where, limit)
     check_condition(where, selected)
     check_output(output, captures)
@@ -71,8 +71,10 @@ def table(
 
 def _needed(name: str) -> list[str]:
     """Tables to read for a table; the findings need all that rules look at."""
+    from wirewitness.analyser.tables.renamed import table_now
+
     if name != "findings":
-        return [name]
+        return [table_now(name)]
     from wirewitness.analyser.analysis.all_rules import tables_needed
 
     return [name, *sorted(tables_needed())]

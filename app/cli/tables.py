@@ -45,8 +45,15 @@ def _tables_text(tables: list[Table]) -> str:
 
     rows = tuple((table.name, table.protocol or "", str(len(table.columns)), _rows_are(table)) for table in tables)
     listing = Cells(("TABLE", "PROTOCOL", "COLUMNS", "ROWS ARE"), rows, numbers=(2,), wrapped=(3,))
+    renamed = Paragraph(f"Renamed, readable under the old name until the next release: {_renamed()}.")
     hint = Paragraph("wirewitness tables NAME shows the columns of one table.")
-    return render([Section("", (listing, hint))], terminal_width())
+    return render([Section("", (listing, renamed, hint))], terminal_width())
+
+
+def _renamed() -> str:
+    from wirewitness.analyser.tables.renamed import RENAMED_TABLES
+
+    return ", ".join(f"{old} is now {new}" for old, new in RENAMED_TABLES.items())
 
 
 def _rows_are(table: Table) -> str:

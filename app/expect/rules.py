@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.base.severity import SEVERITIES
 from wirewitness.analyser.tables.queries import quoted
+from wirewitness.analyser.tables.renamed import RENAMED_TABLES, column_note, table_note
 from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.app.expect.bound import check_about, check_condition, check_query
 from wirewitness.app.expect.comparison import comparison
@@ -91,6 +92,8 @@ class _Entry:
         return Rows(table, found[2] or "")
 
     def table(self, name: str) -> str:
+        if name.lower() in RENAMED_TABLES:
+            raise RulesError(f"{self.where}: {table_note(name.lower())}")
         if name.lower() not in ALL_TABLES:
             raise RulesError(
                 f"{self.where}: unknown table {name!r}{near_names(name, ALL_TABLES)}",
@@ -115,6 +118,9 @@ class _Entry:
     def column(self, name: str, table: str) -> str:
         known = ALL_TABLES[table].column_names()
         if name not in known:
+            now = column_note(name, [table])
+            if now is not None:
+                raise RulesError(f"{self.where}: {now}")
             raise RulesError(
                 f"{self.where}: {table} has no column {name!r}{near_names(name, known)}", f"known: {', '.join(known)}"
             )

@@ -49,14 +49,14 @@ def finding_section(
     first_causes: Mapping[str, str] = MappingProxyType({}),
 ) -> Section:
     """All causes, worst first. judged: what was looked at before; of what has grown since, that is said. first_causes:
-    what a story begins with, in a line, by its id."""
+    what an incident begins with, in a line, by its id."""
     wanted = {
         str(c["flow_id"]) for cause in causes[:_CAUSES_TOLD] for c in cause.fullest().committers if c.get("flow_id")
     }
     connections = _connections(source, wanted)
     blocks: list[Block] = []
     for cause in causes[:_CAUSES_TOLD]:
-        blocks.extend(_cause(cause, connections, judged, first_causes.get(cause.first.story_id, "")))
+        blocks.extend(_cause(cause, connections, judged, first_causes.get(cause.first.incident_id, "")))
     if len(causes) > _CAUSES_TOLD:
         blocks.append(
             Paragraph(f"and {count(len(causes) - _CAUSES_TOLD, 'more cause')}: wirewitness table findings CAPTURE...")

@@ -4,8 +4,8 @@ Keys: schema_version, captures, quality, flows, operations, those of `reports/re
 mongo), unjudged_errors (kinds of errors that no rule judged), findings. Where wirewitness itself failed there are
 faults, a list of sentences, and quality.faults with numbers of connections; what a part of the report that failed would
 have is null, or missing. `captures`, `flows` and `findings` are the rows of these tables (evidence and numbers as JSON,
-and of findings `first_cause`: what their story begins with, in a line); the others are the values of the text report.
-Times are ISO 8601 with 9 digits and `Z`; unknown is null.
+and of findings `first_cause`: what their incident begins with, in a line); the others are the values of the text
+report. Times are ISO 8601 with 9 digits and `Z`; unknown is null.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def _rows(name: str, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
 
 
 def _with_first_causes(batches: Iterable[pa.RecordBatch], lines: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Rows of findings with `first_cause`: what their story begins with, in a line; null where that is not sure."""
+    """Rows of findings with `first_cause`: what their incident begins with, in a line; null where that is not sure."""
     for batch in batches:
-        told = of_findings(lines, batch.column("story_id").to_pylist())
+        told = of_findings(lines, batch.column("incident_id").to_pylist())
         yield batch.append_column(pa.field("first_cause", pa.string()), pa.array(told, pa.string()))
 
 

@@ -77,7 +77,7 @@ def test_the_group_of_a_killed_member_waited_for_the_end_of_its_session() -> Non
     asked = ["groups", str(capture), "--rebalances", "--quiet", "--format", "jsonl"]
     (line,) = CliRunner().invoke(cli, asked).stdout.splitlines()
     row = json.loads(line)
-    assert (row["trigger"], row["trigger_client_id"], row["protocol"]) == ("vanished", "score_0f55", "classic")
+    assert (row["trigger"], row["trigger_client_id"], row["protocol"]) == ("expired", "score_0f55", "classic")
     assert (row["waited_for"], row["waited_client_id"]) == ("absent member", "score_0f55")
     waited_s = (datetime.fromisoformat(row["ts"]) - datetime.fromisoformat(row["ts_waited_last"])).total_seconds()
     assert row["waited_ms"] == pytest.approx(waited_s * 1000, abs=0.01)

@@ -21,6 +21,7 @@ from wirewitness.analyser.archive.dataset.dataset import Dataset
 from wirewitness.analyser.archive.dataset.delta import LOG
 from wirewitness.analyser.archive.dataset.manifest import FORMAT, LAYOUT
 from wirewitness.analyser.archive.dataset.place import MANIFEST, DatasetError
+from wirewitness.analyser.tables.tables import SCHEMA_VERSION
 from wirewitness.app.dashboard.opened import META, Opened, TablesDamaged
 from wirewitness.app.dashboard.snapshots import MARK, is_running, newest, title_of
 
@@ -30,8 +31,8 @@ INPUT = {
     "run": "1",
 }  # fmt: skip
 GOOD: dict[str, Any] = {
-    "format": FORMAT, "layout": LAYOUT, "schema_version": 1, "runs": [], "inputs": [], "settings": {}, "state": None,
-    "tables": {}, "hidden": {},
+    "format": FORMAT, "layout": LAYOUT, "schema_version": SCHEMA_VERSION, "runs": [], "inputs": [], "settings": {},
+    "state": None, "tables": {}, "hidden": {},
 }  # fmt: skip
 WRONG = [
     {"state": 5},

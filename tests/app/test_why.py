@@ -10,6 +10,7 @@ import pytest
 from tests.app.program import run
 from tests.conftest import SAMPLES
 from tests.support.shares import share
+from wirewitness.analyser.tables.tables import SCHEMA_VERSION
 
 STALE = SAMPLES / "kafka_stale_commit.pcapng"
 LOG = SAMPLES / "request_logs" / "kafka_stale_commit.log.gz"
@@ -34,7 +35,7 @@ def test_lines_fit_the_terminal(width: int) -> None:
 
 def test_json_has_the_same_chain_with_rows_that_can_be_asked_for() -> None:
     told = json.loads(run("why", STALE, "payments-4", "--format", "json").stdout)
-    assert told["schema_version"] == 1
+    assert told["schema_version"] == SCHEMA_VERSION
     (chain,) = told["chains"]
     assert chain["healthy"] is False
     assert {one["code"] for one in chain["findings"]} == {"KAF101", "KAF102", "KAF103", "KAF104"}

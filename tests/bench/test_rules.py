@@ -20,9 +20,9 @@ def test_phases_of_a_run(profile: str, tmp_path: Path) -> None:
     assert run["findings"] == 0 or profile in FAULTY
     assert all(run[phase] > 0 for phase in PHASES)
     assert line(profile, [run]).count("|") == 9
-    with wirewitness.read(capture, tables=["kafka_members", "kafka_reading_runs"]) as analysis:
+    with wirewitness.read(capture, tables=["kafka_members", "kafka_fetch_ranges"]) as analysis:
         for table in analysis.tables():
-            if table in ("kafka_members", "kafka_reading_runs"):
+            if table in ("kafka_members", "kafka_fetch_ranges"):
                 assert analysis.arrow(table).num_rows >= 8 or profile not in ("hot_group", "groups")
 
 

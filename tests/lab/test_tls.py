@@ -156,7 +156,7 @@ def test_what_servers_and_clients_do(world: World, name: str) -> None:
     found = findings(capture, decode_as=UNUSUAL)
     assert {row["code"] for row in found} == case.found, process.stdout_path.read_text()[-300:]
     if case.found:
-        first = max(found, key=lambda row: (row["story_id"] == row["finding_id"], row["code"]))
+        first = max(found, key=lambda row: (row["incident_id"] == row["finding_id"], row["code"]))
         says = case.says if isinstance(case.says, re.Pattern) else re.compile(re.escape(case.says))
         assert says.search(first["sentence"])
         assert "10.77.0.11" in first["sentence"]

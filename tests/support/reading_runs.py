@@ -1,4 +1,4 @@
-"""What runs of reading are, row by row: what `kafka_reading_runs` must say of small tables.
+"""What runs of reading are, row by row: what `kafka_fetch_ranges` must say of small tables.
 
 In: plain rows of the Kafka tables, as for `tests.support.rows`. Out: plain rows of the table. It is written from what
 the table's columns mean, and looks at every row for every question.
@@ -148,7 +148,7 @@ class _Capture:
             "records_count": _most((row.get("records_count") for row in fetches), sum),
             "log_start_offset": first.get("log_start_offset"),
             "log_end_offset": _most(row.get("high_watermark") for row in fetches),
-            "began_by": _why(first, before),
+            "started_by": _why(first, before),
             "ts_before": before["ts"] if before else None,
             "fetch_offset_before": before.get("fetch_offset") if before else None,
             "next_offset_before": _position(before) if before else None,

@@ -29,7 +29,7 @@ from wirewitness.analyser.base.storage.folders import FolderPath, StorePath
 from wirewitness.analyser.base.storage.stores import settings_of
 from wirewitness.analyser.base.storage.writing import names_below
 from wirewitness.analyser.base.untrusted_files import is_no_file
-from wirewitness.analyser.tables.tables import ALL_TABLES
+from wirewitness.analyser.tables.tables import ALL_TABLES, OLD_TABLES
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -113,7 +113,10 @@ class DeltaFolder(NamedTuple):
         return version
 
     def has_columns_of_now(self) -> bool:
-        """Whether the last version has the columns that this program writes; False where it cannot be read."""
+        """Whether the last version has the columns that this program writes; False where it cannot be read or has
+        an old name."""
+        if self.table in OLD_TABLES:
+            return False
         try:
             with _told(self.path):
                 found = pa.schema(_opened(self.path).schema().to_arrow())
@@ -139,7 +142,7 @@ class DeltaFolder(NamedTuple):
 def delta_folders(root: Path) -> Iterator[DeltaFolder]:
     """All Delta tables that lie in a dataset."""
     for hidden, folder in ((False, root), (True, root / HIDDEN)):
-        for table in ALL_TABLES:
+        for table in (*ALL_TABLES, *OLD_TABLES):
             if (folder / table / LOG).is_dir():
                 yield DeltaFolder(root, table, hidden)
 

@@ -14,7 +14,7 @@ from wirewitness.analyser.archive.dataset.delta import LOG, delta_folders
 from wirewitness.analyser.archive.dataset.manifest import Manifest
 from wirewitness.analyser.archive.dataset.part import HIDDEN
 from wirewitness.analyser.archive.dataset.place import STAGING, DatasetError
-from wirewitness.analyser.tables.tables import ALL_TABLES
+from wirewitness.analyser.tables.tables import ALL_TABLES, OLD_TABLES
 
 STATE = "_state"
 _RUNS = re.compile(r"(?:^part-|-a|merged)(\d{6,12})\b")
@@ -90,7 +90,7 @@ def _remove_states(root: Path, kept: str | None) -> None:
 
 def _table_folders(root: Path) -> Iterator[Path]:
     for folder in (root, root / HIDDEN):
-        for table in sorted(ALL_TABLES):
+        for table in sorted((*ALL_TABLES, *OLD_TABLES)):
             place = folder / table
             if place.is_dir() and not place.is_symlink() and not folder.is_symlink():
                 yield place

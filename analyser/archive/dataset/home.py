@@ -20,7 +20,7 @@ from wirewitness.analyser.archive.dataset.part import HIDDEN, Part
 from wirewitness.analyser.archive.dataset.place import MANIFEST, STAGING, DatasetError
 from wirewitness.analyser.base.storage.exchange_files import is_there
 from wirewitness.analyser.base.storage.folders import FolderPath
-from wirewitness.analyser.tables.tables import ALL_TABLES
+from wirewitness.analyser.tables.tables import ALL_TABLES, OLD_TABLES
 
 # Files that survive a loss of power, and names that change at once.
 
@@ -197,6 +197,6 @@ def _check_place(root: Path, *, create: bool) -> None:
         raise DatasetError(f"{root} is {'not a directory' if root.exists() else 'not there'}.")
     names = {entry.name for entry in root.iterdir()}
     # A first change that was killed leaves tables that count for nobody, and its staging folder.
-    own = OWN | ALL_TABLES.keys() if STAGING in names else OWN
+    own = OWN | ALL_TABLES.keys() | OLD_TABLES.keys() if STAGING in names else OWN
     if MANIFEST not in names and not names <= own:
         raise DatasetError(f"{root} is no dataset and not empty; name a new or empty directory.")

@@ -31,7 +31,7 @@ from wirewitness.analyser.base.storage.objects import ObjectPath, object_at, obj
 from wirewitness.analyser.base.storage.stores import NoStorage
 from wirewitness.analyser.base.storage.writing import names_below, put_text, remove_objects
 from wirewitness.analyser.capture.sources import explain
-from wirewitness.analyser.tables.tables import ALL_TABLES
+from wirewitness.analyser.tables.tables import ALL_TABLES, OLD_TABLES
 
 # Says who took the number of a run; it stays while the number could be taken again.
 BEGUN = "begun.json"
@@ -128,7 +128,7 @@ class StoreHome:
     def _tables_there(self) -> Iterator[DeltaFolder]:
         """Tables that a dataset which is replaced leaves, or a first run that was killed."""
         for hidden, place in ((False, self.root), (True, self.root / HIDDEN)):
-            for table in ALL_TABLES.keys() & {*names_below(place)}:
+            for table in (ALL_TABLES.keys() | OLD_TABLES.keys()) & {*names_below(place)}:
                 folder = DeltaFolder(self.root, table, hidden)
                 if folder.latest() is not None:
                     if not folder.has_columns_of_now():
@@ -148,7 +148,7 @@ class StoreHome:
             raise DatasetError(f"{self.root} is {what}: name an address in it, such as {self.root}traffic.")
         # A first change that was killed leaves a number, and maybe tables.
         names = {*names_below(self.root)}
-        own = OWN | ALL_TABLES.keys() if STATE in names else OWN
+        own = OWN | ALL_TABLES.keys() | OLD_TABLES.keys() if STATE in names else OWN
         if not names <= own:
             raise DatasetError(f"{self.root} is no dataset and not empty; name an address with nothing below it.")
 

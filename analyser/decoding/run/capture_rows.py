@@ -59,7 +59,7 @@ def tls_columns(flow: Flow, to_server: Half, to_client: Half) -> dict[str, Any]:
         **_certificate("tls_certificate", server),
         "tls_certificate_begins": None if server is None else server.begins_ns,
         "tls_certificate_names": None if server is None or server.names is None else ", ".join(server.names),
-        "tls_client_asked": came_out.client_asked if known.client_asked is None else known.client_asked,
+        "tls_client_certificate_requested": came_out.client_asked if known.client_asked is None else known.client_asked,
         "tls_client_sent": came_out.client_sent if known.client_sent is None else known.client_sent,
         **_certificate("tls_client_certificate", own),
         "tls_decryption": known.decryption,

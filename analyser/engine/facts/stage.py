@@ -54,13 +54,13 @@ OFFSETS = StageTables(
     uses=("exchanges", "expert_infos"),
 )  # fmt: skip
 READING = StageTables(
-    makes=("kafka_reading_runs",),
+    makes=("kafka_fetch_ranges",),
     reads=(
         "kafka_fetch_partitions", "kafka_offset_commits", "kafka_offset_fetches", "kafka_list_offsets",
         "kafka_group_events", "kafka_admin_changes", "kafka_transactions", "kafka_produce_batches",
     ),
     uses=("expert_infos",),
-    new=("kafka_reading_runs",),
+    new=("kafka_fetch_ranges",),
 )  # fmt: skip
 GROUPS = StageTables(
     makes=("kafka_members", "kafka_rebalances"),
@@ -84,9 +84,9 @@ CONNECTIONS = StageTables(
     new=("kafka_connections",),
 )
 DELIVERIES = StageTables(
-    makes=("mqtt_publishes", "mqtt_deliveries", "mqtt_absences"),
+    makes=("mqtt_publishes", "mqtt_deliveries", "mqtt_offline_periods"),
     reads=("mqtt_connections", "mqtt_subscriptions"),
-    new=("mqtt_deliveries", "mqtt_absences"),
+    new=("mqtt_deliveries", "mqtt_offline_periods"),
 )
 CURSORS = StageTables(
     makes=("mongo_cursors", "mongo_transactions"),

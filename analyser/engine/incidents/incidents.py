@@ -1,12 +1,12 @@
-"""Findings of one cause become one story: the cause first, then what followed from it.
+"""Findings of one cause become one incident: the cause first, then what followed from it.
 
-In: rows of the table of findings, whatever rules gave them. Out: the same rows with `story_id` (the finding that is
-told first) and `story_order` (a text by which they sort as a report tells them). Both depend on the rows alone, so
+In: rows of the table of findings, whatever rules gave them. Out: the same rows with `incident_id` (the finding that is
+told first) and `incident_order` (a text by which they sort as a report tells them). Both depend on the rows alone, so
 that captures, live windows and datasets get them in the same way, after all rules ran.
 
 One fault shows on many partitions: findings that are alike are put together first (`_Alike`). Each of these groups then
 looks for its cause in the table of links (`story_links.py`): what both must have in common, and that the consequence
-is no earlier than the cause. The group at the head of a chain gives the story its id.
+is no earlier than the cause. The group at the head of a chain gives the incident its id.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 _LATER_NS = 90 * NS_PER_S
 # Candidates looked at for one consequence: more are alike in everything that is compared.
 _MOST_CANDIDATES = 64
-# Rules whose findings accuse one client: so many clients are told one by one, more of them are one story.
+# Rules whose findings accuse one client: so many clients are told one by one, more of them are one incident.
 _TOLD_BY_CLIENT = ("KAF", "NET", "MON")
 # Rules about what a server answers: each kind of trouble is told by itself, for all clients that meet it.
 _TOLD_BY_KIND = ("MON102",)
@@ -87,11 +87,11 @@ class _Alike:
 
 
 def with_stories(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """The rows with `story_id` and `story_order`, in that order. Times are Unix ns or None."""
+    """The rows with `incident_id` and `incident_order`, in that order. Times are Unix ns or None."""
     alike = _alike([_member(row) for row in rows])
     _link(alike)
-    told = [row for head in _clients_together(alike) if head.cause is None for row in _story(head)]
-    return sorted(told, key=lambda row: (row["story_order"], row["finding_id"]))
+    told = [row for head in _clients_together(alike) if head.cause is None for row in _rows(head)]
+    return sorted(told, key=lambda row: (row["incident_order"], row["finding_id"]))
 
 
 def _member(row: Row) -> _Member:
@@ -209,7 +209,7 @@ def _fits(cause: _Alike, one: _Alike, link: Link) -> bool:
 
 
 def _began_ns(cause: _Alike, link: Link) -> int:
-    """When what the link is about began: one client's story may hold other operations from before."""
+    """When what the link is about began: one client's incident may hold other operations from before."""
     meant = [one for one in cause.members if not link.of or _operations(one.numbers) & {*link.of}]
     return min((one.facts.first_ns for one in meant if one.facts.first_ns is not None), default=cause.first_ns or 0)
 
@@ -226,8 +226,8 @@ def _agree(common: frozenset[Shared], link: Link) -> bool:
 
 
 def _clients_together(found: Sequence[_Alike]) -> list[_Alike]:
-    """Clients that have one trouble of one cause are one part of a story: all of them, where rules do not tell them one
-    by one, else more than a few. A client whose trouble has another cause, or none, is not among them."""
+    """Clients that have one trouble of one cause are one part of an incident: all of them, where rules do not tell them
+    one by one, else more than a few. A client whose trouble has another cause, or none, is not among them."""
     made: list[_Alike] = []
     parts: dict[tuple[Any, ...], list[_Alike]] = defaultdict(list)
     for one in found:
@@ -269,13 +269,13 @@ def _joined(alike: list[_Alike]) -> list[_Alike]:
 # Order --------------------------------------------------------------------------------------------------------------
 
 
-def _story(head: _Alike) -> Iterable[dict[str, Any]]:
-    """The rows of a story: the cause, then what followed from it, the worst first and each before its own followers."""
+def _rows(head: _Alike) -> Iterable[dict[str, Any]]:
+    """Rows of an incident: the cause, then what followed from it, the worst first, each before its own followers."""
     parts = list(_told(head))
     members = [member for part in parts for member in part.members]
     severity = max(severity_rank(member.row["severity"]) for member in members)
     family = min(_FAMILIES.get(member.row["code"][:3], 0) for member in members)
-    # What several findings of a story count is mostly the same records.
+    # What several findings of an incident count is mostly the same records.
     worst_cost = max(member.cost for member in members)
     # In thousandths of a record; what cost little stands before what cost nothing that is known.
     whole_cost = min(max(round(1000 * worst_cost), int(worst_cost > 0)), _WORST_COST)
@@ -283,7 +283,7 @@ def _story(head: _Alike) -> Iterable[dict[str, Any]]:
     order += f"-{9999 - min(len(members), 9999):04d}-{head.code}-{_id(head)}"
     for place, part in enumerate(parts):
         for number, member in enumerate(part.members):
-            yield {**member.row, "story_id": _id(head), "story_order": f"{order}-{place:04d}-{number:05d}"}
+            yield {**member.row, "incident_id": _id(head), "incident_order": f"{order}-{place:04d}-{number:05d}"}
 
 
 def _told(head: _Alike) -> Iterable[_Alike]:

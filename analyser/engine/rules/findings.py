@@ -124,7 +124,7 @@ def findings_table(findings: Iterable[Finding]) -> pa.Table:
 
 
 def stories_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Rows of findings, times as Unix ns, as that table: put together to stories anew, in the table's order."""
+    """Rows of findings, times as Unix ns, as that table: put together to incidents anew, in the table's order."""
     told = with_stories(rows)
     schema = arrow_schema("findings")
     return pa.table(

@@ -1,4 +1,4 @@
-"""Rows of `kafka_reading_runs`. In: fetches of some partitions, views of what is known besides. Out: Arrow tables, some
+"""Rows of `kafka_fetch_ranges`. In: fetches of some partitions, views of what is known besides. Out: Arrow tables, some
 rows at a time, texts as codes."""
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ def ends_of(con: duckdb.DuckDBPyConnection, readers: Readers) -> Ends:
     return Ends(rows, places[readers.place.numbers])
 
 
-TABLE = "kafka_reading_runs"
-_BEGAN_BY = pa.array(["first", "topic id", "offset", "connection"])
+TABLE = "kafka_fetch_ranges"
+_STARTED_BY = pa.array(["first", "topic id", "offset", "connection"])
 # Makes a column of some runs, by their places among all.
 _Column = Callable[[slice], pa.Array]
 
@@ -230,7 +230,7 @@ def _columns(
         "records_count": _numbers(runs.total("records_count")),
         "log_start_offset": _numbers(runs.first("log_start_offset")),
         "log_end_offset": _numbers(runs.highest("high_watermark")),
-        "began_by": _texts(pc.dictionary_encode(_BEGAN_BY), _began_by(begun)),
+        "started_by": _texts(pc.dictionary_encode(_STARTED_BY), _started_by(begun)),
         "ts_before": _times(begun.before_ns),
         "fetch_offset_before": _numbers(begun.fetched_before),
         "next_offset_before": _numbers(begun.position_before),
@@ -266,7 +266,7 @@ def _columns(
     return columns, len(begun.reader)
 
 
-def _began_by(begun: Begun) -> Integers:
+def _started_by(begun: Begun) -> Integers:
     elsewhere = begun.first_offset != begun.position_before
     return np.select([begun.before_ns == UNKNOWN, begun.other_id, elsewhere], [0, 1, 2], 3)
 

@@ -1,4 +1,4 @@
-"""The context of reading: `kafka_reading_runs`, a row for each time that a client of a group began to read a partition.
+"""The context of reading: `kafka_fetch_ranges`, a row for each time that a client of a group began to read a partition.
 
 In: a connection with views of the Kafka tables, fetches with their group (`enrich.py`). Out: the view of that table.
 Fetches and commits are narrow arrays, of some partitions at a time where there are many; what comes out is put together

@@ -262,9 +262,9 @@ MEMBER_STEPS = {
                 WHEN successor_ns IS NOT NULL THEN 'replaced'
                 WHEN is_away AND gone_ns IS NOT NULL THEN 'left'
                 WHEN last_ns > gone_ns THEN 'removed'
-                WHEN gone_ns IS NOT NULL THEN 'vanished'
+                WHEN gone_ns IS NOT NULL THEN 'expired'
                 WHEN last_ns >= ends_ns - greatest({LEAST_TIMEOUT_NS}, coalesce(session_timeout_ms, 0) * 1000000)
-                    THEN 'there' END AS ended
+                    THEN 'active' END AS ended
         FROM (
             SELECT gone.*, CASE
                     WHEN waited_out THEN without_ns
@@ -287,7 +287,7 @@ def time_sql(column: str) -> str:
 _JOINED_NS = "coalesce(join_done_ns, CASE WHEN full_ns = begin_ns THEN first_done_ns END)"
 _ENDED_NS = """CASE ended WHEN 'left' THEN coalesce(left_ns, gone_ns) WHEN 'fenced' THEN fenced_ns
                WHEN 'removed' THEN least(unknown_ns, gone_ns)
-               WHEN 'replaced' THEN successor_ns WHEN 'vanished' THEN gone_ns END"""
+               WHEN 'replaced' THEN successor_ns WHEN 'expired' THEN gone_ns END"""
 # Silence is not known where bytes of the address are missing between its two ends, or its coordinator moved meanwhile.
 MEMBER_ROWS = f"""
     SELECT nullif(cluster, '') AS cluster_id, group_id, member_id, instance_id AS group_instance_id, client_id,
@@ -300,9 +300,9 @@ MEMBER_ROWS = f"""
            CASE ended WHEN 'left' THEN left_reason END AS reason,
            CASE WHEN ended = 'left' AND left_client_id <> client_id THEN left_client_id END AS removed_by,
            successor_id AS replaced_by,
-           CASE WHEN NOT missing THEN round(silence / 1e6, 3) END AS longest_silence_ms,
+           CASE WHEN NOT missing THEN round(silence / 1e6, 3) END AS max_heartbeat_gap_ms,
            {time_sql("CASE WHEN NOT missing THEN silent_ns END")} AS ts_silent,
-           CASE WHEN ended = 'vanished' OR NOT missing THEN side END AS silent_side,
+           CASE WHEN ended = 'expired' OR NOT missing THEN side END AS idle_side,
            closed_by, reset_by, ts_closed, first_exchange_id AS exchange_id, last_exchange_id, flow_id
     FROM (SELECT made.*, coalesce(gap_ns >= silent_ns, false)
                      OR ({MEMBER}) IN (FROM gm_elsewhere) AS missing

@@ -126,7 +126,7 @@ REBALANCE_STEPS = {
     "gr_expired": """
         SELECT episode, arg_max(member_id, last_ns) AS member_id, max(last_ns) AS last_ns, count(*) AS members,
                arg_max(ended, last_ns) AS ended
-        FROM gr_lost WHERE ended IN ('vanished', 'removed') AND left_ns IS NULL GROUP BY episode""",
+        FROM gr_lost WHERE ended IN ('expired', 'removed') AND left_ns IS NULL GROUP BY episode""",
     "gr_waits": f"""
         SELECT episode, min(join_ns) AS first_join_ns, max(join_ns) AS last_join_ns, min(joins.joined_ns) AS joined_ns,
                {_last("joins.member_id")} AS last_id, {_last("told_ns")} AS told_ns,
@@ -153,7 +153,7 @@ REBALANCE_STEPS = {
                    WHEN how IN ('leader', 'member') AND assignor LIKE '%cooperative%'
                        AND regexp_matches(reason, '^$|revok') THEN 'partitions given up'
                    WHEN how IN ('leader', 'member') AND former.partitions <> current.partitions THEN 'topic changed'
-                   WHEN how IS NOT NULL THEN how WHEN expired.member_id IS NOT NULL THEN 'vanished' END AS how,
+                   WHEN how IS NOT NULL THEN how WHEN expired.member_id IS NOT NULL THEN 'expired' END AS how,
                coalesce(cause.member_id, expired.member_id) AS trigger_id, nullif(reason, '') AS reason,
                coalesce(cause.at_ns, least(told_ns, first_join_ns), began_ns) AS begin_ns
         FROM gr_episodes AS episodes LEFT JOIN gr_cause AS cause USING (episode)
@@ -185,9 +185,9 @@ REBALANCE_STEPS = {
                    AS held_ns,
                wait <> 'late' AS absent
         FROM (SELECT *, expired.member_id AS expired_id, CASE
-                         WHEN protocol <> 'classic' THEN CASE WHEN how = 'vanished' THEN 'silent' END
+                         WHEN protocol <> 'classic' THEN CASE WHEN how = 'expired' THEN 'silent' END
                          WHEN joined_ns - last_join_ns > {_AT_ONCE_NS} THEN 'absent'
-                         WHEN how = 'vanished' AND coalesce(last_join_ns - but_one_ns, 0) <= {_AT_ONCE_NS} THEN 'silent'
+                         WHEN how = 'expired' AND coalesce(last_join_ns - but_one_ns, 0) <= {_AT_ONCE_NS} THEN 'silent'
                          WHEN last_join_ns > but_one_ns THEN 'late' END AS wait
               FROM gr_begin JOIN gr_members USING (episode) LEFT JOIN gr_expired AS expired USING (episode)
               LEFT JOIN gr_waits USING (episode)

@@ -18,20 +18,20 @@ from wirewitness.analyser.kafka.facts.group_rebalances import REBALANCE_ROWS, RE
 from wirewitness.analyser.tables.queries import name_list
 from wirewitness.analyser.tables.tables import TABLES
 
-# What stood while a member of a group was silent, as TCP tells: the steps behind `kafka_members.silent_side`, as SQL.
+# What stood while a member of a group was silent, as TCP tells: the steps behind `kafka_members.idle_side`, as SQL.
 
 # Loss at random hits one segment twice now and then, hardly ever three times in more than a second.
 SENT_AGAIN = 3
 # Whoever comes back may be heard so long before the group hears of it; and an answer needs as long to be sent again.
 _EDGE_NS = 2 * SECOND_NS
 # A silence of two thirds of the session timeout is looked at, as KAF111 does.
-_SUSPECT = "ended IN ('vanished', 'removed') OR silence >= 660000 * coalesce(nullif(session_timeout_ms, 0), 45000)"
+_SUSPECT = "ended IN ('expired', 'removed') OR silence >= 660000 * coalesce(nullif(session_timeout_ms, 0), 45000)"
 
 SIDE_STEPS = {
     "gm_quiet": f"""
         SELECT {MEMBER}, address, client_id,
-               CASE WHEN ended = 'vanished' THEN last_ns ELSE silent_ns END AS since_ns,
-               CASE WHEN ended = 'vanished' THEN gone_ns ELSE silent_ns + silence END AS until_ns
+               CASE WHEN ended = 'expired' THEN last_ns ELSE silent_ns END AS since_ns,
+               CASE WHEN ended = 'expired' THEN gone_ns ELSE silent_ns + silence END AS until_ns
         FROM gm_ended WHERE address IS NOT NULL AND ({_SUSPECT})""",
     "gm_again": """
         SELECT flows.client_address AS address, flow_id, remarks.direction, span, epoch_ns(remarks.ts) AS at_ns

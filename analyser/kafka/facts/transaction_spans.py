@@ -131,7 +131,7 @@ SPAN_ROWS = """
     SELECT first.exchange_id AS exchange_id, make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts,
            nullif(cluster, '') AS cluster_id, transactional_id, producer_id, producer_epoch,
            first.client_id AS client_id, first.client_address AS client_address,
-           CASE WHEN known THEN make_timestamp_ns(begun_ns)::TIMESTAMPTZ_NS END AS ts_begun,
+           CASE WHEN known THEN make_timestamp_ns(begun_ns)::TIMESTAMPTZ_NS END AS ts_started,
            make_timestamp_ns(greatest(last_ns, done.ended_ns))::TIMESTAMPTZ_NS AS ts_last,
            make_timestamp_ns(done.ended_ns)::TIMESTAMPTZ_NS AS ts_ended,
            CASE WHEN done.committed THEN 'committed' WHEN done.ended_ns IS NOT NULL THEN 'aborted'

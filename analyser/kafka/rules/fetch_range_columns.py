@@ -1,6 +1,6 @@
 """Runs of reading column by column, for rules that look at many of them.
 
-In: one partition's frame of `kafka_reading_runs`. Out: `FetchRangeColumns`; the `FetchRange` of a row, of 1.5 KiB, is
+In: one partition's frame of `kafka_fetch_ranges`. Out: `FetchRangeColumns`; the `FetchRange` of a row, of 1.5 KiB, is
 made when somebody asks for it.
 """
 

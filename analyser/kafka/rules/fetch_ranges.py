@@ -1,6 +1,6 @@
 """Runs of reading as rules see them: who began to read a partition where, and what was known then.
 
-In: one partition's frame of `kafka_reading_runs`. Out: `Run` values in the order of time, and the words and numbers
+In: one partition's frame of `kafka_fetch_ranges`. Out: `Run` values in the order of time, and the words and numbers
 about readers that findings share.
 """
 
@@ -16,11 +16,11 @@ from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import values
 from wirewitness.analyser.kafka.rules.names import MAX_LISTED, partition_names, partition_text, who_numbers, who_text
 
-RUNS = "kafka_reading_runs"
+RUNS = "kafka_fetch_ranges"
 RUN_COLUMNS = (
     "ts", "ts_last", "exchange_id", "group_id", "topic", "topic_id", "partition", "client_id", "client_address",
     "member_id", "first_offset", "next_offset", "fetches", "records_count", "log_start_offset", "log_end_offset",
-    "began_by", "ts_before", "fetch_offset_before", "next_offset_before", "group_offset_before", "ts_stored",
+    "started_by", "ts_before", "fetch_offset_before", "next_offset_before", "group_offset_before", "ts_stored",
     "stored_offset", "stored_client_id", "stored_client_address", "stored_member_id", "stored_exchange_id",
     "ts_change", "change", "change_offset", "change_client_id", "change_client_address", "change_exchange_id",
     "ts_answered", "answered_offset", "ts_out_of_range", "out_of_range_offset", "ts_listed", "listed_timestamp",
@@ -36,7 +36,7 @@ Place = tuple[str | None, int]
 
 
 class FetchRange(NamedTuple):
-    """A row of `kafka_reading_runs`; times are Unix ns, None is unknown."""
+    """A row of `kafka_fetch_ranges`; times are Unix ns, None is unknown."""
 
     ts: int
     ts_last: int
@@ -54,7 +54,7 @@ class FetchRange(NamedTuple):
     records_count: int | None
     log_start_offset: int | None
     log_end_offset: int | None
-    began_by: str
+    started_by: str
     ts_before: int | None
     fetch_offset_before: int | None
     next_offset_before: int | None

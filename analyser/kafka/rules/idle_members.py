@@ -1,6 +1,6 @@
 """What to say of a member that was silent: cut off from the network, stood still, or not known which.
 
-In: a row of `kafka_members` with `silent_side`. Out: words for a sentence and for what to do next.
+In: a row of `kafka_members` with `idle_side`. Out: words for a sentence and for what to do next.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _SIDES: Mapping[str | None, _Side] = {
 
 def side_text(member: Mapping[str, Any]) -> str:
     """What TCP tells of its silence, as part of a sentence."""
-    return _SIDES.get(member["silent_side"], _SIDES[None]).text
+    return _SIDES.get(member["idle_side"], _SIDES[None]).text
 
 
 def side_step(member: Mapping[str, Any]) -> str:
     """What to look for, after "look"."""
-    return _SIDES.get(member["silent_side"], _SIDES[None]).look
+    return _SIDES.get(member["idle_side"], _SIDES[None]).look

@@ -15,7 +15,7 @@ How it decides
     not compared. Each step back belongs to the committer that made it:
     moved (warning): between the two commits a reader of the group began elsewhere because the offset was gone or could
         not be read: the group or its offsets were deleted (by whom is said), OffsetFetch answered -1, or the log did
-        not reach it (`kafka_reading_runs`). What is delivered again counts from where it began, not from the lower
+        not reach it (`kafka_fetch_ranges`). What is delivered again counts from where it began, not from the lower
         commit. Offsets of a topic that was made anew are another log's and no step back.
     seek (info): between the two commits this client fetched at or below the lower offset, or ListOffsets or OffsetFetch
         told it that very offset (any below it too, if it sent no Fetch in that time).

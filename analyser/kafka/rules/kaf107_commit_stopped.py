@@ -57,7 +57,7 @@ from wirewitness.analyser.kafka.rules.members import MEMBER_COLUMNS, MEMBERS
 from wirewitness.analyser.kafka.rules.names import partition_names, who_numbers, who_text
 
 KEYS = ("cluster_id", "group_id")
-_GONE = ("vanished", "removed", "fenced")
+_GONE = ("expired", "removed", "fenced")
 _LEAST, _SECONDS = 4, 30.0
 _Place = tuple[str | None, int]
 

@@ -8,7 +8,7 @@ Why it matters
     What it reads now is delivered again after the next restart, and the lag looks as if nobody read.
 
 How it decides
-    By the last run of reading of a partition (`kafka_reading_runs`) and the accepted commits of its group: the offset
+    By the last run of reading of a partition (`kafka_fetch_ranges`) and the accepted commits of its group: the offset
     that the run had led to is `messages` or more above the last committed one, and it went on for `gaps` times the
     median gap between commits of that partition after the last commit. A client that never committed is KAF122.
     Confidence medium: a slow handler with deep buffers looks the same. Provisional: the commit may come.

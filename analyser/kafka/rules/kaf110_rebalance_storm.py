@@ -10,7 +10,7 @@ Why it matters
 How it decides
     The number alone proves nothing: a rolling restart of a healthy group has some ten generations within a minute. So
     what counts is what set each off (`kafka_rebalances.trigger`): at least `storm` within `window_s` by one client
-    (address, client id), which joined, left, vanished, joined again by itself or changed its subscription. A restart is
+    (address, client id), which joined, left, expired, joined again by itself or changed its subscription. A restart is
     two; the second step of a cooperative rebalance, and topics that changed, count for nobody. Nor do workers of Kafka
     Connect (MirrorMaker too) that join again by themselves: so they deal out connectors and tasks that changed, while
     the others go on.
@@ -42,10 +42,10 @@ from wirewitness.analyser.kafka.rules.members import KEYS, MEMBERS, REBALANCE_CO
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text
 
 _BY_ITSELF = ("leader", "member")
-_COUNTED = ("joined", "left", "vanished", "subscription changed", *_BY_ITSELF)
+_COUNTED = ("joined", "left", "expired", "subscription changed", *_BY_ITSELF)
 _CONNECT = "connect"
 _TOLD = {
-    "joined": "joined", "left": "left", "vanished": "went silent until its session timed out",
+    "joined": "joined", "left": "left", "expired": "went silent until its session timed out",
     "subscription changed": "changed its subscription", "leader": "joined again by itself",
     "member": "joined again by itself",
 }  # fmt: skip

@@ -81,7 +81,7 @@ def detect(frames: Frames, *, near: float = 2 / 3, least_s: float = 2.0) -> Iter
     answered = set(values(frames[ANSWERED]["member_id"]))
     members = rows_of(frames[MEMBERS])
     found = [silence for silence in map(_silence, members) if silence is not None]
-    shared = _shared(found, [row for row in members if row["ended"] != "vanished" and _has_gaps(row)])
+    shared = _shared(found, [row for row in members if row["ended"] != "expired" and _has_gaps(row)])
     worst: dict[tuple[str | None, str | None], _Silence] = {}
     for one, is_shared in zip(found, shared, strict=True):
         heard = one.member["member_id"] in answered and one.member["closed_by"] != "server"
@@ -103,11 +103,11 @@ def _timeout_ms(member: Mapping[str, object]) -> int:
 
 def _silence(member: Row) -> _Silence | None:
     ended_ns = member["ts_ended"]
-    if member["ended"] == "vanished" and ended_ns is not None:
+    if member["ended"] == "expired" and ended_ns is not None:
         return _Silence(member, member["ts_last"], ended_ns, True)
-    if member["ts_silent"] is None or member["longest_silence_ms"] is None:
+    if member["ts_silent"] is None or member["max_heartbeat_gap_ms"] is None:
         return None
-    end_ns = member["ts_silent"] + round(member["longest_silence_ms"] * NS_PER_MS)
+    end_ns = member["ts_silent"] + round(member["max_heartbeat_gap_ms"] * NS_PER_MS)
     removed = member["ended"] == "removed" and ended_ns is not None
     covers = removed and member["ts_silent"] < ended_ns <= end_ns + NS_PER_S
     return _Silence(member, member["ts_silent"], end_ns, covers)
@@ -144,7 +144,7 @@ def _shared(silences: Sequence[_Silence], unknown: Sequence[Row]) -> list[bool]:
 def _has_gaps(member: Row) -> bool:
     """It sent several requests, and how long it was silent between them is not known."""
     several = member["exchange_id"] != member["last_exchange_id"]
-    return several and (member["ts_silent"] is None or member["longest_silence_ms"] is None)
+    return several and (member["ts_silent"] is None or member["max_heartbeat_gap_ms"] is None)
 
 
 def _finding(silence: _Silence) -> Finding:
@@ -159,7 +159,7 @@ def _finding(silence: _Silence) -> Finding:
         what = "The group had gone on without it when it came back: what it held is handled twice."
     else:
         what = "It did not come back, and the group went on without it."
-    died = member["ended"] == "vanished" and member["closed_by"] == "client"
+    died = member["ended"] == "expired" and member["closed_by"] == "client"
     side = "" if died else f" {sentence_start(side_text(member))}."
     return RULE.finding(
         severity="critical" if silence.removed and silence.lasts_ns >= _LONG_NS else "warning",
@@ -180,7 +180,7 @@ def _finding(silence: _Silence) -> Finding:
             "silence_ms": silence.lasts_ns // NS_PER_MS,
             "session_timeout_ms": timeout_ms if member["session_timeout_ms"] else None,
             "removed": silence.removed,
-            "silent_side": member["silent_side"],
+            "idle_side": member["idle_side"],
             "partitions": partitions_of(member),
             "since": time_text(silence.begin_ns),
             "until": time_text(silence.end_ns),
@@ -204,6 +204,6 @@ RULE = Rule(
     },
     suspects=f"""
         SELECT cluster_id, group_id FROM r_{MEMBERS}
-        WHERE ended IN ('vanished', 'removed')
-            OR longest_silence_ms >= 0.66 * coalesce(nullif(session_timeout_ms, 0), {DEFAULT_SESSION_MS})""",
+        WHERE ended IN ('expired', 'removed')
+            OR max_heartbeat_gap_ms >= 0.66 * coalesce(nullif(session_timeout_ms, 0), {DEFAULT_SESSION_MS})""",
 )

@@ -9,7 +9,7 @@ Why it matters
     expired that may be the whole log.
 
 How it decides
-    As KAF121, by the begins of reading (`kafka_reading_runs`): the first fetch behind an OffsetFetch, or behind a
+    As KAF121, by the begins of reading (`kafka_fetch_ranges`): the first fetch behind an OffsetFetch, or behind a
     refusal with OFFSET_OUT_OF_RANGE (1), against the last offset stored by a consumer. Causes as there; here an answer
     of OffsetFetch below the last accepted commit is one, too. Records delivered again: from the first fetch to the
     stored offset.

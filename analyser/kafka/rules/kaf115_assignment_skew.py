@@ -70,8 +70,8 @@ def detect(frames: Frames, *, skew: int = 1, stands_s: float = 5.0) -> Iterator[
 def _plan(rows: Sequence[Row], members: Mapping[str, Row]) -> tuple[dict[str, set[Place]], int]:
     """Partitions of each member, members without any too, and when the newest part was given."""
     leaders = [row for row in rows if row["source"] == "sync_leader"]
-    there = [row for row in rows if row["member_id"] in members and members[row["member_id"]]["ended"] == "there"]
-    heard = [row["last_generation"] for row in members.values() if row["ended"] in ("there", None)]
+    there = [row for row in rows if row["member_id"] in members and members[row["member_id"]]["ended"] == "active"]
+    heard = [row["last_generation"] for row in members.values() if row["ended"] in ("active", None)]
     newest = max((one for one in heard if one is not None), default=0)
     if any((row["generation"] or 0) < newest or None in heard for row in leaders):
         return {}, 0  # the plan of a later generation is not in the capture, or may not be

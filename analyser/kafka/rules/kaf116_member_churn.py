@@ -8,7 +8,7 @@ Why it matters
     Each time the group rebalances, at least once, and what the client had read but not committed is read again.
 
 How it decides
-    Memberships of one client (address, client id) that ended within `window_s`: left, vanished, were removed or fenced;
+    Memberships of one client (address, client id) that ended within `window_s`: left, expired, were removed or fenced;
     at least `ends` of them, and the client joined again after all but the last. Where a client has several members at
     the same time, the number is divided by how many. One restart, and each client of a rolling restart, has one.
     Members with a static name that another takes over are KAF128's. warning.
@@ -83,7 +83,7 @@ def _most_within(ended: Sequence[Row], window_s: float) -> list[Row]:
 def _end_ns(row: Row) -> int:
     """When it ended for itself: a dead member's last request."""
     ended: int | None = row["ts_ended"]
-    return int(row["ts_last"]) if ended is None or row["ended"] == "vanished" else ended
+    return int(row["ts_last"]) if ended is None or row["ended"] == "expired" else ended
 
 
 def _at_once(own: Sequence[Row]) -> int:
@@ -143,7 +143,7 @@ def _next_step(member: Row, polls: bool, how: Counter[str]) -> str:
             f"{name} takes longer than max.poll.interval.ms to handle what one poll gives: look for the record it is "
             "at (KAF119), lower max.poll.records, or raise max.poll.interval.ms."
         )
-    if how["vanished"]:
+    if how["expired"]:
         return f"{name} dies and is started again: look into its log and for kills (out of memory, liveness probes)."
     return f"Look into the log of {name} for what makes it stop or join again: restarts, exceptions, a loop."
 
@@ -158,5 +158,5 @@ RULE = Rule(
     detect=detect,
     suspects=f"""
         SELECT cluster_id, group_id FROM r_{MEMBERS} GROUP BY cluster_id, group_id, client_address, client_id
-        HAVING count(*) FILTER (ended IN ('left', 'vanished', 'removed', 'fenced')) >= 3""",
+        HAVING count(*) FILTER (ended IN ('left', 'expired', 'removed', 'fenced')) >= 3""",
 )

@@ -12,7 +12,7 @@ How it decides
     A member was thrown out when it leaves with the reason of the poll timeout (KIP-800), or leaves, or comes with
     another member id, and joins again on the same connection: a process that restarts has a new one, and who was fenced
     (82 FENCED_INSTANCE_ID) gave way to another process of its static name, to no record. That must have
-    happened `thrown_out` times in the group. The offset is one at which runs of reading (`kafka_reading_runs`) that
+    happened `thrown_out` times in the group. The offset is one at which runs of reading (`kafka_fetch_ranges`) that
     were given records began, while the group's stored offset stayed there; with the run that came to it first these
     are its deliveries, at least `deliveries`. Of several partitions those with the most deliveries are named, each as a
     candidate with the records that every delivery had: from that offset up to where the shortest delivery ended.
@@ -297,7 +297,7 @@ def _thrown_text(thrown: Sequence[_Thrown], ends: Sequence[Row]) -> str:
     if missed:
         return f"{how}; {times(missed)} it left with the reason that it did not poll in time (max.poll.interval.ms)"
     told = f"{how} and joined again on the same connection {times(len(thrown))}"
-    silent = any(row["ended"] in ("vanished", "removed") for row in ends)
+    silent = any(row["ended"] in ("expired", "removed") for row in ends)
     return f"{told} ({'its session timed out' if silent else 'it gave no reason'}; its process lived on)"
 
 

@@ -10,7 +10,7 @@ Why it matters
     position that is restored wrongly) or because the application seeks.
 
 How it decides
-    By the runs of reading (`kafka_reading_runs`): the first offset of a run against the offset behind the last whole
+    By the runs of reading (`kafka_fetch_ranges`): the first offset of a run against the offset behind the last whole
     batch of the run before, on whatever connection. Records that others of the group had read by then do not count.
     Up to `least` records forward are silent. Where the answer in between is missing, bytes of the client's address are
     missing anywhere in the capture, or the topic has no known name, nothing is said. Confidence medium: a seek of the
@@ -61,7 +61,7 @@ KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 _SENT = ("ts", "exchange_id", "topic", "partition", "committed_offset")
 # Of runs those that tell a jump, and what a finding shows: all of them take twice the memory.
 _READ = (
-    "ts", "ts_last", "exchange_id", "topic", "topic_id", "partition", "member_id", "first_offset", "began_by",
+    "ts", "ts_last", "exchange_id", "topic", "topic_id", "partition", "member_id", "first_offset", "started_by",
     "fetch_offset_before", "next_offset_before", "group_offset_before", "stored_offset", "stored_client_id",
     "stored_client_address", "change", "answered_offset", "out_of_range_offset", "ts_listed", "ts_last_gap", "file",
     "request_packet",
@@ -140,7 +140,7 @@ def _may_have_jumped(runs: FetchRangeColumns) -> Booleans:
 
     A gap is noticed late, so that its time does not tell whether a fetch is missing in between.
     """
-    began = runs.texts("began_by").among(("offset",))
+    began = runs.texts("started_by").among(("offset",))
     return began & runs.is_named() & runs.is_unknown("answered_offset", "ts_last_gap")
 
 
@@ -265,7 +265,7 @@ def _sentence(listed: Sequence[_Jump], jumps: int, head: str, words: str) -> str
 
 # Runs that `_jumps` or `_may_be_ahead` may speak of.
 _MAY_JUMP = """
-    began_by = 'offset' AND answered_offset IS NULL AND ts_last_gap IS NULL
+    started_by = 'offset' AND answered_offset IS NULL AND ts_last_gap IS NULL
     AND topic IS NOT NULL AND topic IS DISTINCT FROM topic_id AND first_offset IS NOT NULL AND (
         out_of_range_offset > next_offset_before
         OR (out_of_range_offset IS NULL AND ts_listed IS NULL AND first_offset > next_offset_before

@@ -8,7 +8,7 @@ Why it matters
     These records are lost for the application. No client logs it above INFO, and the lag looks better than before.
 
 How it decides
-    The context puts beside each begin of reading (`kafka_reading_runs`) the last offset stored by a consumer, the
+    The context puts beside each begin of reading (`kafka_fetch_ranges`) the last offset stored by a consumer, the
     reader's OffsetFetch and its answer, refusals with OFFSET_OUT_OF_RANGE (1), ListOffsets, and what somebody reset
     or deleted in between. Only begins behind such an OffsetFetch or refusal count. The cause is the first of these that
     fits: the log does not reach the offset any more (DeleteRecords by whom, retention, a cut log), offsets set by

@@ -8,7 +8,7 @@ Why it matters
     After the next restart or rebalance everything is delivered again, or, with auto.offset.reset=latest, never.
 
 How it decides
-    By the runs of reading (`kafka_reading_runs`) of clients whose group requests are in the capture, and all commits of
+    By the runs of reading (`kafka_fetch_ranges`) of clients whose group requests are in the capture, and all commits of
     the group, accepted or not. A commit of another client counts too, as of a producer that commits for its consumer.
     Fires from `records` records or `seconds` of reading on that gave any record; what is delivered again counts once,
     since who is thrown out each time has no turn to commit (KAF119). Warning; provisional, since a commit

@@ -8,7 +8,7 @@ Why it matters
     partition that is fully read stays 1, so that alarms on lag lie.
 
 How it decides
-    By the runs of reading (`kafka_reading_runs`): begins at the stored offset behind an OffsetFetch, against the
+    By the runs of reading (`kafka_fetch_ranges`): begins at the stored offset behind an OffsetFetch, against the
     highest offset that fetches of the group had led to. One below counts. It fires when that happened at
     `restarts` different times, and in at least `share` of all such begins.
     Partitions that transactions write to are left out: their commit markers take an offset each. Where no producer of

@@ -8,7 +8,7 @@ Why it matters
     The partition stands still: lag grows without an end, and nothing restarts it, since the member is alive.
 
 How it decides
-    By the runs of reading (`kafka_reading_runs`): the client's last fetch of the partition is `seconds` or more before
+    By the runs of reading (`kafka_fetch_ranges`): the client's last fetch of the partition is `seconds` or more before
     its last fetch of any other, nobody else of the group read it later, and the log's end that anybody was told (a
     consumer, or a producer's answer) is above where the reading had led to, and later than it. Offsets of the partition
     that rise in that time mean that buffered records are handled: then nothing is said. A partition that the last

@@ -14,7 +14,7 @@ How it decides
         (KIP-848), or it was told that it is no member any more (25, 110), after a silence that covers the moment at
         which it was removed. Its partitions stood from its last request on until the others had theirs: at least
         `absent_s`. warning; critical from a minute on. How its connection ended tells a process that died from one
-        that is frozen or cut off; which of these, `kafka_members.silent_side` says.
+        that is frozen or cut off; which of these, `kafka_members.idle_side` says.
     late: the JoinGroup answers followed its request at once, and everybody had waited for it alone for at least
         `late_s` since it was told of the rebalance (27 REBALANCE_IN_PROGRESS). warning where its heartbeats prove that
         it lived and knew (it was told at least twice before it joined), and that happened `late_often` times, or once
@@ -140,7 +140,7 @@ def _shared(deaths: Sequence[_Death], members: Sequence[Row]) -> Callable[[_Deat
     gone = [member for member in unsure if member["ts_silent"] is None and member["ts_ended"] is not None]
     perhaps, ended = Elsewhere(one["ts_silent"] for one in begun), Elsewhere(one["ts_ended"] for one in gone)
     for one in begun:
-        lasts = one["longest_silence_ms"]
+        lasts = one["max_heartbeat_gap_ms"]
         perhaps.put(one["ts_silent"], _ALWAYS if lasts is None else lasts * NS_PER_MS, one)
     for one in gone:
         ended.put(one["ts_ended"], 1, one)
@@ -162,13 +162,13 @@ def _shared(deaths: Sequence[_Death], members: Sequence[Row]) -> Callable[[_Deat
 
 def _is_unsure(member: Row) -> bool:
     """It may have gone silent, and not all of that is known."""
-    known = (member[name] for name in ("ended", "ts_silent", "longest_silence_ms", "ts_ended"))
-    return member["ended"] in (None, "vanished", "removed") and None in known
+    known = (member[name] for name in ("ended", "ts_silent", "max_heartbeat_gap_ms", "ts_ended"))
+    return member["ended"] in (None, "expired", "removed") and None in known
 
 
 def _silent_since_ns(member: Mapping[str, Any]) -> int:
     """Since when it said nothing: of one that came back, the begin of that silence."""
-    silent: int = member["ts_last"] if member["ended"] == "vanished" else member["ts_silent"]
+    silent: int = member["ts_last"] if member["ended"] == "expired" else member["ts_silent"]
     return silent
 
 
@@ -189,13 +189,13 @@ def _read_again_ns(members: Sequence[Row], rebalances: Sequence[Row]) -> list[in
 
 def _died(member: Row) -> bool:
     ended_ns = member["ts_ended"]
-    if ended_ns is None or member["ended"] not in ("vanished", "removed"):
+    if ended_ns is None or member["ended"] not in ("expired", "removed"):
         return False
     return member["ended"] != "removed" or _silent_at(member, ended_ns)
 
 
 def _silent_at(member: Mapping[str, Any], ns: int) -> bool:
-    begin, lasts = member["ts_silent"], member["longest_silence_ms"]
+    begin, lasts = member["ts_silent"], member["max_heartbeat_gap_ms"]
     if begin is None or lasts is None:
         return False
     return bool(begin < ns <= begin + lasts * NS_PER_MS + NS_PER_S)
@@ -261,7 +261,7 @@ def _dead(deaths: Sequence[_Death], members: Sequence[Row], rebalances: Sequence
             "session_timeout_ms": timeout,
             "came_back": back,
             "closed_by": member["closed_by"],
-            "silent_side": member["silent_side"],
+            "idle_side": member["idle_side"],
             "clients": [who(one.member) for one in deaths][:_MOST_VICTIMS],
             "victims": [who(one) for one in victims[:_MOST_VICTIMS]],
         },
@@ -370,7 +370,7 @@ RULE = Rule(
     detect=detect,
     rows={EVENTS: f"error_code = {REBALANCE_IN_PROGRESS}"},
     suspects=f"""
-        SELECT cluster_id, group_id FROM r_{MEMBERS} WHERE ended IN ('vanished', 'removed')
+        SELECT cluster_id, group_id FROM r_{MEMBERS} WHERE ended IN ('expired', 'removed')
         UNION ALL
         SELECT cluster_id, group_id FROM r_{REBALANCES} WHERE waited_for = 'late member' AND waited_ms >= 5000""",
 )  # fmt: skip

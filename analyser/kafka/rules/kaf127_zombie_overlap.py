@@ -9,12 +9,12 @@ Why it matters
     that it is out of the group: it handles what it had fetched, beside the one that took over.
 
 How it decides
-    By the runs of reading (`kafka_reading_runs`) of one partition and the group's commits: a run that began before
+    By the runs of reading (`kafka_fetch_ranges`) of one partition and the group's commits: a run that began before
     another client's run, a commit of that client behind the begin of the other run, above where that began, accepted or
     refused. Records that two members handled: from where the other began to the late commit, as far as the first
     client had fetched. Where no fetch of that client is in the capture, a refused commit is enough, with confidence
     medium. A commit that is refused in the moment of a rebalance is everyday, hence `back_ms`.
-    What paused it, `kafka_members.silent_side` tells of its silence: network, process, or not known.
+    What paused it, `kafka_members.idle_side` tells of its silence: network, process, or not known.
     Warning; critical when the late commit was accepted over the other's.
 
 False alarms
@@ -154,10 +154,10 @@ def _silence(overlaps: Sequence[ToldOverlap], silences: Sequence[Row]) -> Row | 
         for row in silences
         if (row["client_address"], row["client_id"]) == own.client
         and row["ts_silent"] is not None
-        and row["longest_silence_ms"] is not None
-        and row["ts_silent"] <= began <= row["ts_silent"] + row["longest_silence_ms"] * NS_PER_MS
+        and row["max_heartbeat_gap_ms"] is not None
+        and row["ts_silent"] <= began <= row["ts_silent"] + row["max_heartbeat_gap_ms"] * NS_PER_MS
     )
-    return max(covers, key=lambda row: float(row["longest_silence_ms"]), default=None)
+    return max(covers, key=lambda row: float(row["max_heartbeat_gap_ms"]), default=None)
 
 
 def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row | None) -> Finding:
@@ -171,7 +171,7 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
     records = sum(one.records for one in overlaps)
     without = "a word to its group" if silence is not None else "reading"
     pause = f", after {seconds_text(back - silent)} without {without}" if silent is not None else ""
-    slow = "" if silence and silence["silent_side"] else ", or handling longer than max.poll.interval.ms"
+    slow = "" if silence and silence["idle_side"] else ", or handling longer than max.poll.interval.ms"
     side = f" {sentence_start(side_text(silence))}." if silence is not None else ""
     key = {"cluster": cluster, "group": own.group_id, "client": own.client_id, "address": own.client_address}
     where = [
@@ -192,7 +192,7 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
             f"{'accepted' if accepted else 'refused'}.{side}"
         ),
         next_step=(
-            f"Find out {side_step(silence or {'silent_side': None})}{slow}. "
+            f"Find out {side_step(silence or {'idle_side': None})}{slow}. "
             "Make handling idempotent, since Kafka cannot stop a member that comes back."
         ),
         proof=proof_of_runs(
@@ -208,7 +208,7 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
             "records_again": records,
             "accepted": accepted,
             "silent_ms": round((back - silent) / NS_PER_MS) if silent is not None else None,
-            "silent_side": silence["silent_side"] if silence is not None else None,
+            "idle_side": silence["idle_side"] if silence is not None else None,
             "ts_taken_over": time_text(began),
             "ts_back": time_text(back),
             "clients": [who_numbers(*own.client, member or own.member_id),
@@ -228,7 +228,7 @@ RULE = Rule(
             "ts", "exchange_id", "topic", "partition", "client_id", "client_address", "member_id", "committed_offset",
             "error_code", "file", "request_packet",
         ),
-        MEMBERS: ("ts", "client_address", "client_id", "ts_silent", "longest_silence_ms", "silent_side"),
+        MEMBERS: ("ts", "client_address", "client_id", "ts_silent", "max_heartbeat_gap_ms", "idle_side"),
     },
     partition_by=KEYS,
     detect=detect,

@@ -49,7 +49,7 @@ from wirewitness.analyser.kafka.rules.admin_words import ADMIN_KINDS, OTHER_KIND
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_numbers, client_text, error_text, place
 from wirewitness.analyser.kafka.rules.producers import REFUSED, batches_of, evidence_of, records_in
 
-CHANGES, COMMITS, RUNS = "kafka_admin_changes", "kafka_offset_commits", "kafka_reading_runs"
+CHANGES, COMMITS, RUNS = "kafka_admin_changes", "kafka_offset_commits", "kafka_fetch_ranges"
 KEYS = ("cluster_id",)
 MAX_LISTED = 50
 _RESET = "OffsetReset"

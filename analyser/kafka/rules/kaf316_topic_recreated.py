@@ -45,7 +45,7 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, group_text, partition_names
 from wirewitness.analyser.kafka.rules.producers import REFUSED, batches_of, evidence_of, records_in
 
-TOLD, RUNS = "kafka_partitions", "kafka_reading_runs"
+TOLD, RUNS = "kafka_partitions", "kafka_fetch_ranges"
 KEYS = ("cluster_id", "topic")
 
 

@@ -21,7 +21,7 @@ MEMBERS, REBALANCES = "kafka_members", "kafka_rebalances"
 MEMBER_COLUMNS = (
     "ts", "ts_joined", "ts_last", "ts_ended", "ended", "reason", "member_id", "group_instance_id", "client_id",
     "client_address", "protocol", "protocol_type", "assignor", "topics", "session_timeout_ms", "rebalance_timeout_ms",
-    "first_generation", "last_generation", "partitions", "longest_silence_ms", "ts_silent", "silent_side",
+    "first_generation", "last_generation", "partitions", "max_heartbeat_gap_ms", "ts_silent", "idle_side",
     "closed_by", "ts_closed", "exchange_id", "last_exchange_id",
 )  # fmt: skip
 REBALANCE_COLUMNS = (
@@ -35,7 +35,7 @@ REBALANCE_COLUMNS = (
 # How a membership ended, and how that is said of a member.
 ENDED: Mapping[str, str] = {
     "left": "left",
-    "vanished": "went silent without leaving",
+    "expired": "went silent without leaving",
     "removed": "was thrown out and told so later",
     "fenced": "was fenced",
 }  # fmt: skip

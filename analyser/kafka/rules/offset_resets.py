@@ -24,15 +24,15 @@ Cause = Literal[
 LATEST, EARLIEST = -1, -2
 _POLICIES = {LATEST: "latest", EARLIEST: "earliest"}
 _NO_OFFSET = -1
-# Rows of `kafka_reading_runs` that may be a jump, or one of a topic made anew.
+# Rows of `kafka_fetch_ranges` that may be a jump, or one of a topic made anew.
 MOVED_SQL = """
     (first_offset IS DISTINCT FROM stored_offset AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL))
-    OR began_by = 'topic id' OR change = 'topic deleted'"""
+    OR started_by = 'topic id' OR change = 'topic deleted'"""
 # Those of which `jump_of` may make a jump. It says more, and has the last word.
 JUMPS_SQL = """
     first_offset IS DISTINCT FROM next_offset_before AND first_offset IS NOT NULL
     AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL)
-    AND began_by IS DISTINCT FROM 'topic id' AND change IS DISTINCT FROM 'topic deleted'
+    AND started_by IS DISTINCT FROM 'topic id' AND change IS DISTINCT FROM 'topic deleted'
     AND NOT coalesce(first_offset = stored_offset AND coalesce(answered_offset <= stored_offset, true), false)
     AND NOT coalesce(
         first_offset = answered_offset AND answered_offset > stored_offset AND change IS DISTINCT FROM 'reset', false)
@@ -97,7 +97,7 @@ def jumps_of(runs: Iterable[FetchRange]) -> Iterator[Jump]:
 
 def is_made_anew(run: FetchRange) -> bool:
     """The topic was made anew before this run: its offsets say nothing of the old log's."""
-    return run.began_by == "topic id" or run.change == "topic deleted"
+    return run.started_by == "topic id" or run.change == "topic deleted"
 
 
 def jump_of(run: FetchRange) -> Jump | None:

@@ -1,6 +1,6 @@
 """Commits that come late and the runs of reading that began before them, for the rule that compares each with many.
 
-In: a group's frames of `kafka_reading_runs` and `kafka_offset_commits`. Out: what is compared of each row, a fifth of
+In: a group's frames of `kafka_fetch_ranges` and `kafka_offset_commits`. Out: what is compared of each row, a fifth of
 what the row takes, and the whole rows of those that a finding names.
 """
 

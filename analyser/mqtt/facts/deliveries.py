@@ -1,7 +1,7 @@
 """Which published messages reached which subscribers.
 
 In: what happened at the MQTT servers, in the order of time (a method of `Server` for each kind). Out: rows of
-`mqtt_deliveries` and `mqtt_absences`, and counts for each publish.
+`mqtt_deliveries` and `mqtt_offline_periods`, and counts for each publish.
 
 A publish is expected at every subscription that is live when it is sent: granted in the capture, or carried over with
 a session that the server says it has, and its connection still open. Of a shared subscription one member is expected.
@@ -9,7 +9,7 @@ The server's own PUBLISH is the same message when topic, payload size and payloa
 delivered yet is taken, since servers keep the order of a topic [MQTT-4.6.0-5]. Servers are told apart by address; two
 ports of one address count as one server once a message passed between them. When a client comes back, what was
 published meanwhile for its subscriptions of QoS 1 and 2 is expected on the new connection if its session went on, and
-lost if it did not (`mqtt_absences.py`). Work has a limit (ALLOWED_STEPS): beyond it nobody is expected to get a
+lost if it did not (`offline_periods.py`). Work has a limit (ALLOWED_STEPS): beyond it nobody is expected to get a
 message, and how many should have is not known. Memory has one, too, for all servers (`mqtt_memory.py`): beyond it
 nothing that waits is waited for any more, and filters that find no room leave the number of those who should get a
 message unknown.

@@ -2,8 +2,8 @@
 
 In: the tables that `mqtt_search.py` fills and those of numbers (`mqtt_events.py`), the views `in_publishes` and
 `mqtt_connections`, and `flows`.
-Out: steps that lead to the rows of `mqtt_deliveries`, SELECTs of these rows and of those of `mqtt_absences`. Rows of
-publishes and flows are told by their numbers until the last of them.
+Out: steps that lead to the rows of `mqtt_deliveries`, SELECTs of these rows and of those of
+`mqtt_offline_periods`. Rows of publishes and flows are told by their numbers until the last of them.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ DELIVERIES = f"""
                 WHEN made.status = 'delivered' AND NOT coalesce({_ACKNOWLEDGED}, true) THEN 'sent'
                 ELSE made.status END AS status,
            CASE WHEN made.status = 'missing' THEN {_CAUSE} END AS cause,
-           CASE WHEN made.status = 'missing' AND NOT coalesce({_TOO_LARGE}, false) THEN {_HELD_UP} END AS held_up_by,
+           CASE WHEN made.status = 'missing' AND NOT coalesce({_TOO_LARGE}, false) THEN {_HELD_UP} END AS blocked_by,
            CASE WHEN made.status = 'missing' THEN open.open_messages END AS open_messages,
            got.message_id AS delivered_message_id, make_timestamp_ns(made.got_ns)::TIMESTAMPTZ_NS AS ts_delivered,
            CASE WHEN made.status = 'delivered' THEN coalesce(copies.copies, 1) END AS copies,

@@ -1,8 +1,8 @@
 """What was published while a client was away.
 
 In: publishes of QoS 1 and 2 at one server, in the order of time. Out: those since a client left, by its filters, and
-rows of `mqtt_absences`. The last 50,000 are known, and 20,000 are looked through at each return: beyond, counts are at
-least so many.
+rows of `mqtt_offline_periods`. The last 50,000 are known, and 20,000 are looked through at each return: beyond, counts
+are at least so many.
 """
 
 from __future__ import annotations

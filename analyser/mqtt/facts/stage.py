@@ -1,9 +1,10 @@
 """The context of MQTT: deliveries.
 
-In: a connection with views of the MQTT tables and of `flows`. Out: the tables `mqtt_deliveries` and `mqtt_absences`,
-and `mqtt_publishes` with the columns `expected_deliveries` and `deliveries`. What happened at all servers passes once,
-sorted by time, through `mqtt_deliveries.Server`, one for each address (`mqtt_search.py`). Messages and flows are told
-by numbers until rows are made of what was found: no row of a publish is copied or found by its id.
+In: a connection with views of the MQTT tables and of `flows`. Out: the tables `mqtt_deliveries` and
+`mqtt_offline_periods`, and `mqtt_publishes` with the columns `expected_deliveries` and `deliveries`. What happened at
+all servers passes once, sorted by time, through `mqtt_deliveries.Server`, one for each address (`mqtt_search.py`).
+Messages and flows are told by numbers until rows are made of what was found: no row of a publish is copied or found by
+its id.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _COUNTED = """
 
 
 def add_deliveries(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
-    """Make `mqtt_deliveries` and `mqtt_absences`, and fill the context columns of `mqtt_publishes`. Call it once.
+    """Make `mqtt_deliveries` and `mqtt_offline_periods`, and fill context columns of `mqtt_publishes`. Call it once.
 
     held: where it has the publishes, all are given back, the new ones in memory or where they are many in the files
     that it names, and their views are left to the caller.
@@ -116,7 +117,7 @@ def _counted(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
 
 def _new(con: duckdb.DuckDBPyConnection) -> dict[str, Iterator[str]]:
     """The new tables: SELECTs of their rows, each to be run before the next one is asked for."""
-    return {"mqtt_deliveries": _deliveries(con), "mqtt_absences": _absences(con)}
+    return {"mqtt_deliveries": _deliveries(con), "mqtt_offline_periods": _absences(con)}
 
 
 def _deliveries(con: duckdb.DuckDBPyConnection) -> Iterator[str]:

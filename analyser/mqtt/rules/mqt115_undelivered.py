@@ -96,13 +96,13 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
     got = [r for r in rows if r["status"] in ("delivered", "sent")]
     causes = Counter(r["cause"] for r in missing)
     cause = _most(causes.elements())
-    held_up_by = _most(r["held_up_by"] for r in missing)
+    blocked_by = _most(r["blocked_by"] for r in missing)
     expired = causes["expired"]
     open_ones = max((r["open_messages"] or 0 for r in missing), default=0)
     first, last = missing[0], missing[-1]
     took = [r["acknowledged_ms"] for r in got if r["acknowledged_ms"] is not None]
     took_ms = median(took) if took else 0.0
-    said = _said(cause, held_up_by, expired, len(missing))
+    said = _said(cause, blocked_by, expired, len(missing))
     overtaken = _overtaken(missing, got)
     longest = ms_text(max(r["waited_ms"] for r in missing))
     topics = sorted({printable(r["topic"], 60) for r in missing})
@@ -121,7 +121,7 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
             f"{_lost_for_good(len(overtaken))} Published by {', '.join(publishers[:4])}"
             f" {period_text(first['ts'], last['ts'])}, and waited for {longest} at most."
         ),
-        next_step=_next_step(cause, held_up_by),
+        next_step=_next_step(cause, blocked_by),
         proof=Proof(
             first["ts"], last["ts"], (Evidence(r["file"], r["packet"], r["message_id"]) for r in overtaken or missing)
         ),
@@ -133,7 +133,7 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
             "sent_not_acknowledged": sum(r["status"] == "sent" for r in got),
             "records_lost": len(missing),
             "cause": cause,
-            "held_up_by": held_up_by,
+            "blocked_by": blocked_by,
             "expired": expired,
             "open_messages": open_ones,
             "topic_filter": first["topic_filter"],
@@ -152,21 +152,21 @@ def _most(causes: Iterable[str | None]) -> str | None:
     return max(counted, key=lambda one: counted[one], default=None)
 
 
-def _said(cause: str | None, held_up_by: str | None, expired: int, missing: int) -> str:
+def _said(cause: str | None, blocked_by: str | None, expired: int, missing: int) -> str:
     """Why, with {open} and {took} still to be filled in: expiry before what held the messages up."""
     if cause != "expired":
         some = f" {expired:,} of them expired meanwhile." if expired else ""
         return f"{_WHY[cause].said}{some}"
     all_of_them = _EXPIRED if expired == missing else f"Of {expired:,} of them the message expiry interval was over."
-    return f"{all_of_them} {_WHY[held_up_by].said}" if held_up_by else all_of_them
+    return f"{all_of_them} {_WHY[blocked_by].said}" if blocked_by else all_of_them
 
 
-def _next_step(cause: str | None, held_up_by: str | None) -> str:
+def _next_step(cause: str | None, blocked_by: str | None) -> str:
     if cause != "expired":
         return _WHY[cause].next_step
-    if held_up_by is None:
+    if blocked_by is None:
         return _AFTER_EXPIRY
-    return f"{_WHY[held_up_by].next_step} Messages expire meanwhile: then at the publisher's message expiry interval."
+    return f"{_WHY[blocked_by].next_step} Messages expire meanwhile: then at the publisher's message expiry interval."
 
 
 def _overtaken(missing: list[Row], got: list[Row]) -> list[Row]:
@@ -231,7 +231,7 @@ RULE = Rule(
     reads={
         "mqtt_deliveries": (
             "ts", "message_id", "topic", "client_id", "client_address", "subscriber_flow_id", "subscriber_client_id",
-            "subscriber_address", "share_name", "status", "cause", "held_up_by", "open_messages", "waited_ms",
+            "subscriber_address", "share_name", "status", "cause", "blocked_by", "open_messages", "waited_ms",
             "acknowledged_ms", "file", "packet",
         ),
     },

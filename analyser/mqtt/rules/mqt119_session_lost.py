@@ -80,7 +80,7 @@ _EXPIRED = _Why(
 def detect(frames: Frames, *, lost_least: int = 1) -> Iterator[Finding]:
     """One finding for each reason for which this client id lost `lost_least` messages."""
     by_reason: dict[_Why, list[Row]] = {}
-    for row in rows_of(frames["mqtt_absences"]):
+    for row in rows_of(frames["mqtt_offline_periods"]):
         if _lost(row) and not row["gap_bytes"]:
             by_reason.setdefault(_why(row), []).append(row)
     for why, rows in by_reason.items():
@@ -161,7 +161,7 @@ RULE = Rule(
     severity="warning",
     confidence="high",
     reads={
-        "mqtt_absences": (
+        "mqtt_offline_periods": (
             "ts", "flow_id", "client_address", "client_port", "server_port", "version", "clean_start",
             "session_expiry_s", "disconnected_by", "gap_bytes", "next_flow_id", "ts_back", "next_client_address",
             "next_clean_start", "session_present", "messages", "expired", "unacknowledged", "complete", "topics",
@@ -171,5 +171,5 @@ RULE = Rule(
     },
     partition_by=("server_address", "client_id"),
     detect=detect,
-    suspects="SELECT server_address, client_id FROM r_mqtt_absences WHERE NOT session_present OR expired > 0",
+    suspects="SELECT server_address, client_id FROM r_mqtt_offline_periods WHERE NOT session_present OR expired > 0",
 )  # fmt: skip

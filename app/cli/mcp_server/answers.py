@@ -94,7 +94,9 @@ class Answers:
     def findings(self, severity: str = "", limit: int = 50) -> str:
         """What the rules concluded, the worst first. Raises NoAnswer."""
         where = f"where severity = {literal(severity)}" if severity else ""
-        return self.query(f"select {_FINDING_COLUMNS} from findings {where} order by story_order, code, subject", limit)
+        return self.query(
+            f"select {_FINDING_COLUMNS} from findings {where} order by incident_order, code, subject", limit
+        )
 
     def finding(self, finding_id: str) -> str:
         """One finding with its evidence and numbers. Raises NoAnswer."""

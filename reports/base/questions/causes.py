@@ -1,6 +1,6 @@
 """Findings put together by cause. In: the findings table; out: causes, worst first.
 
-Which findings are one story, and in which order, is decided where they are made
+Which findings are one incident, and in which order, is decided where they are made
 (`analyser/engine/incidents/incidents.py`) and
 stands in the table: here its rows become values.
 """
@@ -18,8 +18,8 @@ from wirewitness.reports.base.questions.source import Source, rows
 _FINDINGS = """
     select finding_id, code, name, severity, confidence, provisional, subject, sentence, next_step,
            epoch_ns(ts_first) as first_ns, epoch_ns(ts_last) as last_ns, evidence, numbers,
-           coalesce(story_id, finding_id) as story_id
-    from findings order by story_order, code, subject, finding_id"""
+           coalesce(incident_id, finding_id) as incident_id
+    from findings order by incident_order, code, subject, finding_id"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Finding:
     last_ns: int | None
     evidence: tuple[Mapping[str, Any], ...]
     numbers: Mapping[str, Any]
-    story_id: str
+    incident_id: str
 
     @property
     def committers(self) -> tuple[Mapping[str, Any], ...]:
@@ -99,7 +99,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Findings of one cause: first that which tells it, then those that follow from it, in the order of the story."""
+    """Findings of one cause: first that which tells it, then those that follow from it, in the incident's order."""
 
     findings: tuple[Finding, ...]
 
@@ -128,7 +128,7 @@ class Cause:
         return sorted({place for finding in self.own for place in finding.partitions()})
 
     def by_code(self) -> dict[str, list[Finding]]:
-        """Findings of each rule; codes and findings in the order of the story."""
+        """Findings of each rule; codes and findings in the order of the incident."""
         found: dict[str, list[Finding]] = {}
         for finding in self.findings:
             found.setdefault(finding.code, []).append(finding)
@@ -161,10 +161,10 @@ def findings(source: Source) -> list[Finding]:
 
 def causes(found: Iterable[Finding]) -> list[Cause]:
     """Findings in the order of their table by cause."""
-    stories: dict[str, list[Finding]] = {}
+    incidents: dict[str, list[Finding]] = {}
     for finding in found:
-        stories.setdefault(finding.story_id, []).append(finding)
-    return [Cause(tuple(story)) for story in stories.values()]
+        incidents.setdefault(finding.incident_id, []).append(finding)
+    return [Cause(tuple(incident)) for incident in incidents.values()]
 
 
 def severity_among(found: Iterable[Finding], at_least: str) -> bool:

@@ -10,7 +10,7 @@ from wirewitness.reports.base.questions.columns import Column
 # Ids whose middle may be left out, with the full form below.
 _LONG = (
     "topic", "member_id", "leader_id", "consumer_id", "client_id", "consumer_client_id", "cluster_id", "group_id",
-    "last_committer", "topic_filter", "app_name",
+    "committed_by", "topic_filter", "app_name",
 )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ _OF_ADDRESS = "flow_id in (select flow_id from flows where client_address = {add
 
 def network_links(ask: Asking, member: Mapping[str, Any], from_ns: int, to_ns: int) -> Causes:
     """What stood while a member was silent. member: a row of kafka_members."""
-    side = member["silent_side"]
+    side = member["idle_side"]
     again = sent_again(ask, _OF_ADDRESS.format(address=literal(member["client_address"])), from_ns, to_ns)
     if side == "network":
         if again is not None:

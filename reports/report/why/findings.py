@@ -1,4 +1,4 @@
-"""Why a finding came about: what its story begins with, and what its evidence rests on.
+"""Why a finding came about: what its incident begins with, and what its evidence rests on.
 
 In: a finding. Out: the finding that it follows from; the commit, member, rebalance or exchange behind it.
 """
@@ -26,7 +26,7 @@ _MEMBER = """
     select *, epoch_ns(ts) as first_ns, epoch_ns(ts_last) as last_ns, epoch_ns(ts_ended) as ended_ns,
            epoch_ns(ts_silent) as silent_ns, epoch_ns(ts_closed) as closed_ns
     from kafka_members where {group} and {member} and ended is not null
-    order by ended = 'there', abs(epoch_ns(ts_last) - {at_ns}) limit 1"""
+    order by ended = 'active', abs(epoch_ns(ts_last) - {at_ns}) limit 1"""
 _REBALANCE = """
     select *, epoch_ns(ts) as at_ns, epoch_ns(ts_end) as end_ns, epoch_ns(ts_waited_last) as waited_last_ns
     from kafka_rebalances
@@ -51,11 +51,11 @@ def leads_back(found: Finding) -> bool:
 
 
 def finding_causes(ask: Asking, link: Link) -> Causes:
-    """What its rule's numbers lead to; where they lead to nothing, what its story begins with."""
+    """What its rule's numbers lead to; where they lead to nothing, what its incident begins with."""
     found: Finding = link.facts["finding"]
     look = _BEHIND.get(found.code)
     behind = [one for one in look(ask, found) if one is not None] if look else []
-    first = None if found.story_id == found.finding_id else _finding(ask, found.story_id)
+    first = None if found.incident_id == found.finding_id else _finding(ask, found.incident_id)
     if first is not None and not behind:
         behind.append(_followed(first))
     if behind:
@@ -127,7 +127,7 @@ def _member(ask: Asking, found: Finding) -> list[Link | None]:
         return []
     at_ns = ns_of_number(numbers.get("since")) or found.first_ns
     row_found = ask.one(_MEMBER.format(group=_group(found), member=where(member_id=numbers["member"]), at_ns=at_ns))
-    if row_found is None or row_found["ended"] == "there":
+    if row_found is None or row_found["ended"] == "active":
         return []
     return [membership_of(row_found)]
 
@@ -166,7 +166,7 @@ def _changed(ask: Asking, found: Finding) -> list[Link | None]:
 
     ids = _ids(found)
     query = f"""
-        select *, epoch_ns(ts) as at_ns from kafka_reading_runs
+        select *, epoch_ns(ts) as at_ns from kafka_fetch_ranges
         where {_group(found)} and exchange_id in ({ids}) and change_exchange_id is not null order by ts limit 1"""
     one = ask.one(query)
     return [reading_link(one)] if one else []

@@ -1,4 +1,4 @@
-"""What a story of findings begins with, in one line. In: causes of a report. Out: a line for those that have one.
+"""What an incident of findings begins with, in one line. In: causes of a report. Out: a line for those that have one.
 
 A line is made of links that are facts, or assumptions of high confidence, one behind the other. Where a chain branches
 or is less sure nothing is said: a report accuses nobody on a guess.
@@ -18,7 +18,7 @@ from wirewitness.reports.base.why.model import Chain, Link, Step
 from wirewitness.reports.report.why.findings import evidence_ids, finding_link, leads_back
 from wirewitness.reports.report.why.walk import walk
 
-# As many stories as a report lists at its head.
+# As many incidents as a report lists at its head.
 _MOST = 20
 # Links of a line; of a longer chain the first and the last ones.
 _SHOWN = 3
@@ -26,18 +26,18 @@ _SHOWN = 3
 _TOLD = ("finding", "commit", "refused_commit", "no_commit", "reads_on")
 
 
-def first_causes(source: Source, stories: Sequence[Cause] | None = None) -> dict[str, str]:
-    """story_id -> the line. stories: those of the report, else all of the selected findings."""
-    told = causes(findings(source)) if stories is None else stories
+def first_causes(source: Source, incidents: Sequence[Cause] | None = None) -> dict[str, str]:
+    """incident_id -> the line. incidents: those of the report, else all of the selected findings."""
+    told = causes(findings(source)) if incidents is None else incidents
     ask = Asking(source, brief=True)
-    wanted = [story for story in told[:_MOST] if leads_back(story.first)]
+    wanted = [incident for incident in told[:_MOST] if leads_back(incident.first)]
     try:
-        ask.commits(one for story in wanted for one in evidence_ids(story.first))
-        chains = [Chain("", "", (walk(ask, finding_link(story.first)),)) for story in wanted]
+        ask.commits(one for incident in wanted for one in evidence_ids(incident.first))
+        chains = [Chain("", "", (walk(ask, finding_link(incident.first)),)) for incident in wanted]
         lines = [_line(chain.steps[0]) for chain in placed(ask, chains)]
     except QueryError:  # a source that lacks some of FIRST_CAUSE_TABLES tells none
         return {}
-    return {story.first.story_id: line for story, line in zip(wanted, lines, strict=True) if line}
+    return {incident.first.incident_id: line for incident, line in zip(wanted, lines, strict=True) if line}
 
 
 def _line(step: Step) -> str:
@@ -71,6 +71,6 @@ def _short(link: Link, *, first: bool) -> str:
     return f"{link.short} ({', '.join(parts)})" if parts else link.short
 
 
-def of_findings(lines: Mapping[str, str], story_ids: Iterable[str | None]) -> list[str | None]:
-    """The line of each finding, by its story."""
-    return [None if story_id is None else lines.get(story_id) for story_id in story_ids]
+def of_findings(lines: Mapping[str, str], incident_ids: Iterable[str | None]) -> list[str | None]:
+    """The line of each finding, by its incident."""
+    return [None if incident_id is None else lines.get(incident_id) for incident_id in incident_ids]

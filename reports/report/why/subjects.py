@@ -109,7 +109,9 @@ def _finding(ask: Asking, finding_id: str) -> Chain:
     found = next((one for one in every if one.finding_id == finding_id), None)
     if found is None:
         raise NoSubject(f"there is no finding {finding_id} here; `wirewitness findings` lists them")
-    beside = tuple((f.code, f.finding_id) for f in every if f.story_id == found.story_id and f is not found)[:_NEAR]
+    beside = tuple((f.code, f.finding_id) for f in every if f.incident_id == found.incident_id and f is not found)[
+        :_NEAR
+    ]
     step = walk(ask, finding_link(found))
     return Chain(f"finding {found.finding_id}", found.sentence, (step,), beside=beside)
 

@@ -17,7 +17,7 @@ from wirewitness.analyser.base.options import ReadOptions
 
 SAMPLE = ROOT / "sample_pcaps" / "kafka_stale_commit.pcapng"
 A, B, C, BROKER = "10.77.0.12", "10.77.0.13", "10.77.0.14", 9092
-OWN = ("process", "pid", "container", "pod", "namespace", "host", "owner_source")
+OWN = ("process", "pid", "container", "pod", "namespace", "host", "workload_source")
 
 
 def java(source: str, source_port: int, destination: str, destination_port: int) -> bytes:
@@ -117,7 +117,7 @@ def _without(text: str) -> str:
 
 def test_hosts_and_processes_complete_each_other(processes: Path, tmp_path: Path) -> None:
     with wirewitness.read(processes, options=hosts(tmp_path, f"{A} node-a\n{C} node-c\n")) as analysis:
-        flows = by_client(analysis, "flows", "client_process", "client_pod", "client_host", "client_owner_source")
+        flows = by_client(analysis, "flows", "client_process", "client_pod", "client_host", "client_workload_source")
         assert analysis.remarks == []
     assert flows[A] == {(f"java ({PIDS[A]})", f"pod-of-{A[-2:]}", "node-a", "comment")}
     assert flows[C] == {(None, None, "node-c", "hosts")}

@@ -76,7 +76,7 @@ def test_a_handshake_that_comes_out_well(version: ssl.TLSVersion, with_keys: boo
     found = read("ok", version, with_keys, "client", block_bytes)
     assert (found["tls_handshake"], found["client_tls_alert"], found["server_tls_alert"]) == ("complete", None, None)
     assert (found["tls_answer_ms"], found["tls_handshake_ms"]) == (1.0, 3.0 if version == V12 else 2.0)
-    assert (found["tls_client_asked"], found["tls_client_sent"] or False) == (False, False)
+    assert (found["tls_client_certificate_requested"], found["tls_client_sent"] or False) == (False, False)
     assert found["tls_offered"] == ("up to TLS 1.2" if version == V12 else "TLS 1.3")
     assert found["port_protocol"] == "kafka"
     if with_keys or version == V12:
@@ -91,7 +91,11 @@ def test_a_handshake_that_comes_out_well(version: ssl.TLSVersion, with_keys: boo
 @KEYS
 def test_a_certificate_of_the_client(version: ssl.TLSVersion, with_keys: bool) -> None:
     found = read("mutual", version, with_keys, "server")
-    assert (found["tls_handshake"], found["tls_client_asked"], found["tls_client_sent"]) == ("complete", True, True)
+    assert (found["tls_handshake"], found["tls_client_certificate_requested"], found["tls_client_sent"]) == (
+        "complete",
+        True,
+        True,
+    )
     seen = with_keys or version == V12
     assert found["tls_client_certificate"] == ("CN=billing,O=Example" if seen else None)
     assert (found["tls_client_certificate_expires"] is None) != seen
@@ -113,7 +117,7 @@ def test_a_server_that_refuses_a_client(case: str, version: ssl.TLSVersion, with
     alert = f"fatal {old if version == V12 else new}"
     assert found["server_tls_alert"] == (alert if with_keys or version == V12 else None)
     assert (found["tls_handshake"], found["tls_handshake_ms"]) == ("refused by server", None)
-    assert (found["tls_client_asked"], found["tls_client_sent"]) == (True, sent)
+    assert (found["tls_client_certificate_requested"], found["tls_client_sent"]) == (True, sent)
 
 
 @BOTH

@@ -13,7 +13,7 @@ How it decides
 
 False alarms
     A client that is paused on purpose (back-pressure) and takes its time. A broker does not read from a client that a
-    quota makes wait (KAF304): then this is told as a part of that story.
+    quota makes wait (KAF304): then this is told as a part of that incident.
 
 What it cannot tell
     Why the application did not read.

@@ -73,7 +73,7 @@ def detect(frames: Frames, *, broken_least: int = 3) -> Iterator[Finding]:
 
 
 def _refused(side: str, alert: str | None, own: Sequence[Row], getting_in: set[str | None]) -> Finding:
-    is_bare = all(row["tls_client_asked"] and row["tls_client_sent"] is False for row in own)
+    is_bare = all(row["tls_client_certificate_requested"] and row["tls_client_sent"] is False for row in own)
     words = words_of(MISSING if side == "server" and is_bare else alert, side)
     server, clients = server_words(own), clients_words(own)
     who = (
@@ -136,7 +136,7 @@ RULE = Rule(
     confidence="high",
     reads=reads(
         "tls_handshake", "tls_version", "tls_offered", "client_tls_alert", "server_tls_alert", "closed_by",
-        "tls_certificate", "tls_certificate_issuer", "tls_client_asked", "tls_client_sent",
+        "tls_certificate", "tls_certificate_issuer", "tls_client_certificate_requested", "tls_client_sent",
     ),
     partition_by=SERVER,
     detect=detect,

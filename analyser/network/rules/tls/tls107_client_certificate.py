@@ -69,7 +69,7 @@ def _kind(row: Row) -> str | None:
     if row["tls_handshake"] != "refused by server":
         return None
     alert = alert_of(row, "server")
-    if alert in _NONE_ALERTS or (row["tls_client_asked"] and row["tls_client_sent"] is False):
+    if alert in _NONE_ALERTS or (row["tls_client_certificate_requested"] and row["tls_client_sent"] is False):
         return NONE
     about = alert in CERTIFICATE_ALERTS or (alert is None and row["tls_client_sent"])
     return REFUSED if about else None
@@ -124,8 +124,8 @@ RULE = Rule(
     severity="critical",
     confidence="high",
     reads=reads(
-        "tls_handshake", "server_tls_alert", "tls_client_asked", "tls_client_sent", "tls_client_certificate",
-        "tls_client_certificate_issuer", "tls_client_certificate_expires",
+        "tls_handshake", "server_tls_alert", "tls_client_certificate_requested", "tls_client_sent",
+        "tls_client_certificate", "tls_client_certificate_issuer", "tls_client_certificate_expires",
     ),
     partition_by=SERVER,
     detect=detect,

@@ -124,7 +124,7 @@ _STEPS = {
 }
 
 # How each partition of each group stands: committed, assigned or read, with its consumer and its last committer.
-# log_end_age_ms: since the log end was told. lag_ms: see analyser/kafka/facts/time_lag.py.
+# log_end_age_ms: since the log end was told. time_lag_ms: see analyser/kafka/facts/time_lag.py.
 PARTITIONS_OF_GROUPS = f"""
     with {", ".join(f"{name} as ({query})" for name, query in _STEPS.items())}
     select known.* exclude (cluster, in_group, of_topic, row, passed_ns, reader_client_id, reader_host),
@@ -134,10 +134,10 @@ PARTITIONS_OF_GROUPS = f"""
            make_timestamp_ns(end_ns)::timestamptz_ns as ts_log_end,
            greatest({{now_ns}} - end_ns, 0) / 1e6 as log_end_age_ms,
            case when lag = 0 then 0.0 when passed_ns is not null then greatest({{now_ns}} - passed_ns, 0) / 1e6 end
-               as lag_ms,
+               as time_lag_ms,
            case when bool_or(sent_ns is not null and consumer_id is distinct from known.member_id)
                      over (partition by cluster_id, known.group_id) and sent_ns is not null
-                then concat(coalesce(client_id, '?'), '@', coalesce(client_address, '?')) end as last_committer
+                then concat(coalesce(client_id, '?'), '@', coalesce(client_address, '?')) end as committed_by
     from known left join names on known.cluster = names.cluster and in_group = names.group_id
         and consumer_id = names.member_id"""
 

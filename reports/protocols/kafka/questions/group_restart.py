@@ -88,7 +88,7 @@ _STEPS = {
 RESTART = f"""
     with {", ".join(f"{name} as ({query})" for name, query in _STEPS.items())}
     select cluster_id, group_id, topic, partition, consumer_id, consumer_client_id, consumer_host,
-           consumer_instance_id, committed_offset, last_committer, log_start as log_start_offset, log_end_offset,
+           consumer_instance_id, committed_offset, committed_by, log_start as log_start_offset, log_end_offset,
            read_to as read_offset, starts_by, reset, start_offset, again_offsets,
            case when again_offsets = 0 then 0 else again end as again_records,
            case when again_offsets = 0 then 0 else again_bytes end as again_bytes,

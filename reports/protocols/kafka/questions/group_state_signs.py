@@ -43,7 +43,7 @@ MEMBERS = f"""
                epoch_ns(ts_ended) as ended_ns,
                coalesce(waits_ns >= epoch_ns(ts_last), false) as waits,
                case when protocol <> 'classic' then null
-                    when longest_silence_ms > session_timeout_ms
+                    when max_heartbeat_gap_ms > session_timeout_ms
                         then epoch_ns(ts_silent) + session_timeout_ms * 1000000
                     when ended is null and coalesce(gap_ns < epoch_ns(ts_last) - {_SECOND_NS}, true)
                         and not waits

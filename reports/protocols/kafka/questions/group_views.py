@@ -49,7 +49,7 @@ _TOPICS = """
 # A membership that ended later than the time asked for has not ended.
 _ENDED = """
     select coalesce(cluster_id, '') as cluster, group_id, member_id, protocol as type, assignor, ts_joined,
-           case when gone or ts_ended is null then ended else 'there' end as ended,
+           case when gone or ts_ended is null then ended else 'active' end as ended,
            case when gone then ts_ended end as ts_ended, case when gone then reason end as reason
     from (select *, coalesce(at_ns is not null and {until}, false) as gone from (
               select *, epoch_ns(ts_ended) as at_ns from kafka_members))
@@ -110,7 +110,7 @@ _OFFSETS = (
     Column("log_end_offset", "Log end", "offset", heading="LOG-END-OFFSET"),
     Column("lag", "Lag", "offset"),
 )
-_COMMITTER = (Column("client_id", "Last committer"), Column("client_address", "Address"))
+_COMMITTER = (Column("client_id", "Committed by"), Column("client_address", "Address"))
 _GROUP = ("group {}", ("group_id",))
 _GROUP_COLUMN = Column("group_id", "Group")
 _STATE = (
@@ -130,7 +130,7 @@ _COMMITS = (
 _STORED = f"""
     select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, client_id, client_address,
            member_id, generation, owner_member_id, accepted, refused, committers, ts_commit, ts_log_end, consumer_id,
-           consumer_host, consumer_client_id, consumer_instance_id, last_committer, log_end_age_ms, lag_ms
+           consumer_host, consumer_client_id, consumer_instance_id, committed_by, log_end_age_ms, time_lag_ms
     from ({PARTITIONS_OF_GROUPS})"""
 _LAG = f"""
     select make_timestamp_ns(bin)::timestamptz_ns as ts, cluster_id, group_id, topic, partition, committed_offset,
@@ -147,10 +147,10 @@ GROUPS = {
             Column("consumer_host", "Host", "known", only=TEXT, spare=-2),
             Column("consumer_client_id", "Client-id", "known", only=TEXT, spare=-1),
             *(column._replace(spare=place) for column, place in zip(_COMMITS, (4, 5, 1), strict=True)),
-            Column("lag_ms", "Lag-time", "span", only=TEXT, spare=2),
+            Column("time_lag_ms", "Time-lag", "span", only=TEXT, spare=2),
             Column("log_end_age_ms", "Log-end-age", "span", only=TEXT, spare=3),
-            Column("last_committer", "Last-committer", only=TEXT),
-            Column("lag_ms", "Lag time", "span", only=PAGE),
+            Column("committed_by", "Committed-by", only=TEXT),
+            Column("time_lag_ms", "Time lag", "span", only=PAGE),
             Column("log_end_age_ms", "Log end's age", "span", only=PAGE),
             *(column._replace(only=PAGE) for column in _COMMITTER), Column("owner", "Owner then", only=PAGE),
             Column("generation", "Generation", "plain", 90, only=PAGE),

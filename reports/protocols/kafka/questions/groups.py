@@ -91,7 +91,7 @@ _TOLD_BY = [name for name in PARTITION_TABLES if ALL_TABLES[name].protocol]
 _STATES = f"""
     select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, member_id, client_id,
            client_address, owner_member_id, generation, accepted, refused, committers, sent_ns as last_ns,
-           log_end_age_ms, lag_ms
+           log_end_age_ms, time_lag_ms
     from ({PARTITIONS_OF_GROUPS.replace("{until}", "true")}) order by cluster_id, group_id, topic, partition"""
 
 
@@ -116,7 +116,7 @@ class PartitionState:
 
     accepted, refused: commits in the capture. committers: identities (address, client id, member id) among the
     accepted ones. All but the counts are None when no commit was accepted. lag: see analyser/kafka/facts/lag.py.
-    log_end_age_ms: since the log end was told; lag_ms: since it passed the offset (lag_times.py), None: not known.
+    log_end_age_ms: since the log end was told; time_lag_ms: since it passed the offset (lag_times.py), None: not known.
     """
 
     topic: str | None
@@ -134,7 +134,7 @@ class PartitionState:
     last_ns: int | None
     lag: int | None
     log_end_age_ms: float | None
-    lag_ms: float | None
+    time_lag_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)

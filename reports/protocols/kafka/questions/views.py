@@ -23,7 +23,7 @@ from wirewitness.reports.protocols.kafka.questions.view import CLIENT, OVER_TIME
 TRANSACTIONS = """
     select ts, cluster_id, transactional_id, client_id, client_address, producer_id, producer_epoch, outcome, ended_by,
            round((epoch_ns(coalesce(ts_ended, observed_until)) - epoch_ns(ts)) / 1e6, 6) as open_ms,
-           partitions_count, batches_count, records_count, group_id, partitions, ts_begun, ts_last, ts_ended,
+           partitions_count, batches_count, records_count, group_id, partitions, ts_started, ts_last, ts_ended,
            ended_client_id, ended_client_address, transaction_timeout_ms, end_attempts, end_error_code, exchange_id
     from kafka_transaction_spans"""
 

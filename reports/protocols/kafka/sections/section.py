@@ -32,7 +32,7 @@ _PARTITIONS_SHOWN = 40
 _MEMBERS_SHOWN = 20
 _OF_PARTITIONS = (
     "topic", "partition", "committed_offset", "log_end_offset", "lag", "accepted", "refused", "committers",
-    "last_committer",
+    "committed_by",
 )  # fmt: skip
 
 

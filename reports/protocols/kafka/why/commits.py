@@ -46,9 +46,9 @@ _WRITTEN = """
            min(epoch_ns(ts)) filter (committed_offset = {offset}) as first_ns
     from kafka_offset_commits where {of} and member_id = {member} and epoch_ns(ts) <= {at_ns}"""
 _RUN = """
-    select *, epoch_ns(ts) as at_ns from kafka_reading_runs
+    select *, epoch_ns(ts) as at_ns from kafka_fetch_ranges
     where {place} and {group} and {client} and first_offset <= {offset} and epoch_ns(ts) > {from_ns}
-        and epoch_ns(ts) <= {at_ns} and began_by <> 'first' order by ts desc limit 1"""
+        and epoch_ns(ts) <= {at_ns} and started_by <> 'first' order by ts desc limit 1"""
 _NAME_OF = """
     select client_id, client_address from kafka_group_events where {group} and member_id = {member}
         and client_id is not null order by ts limit 1"""
@@ -183,7 +183,7 @@ def reading_link(run: Mapping[str, Any]) -> Link:
     what = f"{client} read {name(run['topic'])}-{run['partition']} from {run['first_offset']} on{before}"
     return Link(REREAD, (run["exchange_id"], run["topic"], run["partition"]), what,
                 f"{client} read from {run['first_offset']} on", run["at_ns"], None, (place(run),),
-                (row("kafka_reading_runs", exchange_id=run["exchange_id"], partition=run["partition"]),),
+                (row("kafka_fetch_ranges", exchange_id=run["exchange_id"], partition=run["partition"]),),
                 facts=dict(run))  # fmt: skip
 
 

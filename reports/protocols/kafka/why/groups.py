@@ -117,7 +117,7 @@ def rebalance_link(found: Mapping[str, Any]) -> Link:
 
 def _set_off(trigger: str, by: str) -> str:
     told = {
-        "joined": f"{by} joined", "left": f"{by} left", "vanished": f"the session of {by} timed out",
+        "joined": f"{by} joined", "left": f"{by} left", "expired": f"the session of {by} timed out",
         "subscription changed": f"{by} subscribed to other topics", "topic changed": "a topic of it changed",
         "partitions given up": "it goes on with what members gave up (cooperative)",
         "leader": f"the leader {by} joined again by itself", "member": f"{by} joined again by itself",
@@ -129,7 +129,7 @@ def rebalance_causes(ask: Asking, link: Link) -> Causes:
     """Who set it off, and whom all waited for."""
     found, links = link.facts, []
     trigger, member = found["trigger"], found["trigger_member_id"]
-    if trigger in ("left", "vanished") and member:
+    if trigger in ("left", "expired") and member:
         links.append(_membership(ask, found, member, found["at_ns"]))
     elif trigger == "joined" and member:
         links.append(_joined(ask, found, member))
@@ -158,7 +158,7 @@ def _joined(ask: Asking, found: Mapping[str, Any], member: str) -> Link | None:
         )
     )
     by = who(joined["client_id"], joined["client_address"])
-    if earlier is not None and earlier["ended"] != "there":
+    if earlier is not None and earlier["ended"] != "active":
         return membership_of(earlier, came_back_ns=joined["first_ns"])
     seen = {"at_ns": None} if ask.brief else ask.rows(_FIRST_SEEN.format(client=client))[0]
     what = f"{by} joined"
@@ -207,13 +207,13 @@ def membership_link(ask: Asking, facts: Mapping[str, Any], at_ns: int) -> Link |
 
 def _membership(ask: Asking, facts: Mapping[str, Any], member: str, at_ns: int) -> Link | None:
     found = ask.one(_MEMBER.format(group=_group(facts), member=where(member_id=member), at_ns=at_ns))
-    return membership_of(found) if found is not None and found["ended"] not in (None, "there") else None
+    return membership_of(found) if found is not None and found["ended"] not in (None, "active") else None
 
 
 def membership_of(found: Mapping[str, Any], came_back_ns: int | None = None) -> Link:
     """A row of kafka_members that ended. came_back_ns: when its client joined again."""
     by = who(found["client_id"], found["client_address"])
-    silence_ms, timeout = found["longest_silence_ms"], found["session_timeout_ms"]
+    silence_ms, timeout = found["max_heartbeat_gap_ms"], found["session_timeout_ms"]
     ended, until_ns = found["ended"], found["ended_ns"]
     at_ns = found["last_ns"]
     if ended == "left":

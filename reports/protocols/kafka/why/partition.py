@@ -188,7 +188,7 @@ def is_healthy(ask: Asking, stand: Mapping[str, Any]) -> str:
     if read["read_to"] is not None and read["read_to"] <= offset:
         ended = _read_ended(ask, read)
         return "" if ended else f"nothing is wrong: all that was read is committed ({offset}); the log goes to {end}"
-    if _stopped(ask, stand, last) or stand["lag_ms"] is None or stand["lag_ms"] * 1e6 > _LEAST_NS:
+    if _stopped(ask, stand, last) or stand["time_lag_ms"] is None or stand["time_lag_ms"] * 1e6 > _LEAST_NS:
         return ""
     return f"nothing is wrong: committed up to {offset} at the usual pace; the log goes to {end}"
 
@@ -204,7 +204,7 @@ def _slower(ask: Asking, facts: Mapping[str, Any], last: Mapping[str, Any] | Non
     by = who(last["client_id"], last["client_address"])
     done, written = found["done"] / seconds, found["written"] / seconds
     spot = {name: facts[name] for name in ("cluster_id", "group_id", "topic", "partition")}
-    if facts["lag_ms"] is not None and facts["lag_ms"] * 1e6 <= _LEAST_NS:
+    if facts["time_lag_ms"] is not None and facts["time_lag_ms"] * 1e6 <= _LEAST_NS:
         return []
     if written > done * 1.05:
         what = f"{by} commits {rate(done)} records/s, and {rate(written)} records/s are written to it"

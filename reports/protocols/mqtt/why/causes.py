@@ -36,7 +36,7 @@ _CONNECTION = """
            epoch_ns(client_silence_from) as silent_ns
     from mqtt_connections where {which} order by ts desc limit 1"""
 _ABSENCE = """
-    select *, epoch_ns(ts) as at_ns, epoch_ns(ts_back) as back_ns from mqtt_absences
+    select *, epoch_ns(ts) as at_ns, epoch_ns(ts_back) as back_ns from mqtt_offline_periods
     where {which} order by ts desc limit 1"""
 _PUBLISH = "select *, epoch_ns(ts) as at_ns from mqtt_publishes where {which} order by ts desc limit 1"
 _SUBSCRIPTIONS = """
@@ -109,7 +109,7 @@ def delivery_causes(ask: Asking, link: Link) -> Causes:
             return Causes((away,))
     if found["cause"] == "packet_too_large":
         return _too_large(ask, found)
-    held = found["held_up_by"]
+    held = found["blocked_by"]
     if held in _HELD:
         what = f"{who(found['subscriber_client_id'], found['subscriber_address'])} held it up: {_HELD[held]}"
         return Causes((
@@ -185,7 +185,7 @@ def _session(ask: Asking, found: Mapping[str, Any]) -> Link | None:
         what = f"{by} was away for {lasted}, and the server had no session of it any more"
     return Link(SESSION, (gone["flow_id"], gone["next_flow_id"]), what, what, gone["at_ns"], gone["back_ns"],
                 (Place(gone["file"], gone["packet"]),),
-                (row("mqtt_absences", flow_id=gone["flow_id"], next_flow_id=gone["next_flow_id"]),),
+                (row("mqtt_offline_periods", flow_id=gone["flow_id"], next_flow_id=gone["next_flow_id"]),),
                 facts={**gone, "subscriber_flow_id": gone["flow_id"]})  # fmt: skip
 
 

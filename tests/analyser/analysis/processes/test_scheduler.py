@@ -42,7 +42,7 @@ from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.registry import PROTOCOLS
 
 NAMES = sorted(path.name for path in SAMPLES.glob("*.pcapng"))
-STAGE_TABLES = ("kafka_offset_commits", "kafka_reading_runs")
+STAGE_TABLES = ("kafka_offset_commits", "kafka_fetch_ranges")
 TOLD = ("kafka_stale_commit.pcapng", "mqtt_faults.pcapng", "mongo_shapes_and_errors.pcapng")
 
 
@@ -334,7 +334,7 @@ def test_a_fault_in_dealing_costs_no_findings(dealings: list[RuleDealing], monke
     right = RuleDealing.put
 
     def put(dealing: RuleDealing, name: str, rows: pa.Table) -> Any:
-        if name == "kafka_reading_runs":
+        if name == "kafka_fetch_ranges":
             raise OSError("no more")
         return right(dealing, name, rows)
 

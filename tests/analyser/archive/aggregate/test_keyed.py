@@ -60,7 +60,7 @@ def test_a_giant_group_comes_out_as_in_one_task(tmp_path: Path, monkeypatch: pyt
         assert found[table].equals(expected[table]), table
     assert found["kafka_members"].num_rows > 10
     assert found["kafka_rebalances"].num_rows > 0
-    assert found["kafka_reading_runs"].num_rows > 4
+    assert found["kafka_fetch_ranges"].num_rows > 4
     assert found["kafka_offset_commits"]["owner_member_id"].null_count < GIANT
     assert found["kafka_fetch_partitions"]["group_id"].null_count < GIANT
 

@@ -21,8 +21,10 @@ from tests.support.shares import RUNS_THE_REST, proves_more
 from tests.support.steps import killed_at
 from wirewitness.analyser.archive.dataset.dataset import Change, Dataset, DatasetBusy, write_parts
 from wirewitness.analyser.archive.dataset.place import MANIFEST, DatasetError, is_dataset
+from wirewitness.analyser.tables.tables import SCHEMA_VERSION
 
 CHANGES = "tests.support.changes"
+VERSION = f'"schema_version": {SCHEMA_VERSION}'
 
 
 def _by_manifest(root: Path) -> list[str]:
@@ -204,13 +206,24 @@ def test_one_writer_at_a_time_and_the_second_says_who(tmp_path: Path) -> None:
 def test_rebuild_leaves_nothing_of_what_was(tmp_path: Path) -> None:
     root = tmp_path / "d"
     first(root)
-    _rewrite(root, lambda text: text.replace('"schema_version": 1', '"schema_version": 99'))
+    _rewrite(root, lambda text: text.replace(VERSION, '"schema_version": 99'))
     with Change.begin(root, rebuild=True) as change:
         assert change.previous is None
         assert change.previous_state is None
         change.add(*write_parts("exchanges", [batch([9])], change.staging, f"{change.run}-0"))
         change.commit([])
     assert _by_manifest(root) == _by_delta(root) == ["f-c-9"]
+
+
+def test_rebuild_removes_tables_that_have_another_name_now(tmp_path: Path) -> None:
+    root, old = tmp_path / "d", "kafka_reading_runs"
+    first(root)
+    shutil.copytree(root / "exchanges", root / old)
+    with Change.begin(root, rebuild=True) as change:
+        change.add(*write_parts("exchanges", [batch([9])], change.staging, f"{change.run}-0"))
+        change.commit([])
+    assert _by_manifest(root) == ["f-c-9"]
+    assert not (root / old).exists()
 
 
 def test_a_part_cannot_take_the_place_of_another(tmp_path: Path) -> None:
@@ -247,8 +260,8 @@ def _rewrite(root: Path, edit: Callable[[str], str]) -> None:
         (lambda root: _pipe(_log(root)), "is no file"),
         (lambda root: _rewrite(root, lambda t: t.replace('"version": 0', '"version": 7')), "is damaged"),
         (lambda root: _rewrite(root, lambda t: t.replace('"layout": 2', '"layout": 1')), "of another layout"),
-        (lambda root: _rewrite(root, lambda t: t.replace('"schema_version": 1', '"schema_version": 2')),
-         "is a dataset of version 2, and this program reads version 1"),
+        (lambda root: _rewrite(root, lambda t: t.replace(VERSION, '"schema_version": 1')),
+         "is a dataset of version 1, and this program reads version 2"),
         (lambda root: next((root / "exchanges").rglob("part-000001-1*")).unlink(), "is missing"),
     ],
     ids=["no manifest", "cut", "other JSON", "key missing", "table outside", "path above", "path outside",

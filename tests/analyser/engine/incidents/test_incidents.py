@@ -1,4 +1,4 @@
-"""Findings of one cause are one story: which belong together, which is told first."""
+"""Findings of one cause are one incident: which belong together, which is told first."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def of(name: str, code: str, at: tuple[float, float] = (0, 10), severity: str = 
 
 
 def told(*rows: Row) -> list[list[str]]:
-    """Ids by story, in the order of the table."""
-    stories: dict[str, list[str]] = {}
+    """Ids by incident, in the order of the table."""
+    incidents: dict[str, list[str]] = {}
     for row in with_stories(rows):
-        stories.setdefault(row["story_id"], []).append(row["finding_id"])
-    assert all(story == ids[0] for story, ids in stories.items())
-    return list(stories.values())
+        incidents.setdefault(row["incident_id"], []).append(row["finding_id"])
+    assert all(incident == ids[0] for incident, ids in incidents.items())
+    return list(incidents.values())
 
 
 # Findings that are alike -------------------------------------------------------------------------------------------
@@ -100,8 +100,8 @@ def test_of_clients_with_one_trouble_only_those_who_have_the_cause_follow_from_i
 def test_clients_that_suffer_from_one_cause_each_are_one_part_of_one_story() -> None:
     names = ("pump", "lamp", "hall")
     rows = [client(name, code) for code in ("MQT104", "MQT103", "MQT114") for name in names]
-    (story,) = told(*rows)
-    assert [one.split()[1] for one in story] == ["MQT104"] * 3 + ["MQT103"] * 3 + ["MQT114"] * 3
+    (incident,) = told(*rows)
+    assert [one.split()[1] for one in incident] == ["MQT104"] * 3 + ["MQT103"] * 3 + ["MQT114"] * 3
 
 
 def test_errors_of_two_kinds_are_two_stories_each_of_all_who_meet_it() -> None:

@@ -78,7 +78,7 @@ def test_what_expired_behind_a_full_window_is_told_with_the_window(expiry_s: int
     scenario = fires("MQT115", "warning", "what expires behind a full window", **rows)
     (found,) = [one for one in run(connected(scenario), looked_at(scenario)) if one.code == "MQT115"]
     told = found.numbers
-    assert (told["cause"], told["held_up_by"], told["missing"]) == (cause, "unacknowledged", 3)
+    assert (told["cause"], told["blocked_by"], told["missing"]) == (cause, "unacknowledged", 3)
     assert ("Their message expiry interval was over" in found.sentence) == (cause == "expired")
     assert ("the publisher's message expiry interval" in found.next_step) == (cause == "expired")
     assert "had not acknowledged 1 message sent before" in found.sentence

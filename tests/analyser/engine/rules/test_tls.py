@@ -66,7 +66,7 @@ def test_mutual_tls_that_fails(case: str, version: ssl.TLSVersion, with_keys: bo
     assert "10.0.0.1" in own["sentence"]
     assert "10.0.0.2:9092 (broker1.example, Kafka)" in own["sentence"]
     assert ("issued by CN=Other CA,O=Example" in own["sentence"]) == (seen and case != "no certificate")
-    assert own["story_id"] == found["TLS101"]["story_id"] == own["finding_id"]
+    assert own["incident_id"] == found["TLS101"]["incident_id"] == own["finding_id"]
 
 
 @BOTH

@@ -37,13 +37,13 @@ def runs(columns: str, **rows: list[Row]) -> list[Values]:
     enrich(con)
     assert add_fetch_ranges(con) == {}
     con.execute("SET TimeZone = 'UTC'")
-    made = con.sql("FROM kafka_reading_runs").to_arrow_table()
-    assert tuple(made.schema.names) == TABLES["kafka_reading_runs"].column_names()
-    assert made.schema.types == arrow_schema("kafka_reading_runs").types
+    made = con.sql("FROM kafka_fetch_ranges").to_arrow_table()
+    assert tuple(made.schema.names) == TABLES["kafka_fetch_ranges"].column_names()
+    assert made.schema.types == arrow_schema("kafka_fetch_ranges").types
     assert not isinstance(held, Path)
     in_memory = (made.slice(0, 0) if held is None else held).cast(made.schema)
     assert sorted(map(repr, in_memory.to_pylist())) == sorted(map(repr, made.to_pylist()))
-    found = con.sql(f"SELECT {columns} FROM kafka_reading_runs ORDER BY ts, partition").fetchall()
+    found = con.sql(f"SELECT {columns} FROM kafka_fetch_ranges ORDER BY ts, partition").fetchall()
     con.close()
     return found
 
@@ -99,7 +99,7 @@ CASES = [
 
 @pytest.mark.parametrize(("fetches", "expected"), CASES)
 def test_runs(fetches: list[Row], expected: list[Values]) -> None:
-    columns = "began_by, first_offset, next_offset, fetches, next_offset_before"
+    columns = "started_by, first_offset, next_offset, fetches, next_offset_before"
     assert runs(columns, kafka_fetch_partitions=fetches) == expected
 
 

@@ -36,7 +36,7 @@ def side(rows: dict[str, list[Row]], **heard: Any) -> str | None:
     ]
     con: duckdb.DuckDBPyConnection = connection_from_rows({"kafka_group_events": EVENTS, "flows": flows, **rows})
     add_members_and_rebalances(con)
-    found = con.sql("SELECT silent_side FROM kafka_members WHERE member_id = 'm1' ORDER BY ts").fetchall()
+    found = con.sql("SELECT idle_side FROM kafka_members WHERE member_id = 'm1' ORDER BY ts").fetchall()
     told: str | None = found[0][0]
     return told
 

@@ -83,7 +83,7 @@ def test_transactions(events: list[Any], batches: list[Any], expected: list[tupl
 
 
 def test_a_transaction_that_may_have_begun_earlier_has_no_begin() -> None:
-    columns = ("epoch_ns(ts)", "epoch_ns(ts_begun)")
+    columns = ("epoch_ns(ts)", "epoch_ns(ts_started)")
     assert made("kafka_transaction_spans", columns, {"kafka_produce_batches": [paid(1, 0)]}) == [(at(1), None)]
     rows = {"kafka_produce_batches": [paid(1, 0)], "kafka_transactions": [INIT]}
     assert made("kafka_transaction_spans", columns, rows) == [(at(1), at(1))]

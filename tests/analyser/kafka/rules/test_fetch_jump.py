@@ -24,7 +24,7 @@ def run_at(ts: int, until: int, partition: int, offset: int) -> FetchRange:
     return NOTHING._replace(
         ts=ts, ts_last=until, client_address=CLIENT[0], client_id=CLIENT[1], stored_client_address=CLIENT[0],
         stored_client_id=CLIENT[1], topic="orders", partition=partition, first_offset=offset, stored_offset=offset - 5,
-        next_offset_before=offset + 5, began_by="offset",
+        next_offset_before=offset + 5, started_by="offset",
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def drawn(dice: Random) -> dict[str, Any]:
         "topic": dice.choice([None, "", "orders"]), "topic_id": dice.choice([None, "orders", "id"]),
         "client_address": dice.choice([None, "a"]), "stored_client_address": dice.choice([None, "a", "b"]),
         "client_id": dice.choice([None, "c"]), "stored_client_id": dice.choice([None, "c"]),
-        "began_by": dice.choice(["offset", "topic id", "first"]),
+        "started_by": dice.choice(["offset", "topic id", "first"]),
         "change": dice.choice([None, "reset", "topic deleted", "partitions added", "records deleted"]),
     }  # fmt: skip
 
@@ -75,7 +75,7 @@ def jump(run: FetchRange, least: int) -> tuple[int, int, int] | None:
     """KAF120's rule of one run: from where to where it jumped, and the records between."""
     origin, target, asked = run.next_offset_before, run.first_offset, run.out_of_range_offset
     unknown = None in (origin, target) or run.answered_offset is not None or run.ts_last_gap is not None
-    if unknown or not run.is_named or run.began_by != "offset":
+    if unknown or not run.is_named or run.started_by != "offset":
         return None
     assert origin is not None
     assert target is not None

@@ -26,7 +26,7 @@ def readers(number: int, *, late: range) -> list[Finding]:
         for n in range(number)
     ]
     commits = [client(n) | {"ts": BASE + 10**13 + n, "committed_offset": 100_000, "error_code": 0} for n in late]
-    con = connection_from_rows({"kafka_reading_runs": runs, "kafka_offset_commits": commits})
+    con = connection_from_rows({"kafka_fetch_ranges": runs, "kafka_offset_commits": commits})
     return run(con, [RULES["KAF127"]], [])
 
 

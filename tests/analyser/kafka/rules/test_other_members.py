@@ -30,11 +30,11 @@ def members(number: int, dice: Random, addresses: int) -> list[Row]:
                 "member_id": f"m{one % max(number - 2, 1)}",
                 "client_id": "c",
                 "client_address": dice.choice([None, *(f"10.0.0.{n}" for n in range(addresses))]),
-                "ended": dice.choice(["vanished", "vanished", "removed", "removed", "left", None]),
+                "ended": dice.choice(["expired", "expired", "removed", "removed", "left", None]),
                 "ts": START - dice.randrange(10) * NS_PER_S,
                 "ts_last": last,
                 "ts_silent": began,
-                "longest_silence_ms": lasts,
+                "max_heartbeat_gap_ms": lasts,
                 "ts_ended": last + dice.randrange(24) * NS_PER_S // 2 if dice.random() < 0.9 else None,
                 "exchange_id": "a",
                 "last_exchange_id": dice.choice("ab"),
@@ -64,7 +64,7 @@ def others_died(death: held._Death, others: list[held._Death]) -> bool:
 def perhaps_died(death: held._Death, member: Row) -> bool:
     if not is_elsewhere(death.member, member) or not held._is_unsure(member):
         return False
-    begin, lasts, ended = member["ts_silent"], member["longest_silence_ms"], member["ts_ended"]
+    begin, lasts, ended = member["ts_silent"], member["max_heartbeat_gap_ms"], member["ts_ended"]
     if begin is not None:
         covered = lasts is None or min(begin + lasts * NS_PER_MS, death.until_ns) - begin >= death.stood_ns * 3 / 4
         return bool(covered and abs(begin - death.since_ns) <= 4 * NS_PER_S)
@@ -102,14 +102,14 @@ def test_as_looking_at_all_pairs(seed: int) -> None:
         expected = others_died(death, deaths) or any(perhaps_died(death, row) for row in rows)
         assert is_shared(death) == expected
     silences = [one for one in map(gap._silence, rows) if one is not None and one.lasts_ns >= 0]
-    unknown = [row for row in rows if row["ended"] != "vanished" and gap._has_gaps(row)]
+    unknown = [row for row in rows if row["ended"] != "expired" and gap._has_gaps(row)]
     assert gap._shared(silences, unknown) == [others_silent(one, silences, unknown) for one in silences]
 
 
 def seconds(number: int) -> float:
     """Of members that all died at one address: none of them is explained by another, however many are looked at."""
     rows = [
-        {**row, "client_address": "10.0.0.1", "ended": "vanished", "ts_ended": row["ts_last"] + 10 * NS_PER_S + place}
+        {**row, "client_address": "10.0.0.1", "ended": "expired", "ts_ended": row["ts_last"] + 10 * NS_PER_S + place}
         for place, row in enumerate(members(number, Random(1), 1))
     ]
     rebalances = [{"ts": row["ts_last"], "ts_end": row["ts_ended"]} for row in rows]

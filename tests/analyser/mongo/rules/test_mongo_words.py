@@ -89,7 +89,7 @@ def test_without_a_hello_in_the_capture_nothing_is_said_of_it() -> None:
 def test_a_write_that_was_sent_again_says_what_that_cost() -> None:
     twice = [command(1, "update", None, lsid="s", txn_number=1), command(6, "update", 20, "b", lsid="s", txn_number=1)]
     (one,) = found("MON112", alone(*twice))
-    first, _, _ = one.sentence.partition(". ")  # a story of many findings shows this alone
+    first, _, _ = one.sentence.partition(". ")  # an incident of many findings shows this alone
     assert first.endswith("sent 1 write again: update on shop.orders; it succeeded then"), first
     assert "took 5.0 s." in one.sentence
     assert one.numbers["wasted_ms"] == 5020

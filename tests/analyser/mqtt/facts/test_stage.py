@@ -78,7 +78,7 @@ class Capture:
     def result(self) -> tuple[list[dict[str, Any]], dict[str, tuple[int | None, int | None]]]:
         con = connection_from_rows(self.rows)
         con.execute("DROP VIEW mqtt_deliveries")
-        con.execute("DROP VIEW mqtt_absences")
+        con.execute("DROP VIEW mqtt_offline_periods")
         add_deliveries(con)
         order = ", ".join(TABLES["mqtt_deliveries"].order)
         made = con.sql(f"FROM mqtt_deliveries ORDER BY {order}").to_arrow_table()
@@ -100,7 +100,7 @@ def test_a_delivery_says_from_whom_to_whom_and_how_long_it_took() -> None:
         "subscriber_flow_id": "2", "subscriber_client_id": "c2", "subscriber_address": "10.0.0.2", "share_name": None,
         "topic_filter": "a/#", "status": "delivered", "delivered_message_id": got, "latency_ms": 2.0, "waited_ms": None,
         "qos": 1, "subscriber": "2", "cause": None, "open_messages": None, "file": "a.pcap", "packet": 4, **SERVER,
-        "copies": 1, "acknowledged_ms": None, "held_up_by": None,
+        "copies": 1, "acknowledged_ms": None, "blocked_by": None,
     }  # fmt: skip
     assert (row["ts"].value, row["ts_delivered"].value) == (START + 10 * MS, START + 12 * MS)
     assert counts == {sent: (1, 1), got: (None, None)}
@@ -307,7 +307,7 @@ def test_why_a_message_is_missing(subscriber: dict[str, Any], unfinished: dict[s
     capture.publish("2", 6, "a", 1, to_client=True, **unfinished)
     capture.publish("1", 10, "a", 2)
     row = capture.result()[0][1]
-    assert (row["cause"], row["held_up_by"]) == (cause, None if cause == "packet_too_large" else cause)
+    assert (row["cause"], row["blocked_by"]) == (cause, None if cause == "packet_too_large" else cause)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_what_expires_in_the_line_is_told_with_what_held_it_up(
     capture.publish("2", 6, "a", 1, to_client=True, **unfinished)
     capture.publish("1", 10, "a", 2, message_expiry_s=expiry_s)
     row = capture.result()[0][1]
-    assert (row["status"], row["cause"], row["held_up_by"]) == ("missing", *told)
+    assert (row["status"], row["cause"], row["blocked_by"]) == ("missing", *told)
 
 
 def test_of_a_group_the_member_that_stands_still_is_named() -> None:
@@ -372,10 +372,10 @@ def test_where_bytes_of_a_member_are_missing_nobody_knows_what_the_group_got(gap
 
 def absences(capture: Capture) -> list[dict[str, Any]]:
     con = connection_from_rows(capture.rows)
-    con.execute("DROP VIEW mqtt_absences")
+    con.execute("DROP VIEW mqtt_offline_periods")
     add_deliveries(con)
-    made = con.sql("FROM mqtt_absences").to_arrow_table()
-    assert tuple(made.schema.names) == TABLES["mqtt_absences"].column_names()
+    made = con.sql("FROM mqtt_offline_periods").to_arrow_table()
+    assert tuple(made.schema.names) == TABLES["mqtt_offline_periods"].column_names()
     return made.to_pylist()
 
 
@@ -518,7 +518,7 @@ def test_what_another_server_lets_go_of_is_handed_over_at_once(monkeypatch: pyte
     assert left[-1] == 0
 
 
-MADE = ("mqtt_publishes", "mqtt_deliveries", "mqtt_absences")
+MADE = ("mqtt_publishes", "mqtt_deliveries", "mqtt_offline_periods")
 
 
 def of_all_kinds() -> Capture:
@@ -568,7 +568,7 @@ def test_rows_that_are_held_are_given_back_with_the_same(
 ) -> None:
     expected = of_views(of_all_kinds())
     assert {row["status"] for row in expected["mqtt_deliveries"]} == {"delivered", "sent", "missing", "lost"}
-    assert len(expected["mqtt_absences"]) == 1
+    assert len(expected["mqtt_offline_periods"]) == 1
     monkeypatch.setattr(chunk_files, "FEW_ROWS", few)
     monkeypatch.setattr(stage, "PIECE_ROWS", few)
     monkeypatch.setattr(stage, "COUNTED_ROWS", 10 * few)

@@ -24,10 +24,10 @@ def finding(number: int, **changes: Any) -> dict[str, Any]:
 
 def test_findings_come_by_cause_in_the_order_of_their_stories() -> None:
     rows = [
-        finding(1, story_id="id2", story_order="b-2"),
-        finding(2, story_id="id2", story_order="b-1"),
-        finding(3, story_id="id3", story_order="a-1", severity="critical"),
-        finding(4, story_id=None, story_order=None),
+        finding(1, incident_id="id2", incident_order="b-2"),
+        finding(2, incident_id="id2", incident_order="b-1"),
+        finding(3, incident_id="id3", incident_order="a-1", severity="critical"),
+        finding(4, incident_id=None, incident_order=None),
     ]
     found = causes(findings(RowsAnalysis({"findings": rows})))
     assert [[f.finding_id for f in cause.findings] for cause in found] == [["id3"], ["id2", "id1"], ["id4"]]

@@ -22,7 +22,7 @@ def finding(subject: str, code: str = "KAF103", severity: str = "warning", **num
     return Finding(
         finding_id=f"{code} {subject} {numbers}", code=code, name="n", severity=severity, confidence="high",
         provisional=False, subject=subject, sentence="s", next_step="n", first_ns=None, last_ns=None, evidence=(),
-        numbers=numbers, story_id="s",
+        numbers=numbers, incident_id="s",
     )  # fmt: skip
 
 

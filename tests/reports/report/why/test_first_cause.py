@@ -1,4 +1,4 @@
-"""The one line that says what a story of findings begins with: only where it is sure, else nothing."""
+"""The one line that says what an incident of findings begins with: only where it is sure, else nothing."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ NOTHING = [
 
 @pytest.mark.parametrize(("name", "line"), SURE.items())
 def test_a_member_that_was_gone_is_told_by_what_stood(name: str, line: str) -> None:
-    stories = causes(findings(opened(name)))
-    assert first_causes(opened(name)) == {stories[0].first.story_id: line.format(*[culprit(name)] * line.count("{}"))}
+    incidents = causes(findings(opened(name)))
+    assert first_causes(opened(name)) == {
+        incidents[0].first.incident_id: line.format(*[culprit(name)] * line.count("{}"))
+    }
 
 
 @pytest.mark.parametrize("name", share(NOTHING, ["rolling_restart-10", "out_of_sequence-1"]))

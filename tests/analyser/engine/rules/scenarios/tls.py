@@ -20,7 +20,7 @@ CERTIFICATE = {
 }  # fmt: skip
 REFUSES = {"tls_handshake": "refused by client", "tls_handshake_ms": None, "bytes_to_client": 2000}
 REFUSED = {"tls_handshake": "refused by server", "tls_handshake_ms": None, "closed_by": "server"}
-ASKED = {"tls_client_asked": True, "tls_client_sent": True}
+ASKED = {"tls_client_certificate_requested": True, "tls_client_sent": True}
 OWN = {
     "tls_client_certificate": "CN=billing,O=Example", "tls_client_certificate_issuer": "CN=Other CA,O=Example",
     "tls_client_certificate_expires": at(100 * DAY),
@@ -38,7 +38,8 @@ def tls(number: int, seconds: float = 0.0, **more: Any) -> Row:
         "tls_offered": "TLS 1.2, TLS 1.3",
         "tls_version": "TLS 1.3", "tls_cipher": "TLS_AES_256_GCM_SHA384", "tls_handshake": "complete",
         "tls_handshake_ms": 4.0, "tls_answer_ms": 2.0, "tls_resumed": False, "tls_resumption_offered": False,
-        "tls_client_asked": False, "tls_client_sent": False, "client_opening": "tls", "server_opening": "tls",
+        "tls_client_certificate_requested": False, "tls_client_sent": False, "client_opening": "tls",
+        "server_opening": "tls",
     }  # fmt: skip
     return row | more
 
@@ -135,9 +136,10 @@ TLS_FIRES: list[Scenario] = [
         clear(1, protocol=None, client_opening="http", server_opening="tls",
               server_tls_alert="fatal unexpected_message")]),
     _both("TLS107", "no certificate", [
-        tls(1, **REFUSED, tls_client_asked=True, server_tls_alert="fatal certificate_required")],
+        tls(1, **REFUSED, tls_client_certificate_requested=True, server_tls_alert="fatal certificate_required")],
           ("TLS107", "critical"), ("TLS101", "critical")),
-    _both("TLS107", "no certificate, told by lengths", [tls(n, n, **REFUSED, tls_client_asked=True) for n in range(2)],
+    _both("TLS107", "no certificate, told by lengths", [
+        tls(n, n, **REFUSED, tls_client_certificate_requested=True) for n in range(2)],
           ("TLS107", "critical"), ("TLS101", "critical")),
     _both("TLS107", "a certificate of somebody else's", [
         tls(1, **REFUSED, **ASKED, **OWN, server_tls_alert="fatal unknown_ca")],
@@ -181,7 +183,8 @@ TLS_NEAR_MISSES: list[Scenario] = [
     silent("TLS106", "MQTT over WebSocket", flows=[
         clear(1, **MQTT, server_port=8080, protocol="mqtt", client_opening="http", server_opening="http")]),
     silent("TLS107", "mutual TLS that works", flows=[tls(1, **ASKED, **OWN, **CERTIFICATE)]),
-    silent("TLS107", "a certificate is asked for, and not needed", flows=[tls(1, tls_client_asked=True)]),
+    silent("TLS107", "a certificate is asked for, and not needed", flows=[
+        tls(1, tls_client_certificate_requested=True)]),
     silent("TLS107", "refused for another reason", ("TLS101", "critical"), flows=[
         tls(1, **REFUSED, server_tls_alert="fatal handshake_failure")]),
 ]  # fmt: skip

@@ -172,7 +172,7 @@ def test_as_it_was_at_a_time() -> None:
     for until, state, members in ((0.5, None, None), (1.5, "PreparingRebalance", 1), (10, "Stable", 2)):
         expected = [(state, members)] if state else []
         assert select(STATES, events, "state, members", until) == expected
-    assert sorted(select(MEMBERS_AT, events, "member_id, ended", 10)) == [("m1", "there"), ("m2", None)]
+    assert sorted(select(MEMBERS_AT, events, "member_id, ended", 10)) == [("m1", "active"), ("m2", None)]
     assert sorted(select(MEMBERS_AT, events, "member_id, ended", 21))[0] == ("m1", "left")
 
 

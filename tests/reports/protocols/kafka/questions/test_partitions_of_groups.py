@@ -57,7 +57,7 @@ def test_lag_in_time_counts_from_when_the_log_end_passed_the_offset(
     told: list[tuple[float, int]], late_s: float | None
 ) -> None:
     state = stands(ends(*told))
-    assert state.lag_ms == (None if late_s is None else pytest.approx(late_s * 1000))
+    assert state.time_lag_ms == (None if late_s is None else pytest.approx(late_s * 1000))
 
 
 def test_the_age_of_a_log_end_counts_to_the_end_of_the_capture() -> None:
@@ -68,7 +68,7 @@ def test_the_age_of_a_log_end_counts_to_the_end_of_the_capture() -> None:
 def test_or_to_the_time_asked_for(until: float, age_s: float) -> None:
     state = stands(ends((2, 100), (10, 150), (59.9, 151)), until=until)
     assert state.log_end_age_ms == pytest.approx(age_s * 1000)
-    assert state.lag_ms == pytest.approx(age_s * 1000)
+    assert state.time_lag_ms == pytest.approx(age_s * 1000)
 
 
 def test_a_topic_made_anew_has_the_lag_of_its_own_life() -> None:
@@ -77,7 +77,7 @@ def test_a_topic_made_anew_has_the_lag_of_its_own_life() -> None:
     told = [*ends((2, 400), (10, 500), topic_id="old"), *ends((25, 100), (40, 110), topic_id="new")]
     again = PLACE | MEMBER | {"ts": at(30), "api": "OffsetCommit", "committed_offset": 100, "generation": 3}
     state = stands(told, kafka_partitions=lives, kafka_offset_commits=[again])
-    assert (state.lag, state.lag_ms) == (10, pytest.approx(20_000))
+    assert (state.lag, state.time_lag_ms) == (10, pytest.approx(20_000))
 
 
 def test_lag_in_time_of_a_capture_is_what_its_answers_say_one_by_one() -> None:
@@ -98,7 +98,7 @@ def test_lag_in_time_of_a_capture_is_what_its_answers_say_one_by_one() -> None:
         mine = sorted((one["ns"], one["log_end"]) for one in told
                       if (one["topic"], one["partition"]) == (row["topic"], row["partition"]))  # fmt: skip
         passed = next(ns for ns, log_end in mine if log_end > row["committed_offset"])
-        assert row["lag_ms"] == pytest.approx((last_ns - passed) / 1e6), row
+        assert row["time_lag_ms"] == pytest.approx((last_ns - passed) / 1e6), row
         assert row["log_end_age_ms"] == pytest.approx((last_ns - max(ns for ns, _ in mine)) / 1e6)
 
 
@@ -157,7 +157,7 @@ def test_partitions_of_the_incident_in_which_a_member_never_commits() -> None:
     (capture,) = (SAMPLES / "incidents/never_commits-5").glob("*.zst")
     with wirewitness.read(capture, tables=[*PARTITION_TABLES]) as analysis:
         found = rows(analysis, view_sql(VIEWS["groups"][""], column="group_id", names=("prices-index",)))
-    assert [(row["topic"], row["partition"], row["committed_offset"], row["lag_ms"]) for row in found] == [
+    assert [(row["topic"], row["partition"], row["committed_offset"], row["time_lag_ms"]) for row in found] == [
         ("blue-parcels", 0, None, None), ("blue-parcels", 1, None, None),
     ]  # fmt: skip
     assert {(row["consumer_client_id"], row["consumer_host"]) for row in found} == {("export_3153", "10.77.0.17")}
