@@ -59,6 +59,7 @@ ABOUT_SOME = {
     "analyser/network/rules/net/net104_reconnect_herd.py": "mqtt",
     "analyser/network/rules/tls/settings.py": "kafka mongo mqtt",
     "analyser/network/rules/tls/tls_flows.py": "kafka",
+    "analyser/tables/renamed.py": "kafka mqtt",
     "analyser/tables/selection.py": "kafka",
     "app/cli/commands.py": "kafka mongo",
     "app/cli/guides.py": "kafka mongo mqtt",

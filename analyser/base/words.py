@@ -18,6 +18,12 @@ def count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def number_word(number: int) -> str:
+    """`two`, `nine`, `10`: as a number stands in a sentence."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    return words[number] if 0 <= number < len(words) else f"{number:,}"
+
+
 def times(number: int) -> str:
     """`once`, `twice`, `7 times`."""
     return {1: "once", 2: "twice"}.get(number, count(number, "time"))

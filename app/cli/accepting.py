@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Entries into the file of a review.
 
 _HEAD = """\
-# Findings that somebody has looked at: wirewitness folds them away until they grow.
+# Acknowledged findings: wirewitness collapses them until they grow.
 # Change it as you like: `*` in a value stands for any text, and a pair of the subject that is left out is not compared.
 """
 _BEGIN = re.compile(rf"^\[\[ *{TABLE} *\]\][^\n]*$", re.MULTILINE)
@@ -184,7 +184,7 @@ def _named(name: str, every: Sequence[tuple[int, Trouble]], found: Sequence[Find
     wanted = name.lower()
     ids = {finding.finding_id for finding in found if wanted in (finding.finding_id, finding.incident_id)}
     if not ids:
-        raise CallerError(f"--accept {name}: no finding here has this id", "ids stand in the last line of each finding")
+        raise CallerError(f"--accept {name}: no finding here has this id", "ids are in the last line of each finding")
     return [(number, trouble) for number, trouble in every if any(one.finding_id in ids for one in trouble.findings)]
 
 

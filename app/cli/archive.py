@@ -81,7 +81,7 @@ def _packed(ctx: click.Context, _: click.Parameter, folder: str | None) -> None:
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Any setting of Spark. Repeatable.")
 @click.option("--pack", callback=_packed, is_eager=True, expose_value=False, metavar="FOLDER",
               help="Write the code zip and the program that spark-submit takes to FOLDER, and end.")  # fmt: skip
-@click.option("--quiet", is_flag=True, help="No progress and no remarks; errors still show.")
+@click.option("--quiet", is_flag=True, help="No progress and no notes; errors still show.")
 @click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails.")
 def archive(
     *, inputs: tuple[str, ...], output: str, follow: bool, compact: bool, quiet: bool, debug: bool, **how: Any

@@ -13,9 +13,9 @@ import click
 # Name -> (module of app.cli that has the command under its name, line in the list of commands).
 COMMANDS: dict[str, tuple[str, str]] = {
     "analyse": ("analyse", "Explain what happened: findings, capture quality, groups, latencies."),
-    "findings": ("findings", "List the findings, without what somebody has looked at before."),
+    "findings": ("findings", "List the findings, without acknowledged ones."),
     "expect": ("expect", "Check whether captures keep to a contract: rules of your own, or ready-made ones."),
-    "why": ("why", "Tell why a partition, a finding, an exchange or a message is as it is: its causes, backwards."),
+    "why": ("why", "Show why a partition, a finding, an exchange or a message is as it is: its causes, backwards."),
     "show": ("show", "Show one message: fields with byte spans, and hex."),
     "extract": ("extract", "Write the packets behind a finding, flow or message to a capture."),
     "table": ("table", "Show the rows of table NAME."),

@@ -52,7 +52,7 @@ def _print_and_end(ctx: click.Context, _: click.Parameter, name: str | None) -> 
 @click.option("--print", metavar="NAME", is_eager=True, expose_value=False, callback=_print_and_end,
               help="Print the rules of a contract that comes along.")  # fmt: skip
 @click.option("--about", multiple=True, metavar="NAME=VALUE",
-              help="Only this group, topic, client, ...; * in VALUE stands for any text. Repeatable.")  # fmt: skip
+              help="Only this group, topic, client, ...; * in VALUE matches any text. Repeatable.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="What has nothing to check fails, too.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--junit", metavar="FILE", help="Write JUnit's XML to FILE as well.")

@@ -171,7 +171,7 @@ def _check_packets(index: Index, kind: str, place: int) -> None:
     source = index.sources[split_packet(place)[0]]
     if source.is_log:
         raise CallerError(
-            f"this {kind} is told by {source.name} alone, a request log, which has no packets to extract; "
+            f"this {kind} is known by {source.name} alone, a request log, which has no packets to extract; "
             "`wirewitness show` has its lines"
         )
 

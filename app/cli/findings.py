@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 review_option = click.option(
     "--review", metavar="FILE",
-    help="Findings that FILE says were looked at are folded away until they grow (docs/review.md).",
+    help="Findings that FILE acknowledges are collapsed until they grow (docs/review.md).",
 )  # fmt: skip
 fail_on_option = click.option(
     "--fail-on", type=click.Choice(["info", "warning", "critical"]),
-    help="Exit with 1 when there is a finding of this severity or above; what is folded away does not count.",
+    help="Exit with 1 when there is a finding of this severity or above; what is collapsed does not count.",
 )  # fmt: skip
 
 
@@ -32,12 +32,12 @@ fail_on_option = click.option(
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @review_option
 @click.option("--accept", "accepted", multiple=True, metavar="RULE_OR_ID",
-              help="Write to the file of --review that this was looked at: a rule, the id of a finding (with what "
+              help="Write to the file of --review that this is acknowledged: a rule, the id of a finding (with what "
               "followed from it), or all. Repeatable.")  # fmt: skip
 @click.option("--note", metavar="TEXT", help="What to keep in mind of what is accepted.")
-@click.option("--by", metavar="NAME", help="Who looked at it, in place of the user's name.")
-@click.option("--all", "every", is_flag=True, help="Tell what was looked at before, too.")
-@click.option("-v", "--verbose", is_flag=True, help="List what is folded away, with its notes.")
+@click.option("--by", metavar="NAME", help="Who acknowledges it, in place of the user's name.")
+@click.option("--all", "every", is_flag=True, help="Show what was acknowledged before, too.")
+@click.option("-v", "--verbose", is_flag=True, help="List what is collapsed, with its notes.")
 @click.option("--format", "form", type=click.Choice(["text", "csv", "jsonl", "json"]), default="text",
               show_default=True, help="csv, jsonl and json have all findings, and columns on the review.")  # fmt: skip
 @fail_on_option

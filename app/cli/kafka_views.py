@@ -66,30 +66,30 @@ class _Wanted(NamedTuple):
 _GROUPS = _Command(
     "groups", "group", "--group", "group_id",
     {
-        "state": "How each group stands: state, protocol, assignor, generation, coordinator.",
+        "state": "How each group is: state, protocol, assignor, generation, coordinator.",
         "changes": "When the state, the generation or the number of members changed.",
         "members": "Members instead of partitions: client, address, generations, what each has.",
         "rebalances": "What set each rebalance off, whom it waited for, what moved.",
         "start-up": "The way of each consumer to its first commit, and where it stopped.",
         "restart": "What would be read twice, or never, if all consumers of a group were killed and started now, or "
                    "the one named: by its member id, client id or static name.",
-        "share-offsets": "Share groups: where each partition starts, and its lag as a broker told it.",
-        _OVER_TIME: "Offsets, lag and committers by time.",
+        "share-offsets": "Share groups: where each partition starts, and its lag as a broker reported it.",
+        _OVER_TIME: "Offsets, lag and committing clients by time.",
     },
     """Show consumer groups as kafka-consumer-groups --describe does, and who committed last.
 
-    A row is a partition of a group, committed, assigned or read: the offset that stands in the broker after the last
-    accepted commit, the end of the log as answers told it, and the consumer that has the partition: who was assigned
-    it, or who reads it where no assignment was seen; - where nothing is known, or nobody has it. BY: how many
-    committers (address, client id, member id) wrote it. TIME-LAG: since the log end passed the stored offset, at least.
-    LOG-END-AGE: since the log end was told, up to --at or the end of the capture. COMMITTED-BY is told of groups in
-    which it is another one than the consumer. Narrow terminals show fewer columns, the same of all groups; csv and
-    jsonl have all of them (time_lag_ms, log_end_age_ms). Above stands how the group is, as --state tells it.
+    A row is a partition of a group, committed, assigned or read: the committed offset in the broker after the last
+    accepted commit, the end of the log as responses reported it, and the consumer that has the partition: who was
+    assigned it, or who reads it where no assignment was seen; - where nothing is known, or nobody has it. BY: how many
+    clients (address, client id, member id) committed it. TIME-LAG: since the log end passed the committed offset, at
+    least. LOG-END-AGE: since the log end was reported, up to --at or the end of the capture. COMMITTED-BY is shown of
+    groups in which it is another one than the consumer. Narrow terminals show fewer columns, the same of all groups;
+    csv and jsonl have all of them (time_lag_ms, log_end_age_ms). Above is the group's state, as with --state.
 
     With --state a row is a group, as kafka-consumer-groups --describe --state: its state as the broker names it,
     classic, consumer (KIP-848), share or streams, the protocol of its members (consumer, connect, ...), assignor,
     generation or epoch, members, coordinator. With --changes a row is a state that a group was in, and how long. What
-    no packet tells is empty in csv and null in jsonl.
+    no packet shows is empty in csv and null in jsonl.
 
     With --members a row is a member, as --describe --members --verbose, with the topics it wants to read, what it has
     and how its membership ended.
@@ -99,17 +99,17 @@ _GROUPS = _Command(
     partitions (moves) and the pause of each member (pauses).
 
     With --start-up a row is a consumer that began in the capture: the requests on its way to the first commit with the
-    ms until each was answered, and what failed where it stopped.
+    ms until each response, and what failed where it stopped.
 
     With --restart a row is a partition: where its consumer would go on if it were killed and started (at --at, or at
     the end of the capture), and what lies between that and what it has read: AGAIN comes twice, SKIPPED never. Without
-    a stored offset, or where the log begins behind it by now, auto.offset.reset decides, and each of its values has a
+    a stored offset, or where the log begins after it by now, auto.offset.reset decides, and each of its values has a
     row; `none` stops the consumer. Counts are offsets; csv and jsonl have the records that the capture has in them, and
     with --payload the first and the last key.
 
     With --share-offsets a row is a partition of a share group, as kafka-share-groups --describe: where it starts, by
-    the newest answer to anybody, brokers among themselves included, and the lag that a DescribeShareGroupOffsets told
-    (at ts_lag in csv and jsonl); - where none did since it starts there.
+    the newest response to anybody, brokers among themselves included, and the lag that a DescribeShareGroupOffsets
+    reported (at ts_lag in csv and jsonl); - where none did since it starts there.
 
     \b
     Examples:
@@ -139,7 +139,7 @@ _TOPICS = _Command(
     """Show topics: partitions, records and bytes written and read by clients, writers, readers and groups.
 
     With --latency a row is a reader of a topic, a group or a client without one: the time from the request that wrote a
-    batch to the answer that brought it, and how many records it had not read when the capture ended.
+    batch to the response that brought it, and how many records it had not read when the capture ended.
 
     \b
     Examples:
@@ -152,13 +152,13 @@ _TOPICS = _Command(
 _BROKERS = _Command(
     "brokers", "broker", "--server", "server_address",
     {
-        "endpoints": "What clients connected to, told of or not; --server goes with it.",
+        "endpoints": "What clients connected to, advertised or not; --server goes with it.",
         "changes": "Leaders and replicas in sync that changed.",
         _OVER_TIME: "Requests to each endpoint, errors and latency, by time.",
     },
-    """Show brokers as clients were told of them; with --endpoints those that clients connected to.
+    """Show brokers as advertised to clients; with --endpoints those that clients connected to.
 
-    Latencies leave out requests that ask the server to wait, for data or members (exchanges.awaitable).
+    Latencies leave out long polls, for data or members (exchanges.awaitable).
 
     \b
     Examples:
@@ -178,11 +178,11 @@ _CLIENTS = _Command(
 
     CLIENT ID is the application's name in MongoDB. MQTT names no library; VERSION is that of the protocol there.
 
-    ERRORS are answers with an error. NO ANSWER, here and in reports, are requests that got none although one was due:
-    not those that a client leaves behind when it goes, that the capture ends within 30 s of, or whose connection lacks
-    bytes or a side. ERRORS of clients in a report counts both.
+    ERRORS are responses with an error. NO RESPONSE, here and in reports, are requests that got none although one was
+    due: not those that a client leaves behind when it goes, that the capture ends within 30 s of, or whose connection
+    lacks bytes or a side. ERRORS of clients in a report counts both.
 
-    Latencies leave out requests that ask the server to wait, for data or members (exchanges.awaitable).
+    Latencies leave out long polls, for data or members (exchanges.awaitable).
 
     \b
     Examples:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
               help="Rows older than this leave memory; counts and findings stay.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "jsonl"]), default="text", show_default=True,
               help="text: a screen, then the report; jsonl: exchanges and findings as they come.")  # fmt: skip
-@click.option("--quiet", is_flag=True, help="No remarks; errors still show.")
+@click.option("--quiet", is_flag=True, help="No notes; errors still show.")
 @click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails.")
 def live(
     *,

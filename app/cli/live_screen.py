@@ -100,7 +100,7 @@ def _operations(rates: Sequence[OperationRate], width: int) -> Table:
     table = _table()
     table.add_column("PROTOCOL" if wide else "")
     table.add_column("OPERATION", no_wrap=True, overflow="ellipsis", max_width=40 if wide else 18)
-    names = ("PER S", "TOTAL", "ERRORS", "NO ANSWER", "MEDIAN MS", "P95 MS", "MAX MS")
+    names = ("PER S", "TOTAL", "ERRORS", "NO RESPONSE", "MEDIAN MS", "P95 MS", "MAX MS")
     for name in names if wide else ("PER S", "TOTAL", "ERR", "MS", "P95"):
         table.add_column(name, justify="right", no_wrap=True)
     for rate in rates:

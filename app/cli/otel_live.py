@@ -67,7 +67,7 @@ class SpanOutput:
         """The exchanges that nobody was asked for yet."""
         self._take(self.view(analysis)[1])
         if self.left_out:
-            complain(f"{self.left_out:,} exchanges are in no span: the analysis was too far behind")
+            complain(f"{self.left_out:,} exchanges are in no span: the analysis lagged too much")
 
 
 class Sender:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--packet",
     metavar="[FILE:]N",
-    help="The messages that end in packet N, or stand in line N of a log, in place of MESSAGE_ID.",
+    help="The messages that end in packet N, or are in line N of a log, in place of MESSAGE_ID.",
 )
 @click.option("--exchange", is_flag=True, help="Also the response of a request, the request of a response.")
 @click.option("--bytes", "hex_bytes", type=click.IntRange(min=0), default=512, show_default=True, metavar="N",
@@ -96,7 +96,7 @@ def _none_in(index: Index, packet: str) -> str:
     source = index.sources[split_packet(packet_number(index, packet))[0]]
     if source.is_segment:
         return f"{source.name} is a log segment: it has records, no messages; `wirewitness records` shows them"
-    return f"no message {'stands in line' if source.is_log else 'ends in packet'} {packet}"
+    return f"no message {'is in line' if source.is_log else 'ends in packet'} {packet}"
 
 
 def packet_number(index: Index, text: str) -> int:

@@ -101,7 +101,7 @@ def _no_findings(analysis: Analysis, one: NoFindings, found: Sequence[Finding]) 
         return Outcome(one, FAILED, f"{count(len(wanted), 'finding')} of {codes}", findings=wanted)
     broken = sorted({failure.code for failure in analysis.failures if not one.rules or failure.code in one.rules})
     if broken:
-        return Outcome(one, FAILED, f"{names_text(broken)} could not look at all of it, so nobody knows")
+        return Outcome(one, FAILED, f"{names_text(broken)} could not evaluate all of it, so nobody knows")
     lacking = _lacking(analysis, one)
     if lacking:
         return Outcome(one, NOTHING, lacking)

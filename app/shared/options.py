@@ -98,7 +98,7 @@ _READING_OPTIONS = (
     click.option("--to", "to_ns", type=TimeType(), help="Rows before this time. All packets are read in any case."),
     click.option("--processes", type=click.IntRange(1, 64), default=1, show_default=True, metavar="N",
                  help="Share the connections among N processes."),
-    click.option("--quiet", is_flag=True, help="No progress and no remarks; errors still show."),
+    click.option("--quiet", is_flag=True, help="No progress and no notes; errors still show."),
     click.option("--debug", is_flag=True, help="Show the trace when wirewitness itself fails."),
 )  # fmt: skip
 

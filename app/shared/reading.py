@@ -79,7 +79,7 @@ def complain_of_failure(failure: Failure) -> None:
 
     if isinstance(failure.error, NotLookedAt):
         about = subject_text(**dict(zip(RULES[failure.code].partition_by, failure.key, strict=False)))
-        complain(f"detector {failure.code} did not look at {about or failure.error.what}: {failure.error}")
+        complain(f"detector {failure.code} did not evaluate {about or failure.error.what}: {failure.error}")
     else:
         complain(f"detector {failure.code} broke and may have missed findings, please report it: {failure.error!r}")
 

@@ -88,10 +88,10 @@ def missing(quality: Quality, faults: Sequence[str] = ()) -> list[tuple[str, str
     one_sided = sum(f.one_sided for f in quality.flows)
     if gaps:
         gap_bytes = sum(f.gap_bytes for f in quality.flows)
-        text = f"{size(gap_bytes)} missing from {count(gaps, 'flow')}: what is not seen there may have happened."
+        text = f"{size(gap_bytes)} missing from {count(gaps, 'connection')}: what is not seen there may have happened."
         lines.append(("gaps", text))
     if one_sided:
-        text = f"{count(one_sided, 'flow')} with one direction only: answers or requests are missing."
+        text = f"{count(one_sided, 'connection')} with one direction only: responses or requests are missing."
         lines.append(("one-sided", text))
     lines.extend(_logged(quality))
     lines.extend(_stored(quality))
@@ -102,8 +102,8 @@ def missing(quality: Quality, faults: Sequence[str] = ()) -> list[tuple[str, str
     lines.extend(_undecoded(quality))
     lines.extend(_out_of_order(quality))
     lines.extend(_encrypted(quality))
-    lines.extend(("remark", f"{c.file}: {c.remarks}") for c in quality.captures if c.remarks)
-    return lines or [("complete", "no gaps, no one-sided flows, every message decoded.")]
+    lines.extend(("note", f"{c.file}: {c.remarks}") for c in quality.captures if c.remarks)
+    return lines or [("complete", "no gaps, no one-sided connections, every message decoded.")]
 
 
 def _faults(quality: Quality, faults: Sequence[str]) -> list[tuple[str, str]]:
@@ -126,7 +126,7 @@ def _logged(quality: Quality) -> list[tuple[str, str]]:
         return []
     text = (
         f"from a request log: {count(quality.lines, 'request')}. It has no packets, sizes or records, nothing of TCP, "
-        "logins, and requests that were not answered. The time of an answer is that of its line, to the ms."
+        "logins, and requests without a response. The time of a response is that of its line, to the ms."
     )
     return [("log", text), *_missing_lines(quality)]
 
@@ -140,7 +140,7 @@ def _missing_lines(quality: Quality) -> list[tuple[str, str]]:
         return []
     text = (
         f"{count(requests, 'request')} of {count(lacking, 'connection')} {'is' if requests == 1 else 'are'} not in the "
-        f"log, as the numbers of those beside them tell ({count(numbered, 'connection')} "
+        f"log, as the numbers of those next to them show ({count(numbered, 'connection')} "
         f"{'has' if numbered == 1 else 'have'} such numbers): what is not there may have happened."
     )
     return [("lines", text)]
@@ -197,8 +197,8 @@ def _out_of_order(quality: Quality) -> list[tuple[str, str]]:
         return []
     answers, worst = sum(one.answers for one in quality.out_of_order), quality.out_of_order[0]
     text = (
-        f"{count(answers, 'answer')} on {count(len(quality.out_of_order), 'connection')} in another order than the "
-        f"requests, which no broker does: flow {worst.flow_id}, packet {worst.packet} of {worst.file}: {worst.text}."
+        f"{count(answers, 'response')} on {count(len(quality.out_of_order), 'connection')} in another order than the "
+        f"requests, which no broker does: {worst.flow_id}, packet {worst.packet} of {worst.file}: {worst.text}."
     )
     return [("order", text)]
 

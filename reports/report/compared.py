@@ -76,7 +76,7 @@ def _share(part: int, whole: int) -> str:
 
 def _note(found: Common) -> Paragraph:
     text = (
-        f"{count(found.values, 'value')} looked at. CHANCE: how often at most something stands out so among all of "
+        f"{count(found.values, 'value')} compared. CHANCE: how often at most something stands out so among all of "
         f"them, were every exchange by itself; what chance does oftener than {MOST_CHANCE:g} is left out."
     )
     return Paragraph(text, tone="quiet")

@@ -132,7 +132,7 @@ def _cause(cause: Cause, connections: Mapping[str, Connection], judged: Judged |
     yield from _followed(cause)
     who = cause.fullest()
     if who.committers:
-        label = "committer" if len(who.committers) == 1 else "committers"
+        label = "committing client" if len(who.committers) == 1 else "committing clients"
         yield Paragraph(f"{label} of {_partition(who)}:" if who.topic_partition else f"{label}:")
         yield committer_table(who, connections, _COMMITTERS_SHOWN)
         if len(who.committers) > _COMMITTERS_SHOWN:

@@ -22,7 +22,7 @@ def folded_blocks(judged: Judged, review: Review) -> list[Block]:
     which = f"{folded} of {count(every, 'finding')} {_are(folded)}"
     if folded == every:
         which = f"all {folded} findings are" if every > 1 else "the only finding is"
-    return [Paragraph(f"{which} folded away: looked at before and not grown since ({review.name})", "reviewed")]
+    return [Paragraph(f"{which} collapsed: acknowledged before and not grown since ({review.name})", "reviewed")]
 
 
 def grown_blocks(judged: Judged, found: Iterable[Finding]) -> Iterator[Block]:
@@ -33,12 +33,12 @@ def grown_blocks(judged: Judged, found: Iterable[Finding]) -> Iterator[Block]:
 
 
 def grown_text(known: Seen) -> str:
-    """`KAF103 grew since 2026-11-20: 12 -> 240 steps back (looked at by anna: known)`."""
+    """`KAF103 grew since 2026-11-20: 12 -> 240 steps back (acknowledged by anna: known)`."""
     return f"{known.entry.rule} grew since {known.entry.date}: {known.grew} ({_note(known.entry)})"
 
 
 def reviewed_text(known: Seen) -> str:
-    """`2026-11-20, looked at by anna: known`, of a finding that is told although it was looked at."""
+    """`2026-11-20, acknowledged by anna: known`, of a finding that is shown although it was acknowledged."""
     return f"{known.entry.date}, {_note(known.entry)}"
 
 
@@ -49,7 +49,7 @@ def note_blocks(judged: Judged) -> list[Block]:
         entry = judged.seen[finding.finding_id].entry
         counted[entry] = counted.get(entry, 0) + 1
     told = [(entry, count(number, "finding")) for entry, number in counted.items()]
-    return [*_listed(told, "folded"), *_listed([(entry, "not in this capture") for entry in judged.unmet], "unmet")]
+    return [*_listed(told, "collapsed"), *_listed([(entry, "not in this capture") for entry in judged.unmet], "unmet")]
 
 
 def _listed(told: Sequence[tuple[Entry, str]], label: str) -> Iterator[Block]:
@@ -61,7 +61,7 @@ def _listed(told: Sequence[tuple[Entry, str]], label: str) -> Iterator[Block]:
 
 
 def _note(entry: Entry) -> str:
-    by = f"looked at by {entry.by}" if entry.by else "looked at"
+    by = f"acknowledged by {entry.by}" if entry.by else "acknowledged"
     return f"{by}: {entry.note}" if entry.note else by
 
 

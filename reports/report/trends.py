@@ -73,7 +73,7 @@ def _traffic(source: Source, name: str, step_ns: int) -> Cells:
     table = tuple(
         (_begin(begins, name), protocol, *_cells(sums[begins, protocol])) for begins, protocol in sorted(sums)
     )
-    header = (f"{name} (UTC)", "PROTOCOL", "EXCHANGES", "ERRORS", "NO ANSWER", "MEDIAN MS", "P99 MS", "MAX MS")
+    header = (f"{name} (UTC)", "PROTOCOL", "EXCHANGES", "ERRORS", "NO RESPONSE", "MEDIAN MS", "P99 MS", "MAX MS")
     return without_empty(Cells(header, table, numbers=(2, 3, 4, 5, 6, 7)))
 
 
@@ -122,7 +122,7 @@ def _lags(source: Source) -> Iterator[Block]:
             )
             for row in found
         )
-        header = ("GROUP", "PARTITION", "FIRST LAG", "LARGEST", "AT (UTC)", "LAST", "LAST COMMITTER")
+        header = ("GROUP", "PARTITION", "FIRST LAG", "LARGEST", "AT (UTC)", "LAST", "COMMITTED BY")
         yield Cells(header, table, numbers=(2, 3, 5))
         yield Paragraph("minute by minute in the table kafka_lag_minutes", "lag")
 

@@ -59,7 +59,7 @@ def _line(group: Sequence[UnjudgedErrors]) -> str:
 
 def _error(one: UnjudgedErrors) -> str:
     if one.status == "unanswered":
-        return "without an answer"
+        return "without a response"
     return one.error_name or (f"error {one.error_code}" if one.error_code is not None else "error")
 
 

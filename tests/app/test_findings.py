@@ -59,7 +59,7 @@ def one_line(text: str) -> str:
 def test_what_was_looked_at_is_folded_away_and_what_is_new_is_told(whole: Path, tmp_path: Path) -> None:
     review = accepted(whole, tmp_path / "review.toml", STORY)
     text = findings(whole, review, "--fail-on", "warning", status=1)
-    assert "8 of 28 findings are folded away: looked at before and not grown since (review.toml)" in one_line(text)
+    assert "8 of 28 findings are collapsed: acknowledged before and not grown since (review.toml)" in one_line(text)
     assert "orders-billing" in text
     assert "payments-ledger" not in text
     accepted(whole, review, "KAF103", "KAF309")
@@ -77,7 +77,7 @@ def test_what_has_grown_is_told_again(whole: Path, small: Path) -> None:
     today = datetime.now(UTC).date()
     grew = f"KAF103 grew since {today}: 6 -> 41 steps back; new partition payments-2"
     assert f"{grew} (looked at by anna: update planned)" in text
-    assert "20 of 28 findings are folded away" in text
+    assert "20 of 28 findings are collapsed" in text
 
 
 @pytest.mark.parametrize("form", share(["text", "markdown", "html"], ["text"]))
@@ -85,7 +85,7 @@ def test_reports_tell_what_is_new_or_has_grown(whole: Path, small: Path, form: s
     done = run("analyse", whole, "--review", small, "--quiet", "--format", form, "--fail-on", "critical")
     told = one_line(done.stdout.decode())
     assert done.returncode == 1
-    assert "20 of 28 findings are folded away" in told
+    assert "20 of 28 findings are collapsed" in told
     assert "8 findings of 2 causes: 8 critical." in told
     assert "grew since" in told
 
@@ -93,7 +93,7 @@ def test_reports_tell_what_is_new_or_has_grown(whole: Path, small: Path, form: s
 def test_a_report_in_which_nothing_is_new(whole: Path, tmp_path: Path) -> None:
     review = accepted(whole, tmp_path / "review.toml", "all")
     text = findings(whole, review, "--fail-on", "info", command="analyse")
-    assert text.startswith("reviewed   all 28 findings are folded away")
+    assert text.startswith("reviewed   all 28 findings are collapsed")
     assert "\nFINDINGS\n" not in text
     assert "CONSUMER GROUPS" in text
 
@@ -129,7 +129,7 @@ def test_without_a_review_the_columns_are_there_and_nothing_is_folded(whole: Pat
     done = run("findings", whole, "--format", "jsonl", "--quiet")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert {(line["reviewed"], line["review_note"], line["review_grew"]) for line in lines} == {(False, None, None)}
-    assert "folded" not in run("findings", whole, "--quiet").stdout.decode()
+    assert "collapsed" not in run("findings", whole, "--quiet").stdout.decode()
 
 
 def test_verbose_and_all_tell_what_is_folded(whole: Path, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_people_change_the_file_and_it_stays_theirs(whole: Path, tmp_path: Path)
     text = review.read_text().replace('subject.group = "payments-ledger"', 'subject.group = "pay*er"  # all of them')
     text = text.replace('[[reviewed]]\nrule = "KAF309"', '# The admins know.\n[[reviewed]]\nrule = "KAF309"')
     review.write_text(text)
-    assert "9 of 28 findings are folded away" in findings(whole, review)
+    assert "9 of 28 findings are collapsed" in findings(whole, review)
     accepted(whole, review, "KAF103")
     now = review.read_text()
     assert "# The admins know.\n[[reviewed]]" in now
@@ -240,7 +240,7 @@ def test_a_file_that_is_written_otherwise_is_left_alone(whole: Path, tmp_path: P
     review = tmp_path / "review.toml"
     text = 'reviewed = [{rule = "KAF309", note = "n", date = 2026-11-01, severity = "info"}]\n'
     review.write_text(text)
-    assert "1 of 28 findings is folded away" in findings(whole, review)
+    assert "1 of 28 findings is collapsed" in findings(whole, review)
     done = run("findings", whole, "--review", review, "--accept", "KAF103", "--note", "n")
     assert done.returncode == 2
     assert "nothing can be added to it" in done.stderr.decode()

@@ -75,7 +75,7 @@ def test_a_client_asks_over_standard_input() -> None:
     assert {row["group_id"] for row in lines(found["groups"])} == {"payments-ledger"}
     assert "OffsetCommit" in found["message"]
     assert "with ILLEGAL_GENERATION" in " ".join(found["why"].split())
-    assert "Further back: a consumer that starts" in found["why"]
+    assert "The consumer started here; the capture cannot show why" in found["why"]
     assert '"column": "flow_id"' in found["columns"]
     assert found["wrong"][0]
     assert "root:" not in found["wrong"][1]

@@ -20,10 +20,12 @@ def test_each_link_has_its_time_its_packets_and_its_rows() -> None:
     done = run("why", STALE, "payments", "4", "--rows")
     assert done.returncode == 0
     text = " ".join(done.stdout.decode().split())
-    assert text.startswith("payments 4 of group payments-ledger the stored offset of payments-4 is 49, 77 behind")
+    assert text.startswith(
+        "payments 4 of group payments-ledger the committed offset of payments-4 is 49; the lag is 77"
+    )
     assert "1 11:24:11.338 ledger-a@10.77.0.12 stored 49 over 126 as a member of generation 3" in text
     assert "packets 11633, 11635; kafka_offset_commits: exchange_id = 'b22ff77c36e3ff4b-c-43607'" in text
-    assert "Further back: a consumer that starts" in text
+    assert "The consumer started here; the capture cannot show why" in text
 
 
 @pytest.mark.parametrize("width", share([40, 60, 200], [40]))

@@ -70,7 +70,7 @@ def test_see_the_fault_without_a_word(somebody: Person) -> None:
     assert min(found.values()) > 100, found
     text = somebody.reads()
     assert "not by the owner" in text
-    assert "messages behind" in text
+    assert "messages of lag" in text
 
 
 def test_a_healthy_group_has_no_red(somebody: Person) -> None:
@@ -174,10 +174,10 @@ def test_who_loops_is_seen_from_the_lanes(somebody: Person) -> None:
 def test_lag_in_messages_and_in_time(somebody: Person) -> None:
     somebody.go(STALE)
     somebody.click("Groups")
-    assert "How far behind" in somebody.reads()
+    assert "Lag" in somebody.reads()
     somebody.click(somebody.page.get_by_role("radio", name="Time").or_(somebody.page.get_by_text("Time", exact=True)))
     assert somebody.clicks <= 2
-    assert "How long the record at the stored offset had been in the log" in somebody.reads()
+    assert "How long the record at the committed offset had been in the log" in somebody.reads()
 
 
 def test_what_differs_between_before_and_after(somebody: Person) -> None:

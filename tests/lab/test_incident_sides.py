@@ -20,7 +20,7 @@ from wirewitness.analyser.engine.rules.running import run
 
 CLIENT = {"client_id": "shop", "address": "10.3.0.1"}
 SERVER = {"server": "10.3.0.9:27017"}
-FROZEN = "10.3.0.9:27017 stood still for 3.0 s: it answered nobody. Those who waited: shop at 10.3.0.1."
+FROZEN = "10.3.0.9:27017 stood still for 3.0 s: it replied to nobody. Those who waited: shop at 10.3.0.1."
 DROPPED = "The connection of shop at 10.3.0.1 to 10.3.0.9:27017 was dropped in between while idle."
 
 
@@ -51,11 +51,11 @@ BLAMED = [
     pytest.param(DROPPED, {"network"}, id="the network"),
     pytest.param("All connections were taken: requests wait in the application for a free connection.", {"client"},
                  id="the client"),
-    pytest.param("It hung. The server's TCP never confirmed them: they were lost on the way, or the host was gone.",
+    pytest.param("It hung. The server's TCP never ACKed them: they were lost on the way, or the host was gone.",
                  {"network", "server"}, id="either"),
-    pytest.param("The client of the connection between a and b closed its receive window for 4 ms.", {"client"},
+    pytest.param("The client of the connection between a and b advertised a zero window for 4 ms.", {"client"},
                  id="the side is said"),
-    pytest.param("The server of the connection between a and b closed its receive window for 4 ms.", {"server"},
+    pytest.param("The server of the connection between a and b advertised a zero window for 4 ms.", {"server"},
                  id="the other side is said"),
     pytest.param("It answered nothing: no request followed: its process stood still, not the network.", {"client"},
                  id="not the network"),

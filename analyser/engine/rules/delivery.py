@@ -58,15 +58,15 @@ def counted_at_once(states: Iterable[bool | None]) -> dict[str, int]:
 
 
 def which_side(states: Iterable[bool | None]) -> str:
-    """Of requests without an answer: a sentence on where they are; empty where nothing is known."""
+    """Of requests without a response: a sentence on where they are; empty where nothing is known."""
     known = [*states]
     if None in known or not known:
         return ""
     if all(known):
-        return " The server's TCP confirmed them: they arrived, and the process did not answer."
+        return " They were ACKed by the server's TCP, so the process did not respond."
     if not any(known):
-        return " The server's TCP never confirmed them: they were lost on the way, or the host was gone."
-    return f" The server's TCP confirmed {sum(map(bool, known))} of them; the others were lost on the way."
+        return " The server's TCP never ACKed them: they were lost on the way, or the host was gone."
+    return f" The server's TCP ACKed {sum(map(bool, known))} of them; the others were lost on the way."
 
 
 def counted(states: Iterable[bool | None]) -> dict[str, int]:

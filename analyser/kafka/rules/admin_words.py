@@ -19,8 +19,8 @@ class AdminKind(NamedTuple):
 
 _ASK = "Ask who runs this client whether it was intended."
 _RESET = "kafka-consumer-groups --bootstrap-server BROKER"
-_LOSS = f"{_ASK} Where its groups stand now: {_RESET} --describe --group GROUP."
-_SHARE = f"{_ASK} Where its groups stand now: kafka-share-groups --bootstrap-server BROKER --describe --group GROUP."
+_LOSS = f"{_ASK} Offsets of its groups now: {_RESET} --describe --group GROUP."
+_SHARE = f"{_ASK} Offsets of its groups now: kafka-share-groups --bootstrap-server BROKER --describe --group GROUP."
 _CUT = (
     f"{_ASK} The records are gone for good. A group that had not read them begins at the first one left: "
     f"{_RESET} --group GROUP --topic TOPIC --reset-offsets --to-earliest --execute."
@@ -85,7 +85,7 @@ def put_back_text(before: Sequence[Stored]) -> str:
         for one in before[:_MOST_COMMANDS]
     ]
     more = f" (and {len(before) - _MOST_COMMANDS} more partitions)" if len(before) > _MOST_COMMANDS else ""
-    return f"{_ASK} To go on where the group stood, stop it and run: {'; '.join(commands)}{more}."
+    return f"{_ASK} To go on where the group was, stop it and run: {'; '.join(commands)}{more}."
 
 
 def _quoted(name: str) -> str:

@@ -18,18 +18,18 @@ class _Side(NamedTuple):
 
 _SIDES: Mapping[str | None, _Side] = {
     "network": _Side(
-        "what was sent between the two meanwhile was sent again and again and never confirmed: it was cut off from the "
+        "what was sent between the two meanwhile was sent again and again and never ACKed: it was cut off from the "
         "network, or its host was gone",
         "what cut it off from the network at that time (link, switch, firewall, VPN, its host or its interface)",
     ),
     "process": _Side(
-        "its TCP confirmed the last answer, nothing had to be sent again and no request followed: its process stood "
+        "its TCP ACKed the last response, nothing had to be sent again and no request followed: its process stood "
         "still, not the network",
         "what stopped its process at that time (long garbage collection, a stopped or starved container, a suspended "
         "host)",
     ),
     None: _Side(
-        "TCP does not tell whether its process stood still or the network was cut",
+        "TCP does not show whether its process stood still or the network was cut",
         "what stopped it at that time: a long garbage collection, a stopped or starved container, a suspended host, or "
         "a network that was cut",
     ),

@@ -1,13 +1,13 @@
-"""KAF101 dual-committer: two committers write the offsets of one partition.
+"""KAF101 dual-committer: two clients overwrite each other's commits on one partition.
 
 Finds
-    Two identities whose commits for the same cluster, group, topic and partition are accepted in turn: the older one
-    commits again after the newer one began.
+    Two committing clients whose commits for the same cluster, group, topic and partition are both accepted: the older
+    one commits again after the newer one began.
 
 Why it matters
-    A group stores one offset per partition, and the last commit wins. With two committers it jumps between two places:
-    after the next rebalance or restart messages are delivered again, or skipped. The stored offset carries no client,
-    member or host, so broker tools cannot name the committers. The broker checks the committer's member id and
+    A group stores one offset per partition, and the last commit wins. With two committing clients it jumps between two
+    places: after the next rebalance or restart messages are delivered again, or skipped. The stored offset carries no
+    client, member or host, so broker tools cannot name the clients. The broker checks the client's member id and
     generation, not that the member owns the partition.
 
 How it decides
@@ -49,7 +49,7 @@ import numpy as np
 
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import NS_PER_S, period_text
-from wirewitness.analyser.base.words import count
+from wirewitness.analyser.base.words import count, number_word
 from wirewitness.analyser.engine.rules.columns import UNKNOWN, Booleans, Integers
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -201,12 +201,13 @@ def _dual(cluster: str | None, committed: _Committed, turns: Integers, at_once: 
         for identity, some in islice(own.items(), _MOST_NAMED)
     )
     more = f"; {len(own) - _MOST_NAMED} more" if len(own) > _MOST_NAMED else ""
-    state = "while they were members at the same time" if at_once else "and no membership of theirs is on the wire"
+    number = number_word(len(own))
+    who_writes = f"{number} active members" if at_once else f"{number} clients, whose memberships the capture lacks,"
     replay = highest - last.committed_offset
     sentence = (
-        f"{group_text(last)}: {len(own)} committers write {partition_text(last)} in turn, {state}, "
+        f"{group_text(last)}: {who_writes} overwrite each other's commits on {partition_text(last)}, "
         f"{period_text(int(commits.ts[turns - 1].min()), int(commits.ts[turns].max()))}: {who}{more}. "
-        f"The broker accepted all of it, and the last one wins: the stored offset is {last.committed_offset}, the "
+        f"The broker accepted all of them, and the last one wins: the committed offset is {last.committed_offset}, the "
         f"highest was {highest}. {_replay_text(replay, worst)}"
     )
     return _finding(
@@ -235,11 +236,11 @@ def _offsets_text(offsets: Integers) -> str:
 
 def _replay_text(now: int, worst: int) -> str:
     if worst == 0:
-        return "So far no offset went back."
-    again = f"delivered {count(worst, 'message')} again"
+        return "So far no offset moved back."
+    again = f"at the worst moment {count(worst, 'message')}"
     if now == 0:
-        return f"A restart now delivers nothing again; at the worst moment it would have {again}."
-    return f"A restart now delivers {count(now, 'message')} again; at the worst moment it would have {again}."
+        return f"A restart would reprocess nothing now; {again}."
+    return f"A restart would reprocess {count(now, 'message')}; {again}."
 
 
 def _is_foreign(commit: Commit) -> bool:
@@ -263,7 +264,7 @@ def _hand_over(cluster: str | None, committed: _Committed, turns: Integers) -> F
     commits = committed.commits
     latest = int(turns[-1])
     other, again = commits[latest - 1], commits[latest]
-    times = "" if len(turns) == 1 else f" (the committer changed {len(turns)} times)"
+    times = "" if len(turns) == 1 else f" (the committing client changed {len(turns)} times)"
     sentence = (
         f"{group_text(again)}: commits of {partition_text(again)} went over from {committer_text(other)}, "
         f"last at {other.committed_offset}, to {committer_text(again)}, first at {again.committed_offset}{times}."

@@ -1,8 +1,8 @@
-"""KAF102 stuck-committer: one committer writes the same offset again and again although reading goes on.
+"""KAF102 stuck-committer: a client commits the same offset again and again although reading goes on.
 
 Finds
-    A committer that writes one offset repeatedly for a partition while another committer, its own later commits, or its
-    own fetch position are ahead of that offset.
+    A client that commits one offset repeatedly for a partition while another client's commits, its own later commits,
+    or its own fetch position are ahead of that offset.
 
 Why it matters
     The stored offset stays behind, or falls back to the same place again and again, although the messages are
@@ -258,9 +258,9 @@ def _sentence(last: Commit, value: int, times: int, worst: _Worst, period: tuple
     else:
         ahead = f"although {committer_text(worst.ahead)} had committed {worst.position}"
     return (
-        f"{group_text(last)}: {committer_text(last)} wrote offset {value} of {partition_text(last)} "
-        f"{times} times, {period_text(*period)}, {ahead}. Whoever starts at {value} gets "
-        f"{count(worst.position - value, 'message')} again."
+        f"{group_text(last)}: {committer_text(last)} committed offset {value} of {partition_text(last)} "
+        f"{times} times, {period_text(*period)}, {ahead}. A restart at {value} "
+        f"reprocesses {count(worst.position - value, 'message')}."
     )
 
 

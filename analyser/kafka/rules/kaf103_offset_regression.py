@@ -327,41 +327,39 @@ def _sentence(steps: _Steps, worst: _Step, again: int | None, reads: Reads) -> s
     after, before, cause, back = worst.after, worst.before, steps.cause, len(steps.rows)
     often = "once" if back == 1 else f"{back} times"
     step = f"at worst from {before.committed_offset} to {after.committed_offset} ({count(worst.delta, 'message')})"
-    head = f"{group_text(after)}: the stored offset of {partition_text(after)} went back {often}, {step}"
+    head = f"{group_text(after)}: the committed offset of {partition_text(after)} moved back {often}, {step}"
     who = committer_text(after)
-    twice = "" if again is None else f" {count(again, 'message')} {'is' if again == 1 else 'are'} delivered again."
+    twice = "" if again is None else f" {count(again, 'message')} {'is' if again == 1 else 'are'} reprocessed."
     if cause == "moved":
         return f"{head}, because {cause_text(steps.jumps[:1])}. {who[0].upper()}{who[1:]} committed from there.{twice}"
     if cause == "seek":
-        return (
-            f"{head}, because {who} turned back by itself: it read at or below that offset before it committed.{twice}"
-        )
+        return f"{head}, because {who} rewound by itself: it read at or below that offset before it committed.{twice}"
     if cause == "admin reset":
         return f"{head}: {who} set it, as an admin tool does; before it {committer_text(before)} had committed.{twice}"
     if cause == "sent again":
         return (
-            f"{head}: {who} sent it again after the group's coordinator, which was moving, had refused it, and stored "
-            f"the newer offset again within {MADE_GOOD_S} s."
+            f"{head}: {who} sent it again after the group's coordinator, which was moving, had refused it, and "
+            f"committed the newer offset again within {MADE_GOOD_S} s."
         )
     if cause == "transaction":
         return f"{head}: the offset before {who} was committed in a transaction, which may have been aborted."
     if cause == "overtaken":
-        now = " It stands there now." if steps.committers[-1] != steps.committers[steps.rows[-1]] else ""
+        now = " It is there now." if steps.committers[-1] != steps.committers[steps.rows[-1]] else ""
         return (
-            f"{head}: {committer_text(before)}, to which the partition does not belong, had stored an offset ahead of "
-            f"that of {who}, which reads it. A restart behind such a commit skips up to "
+            f"{head}: {committer_text(before)}, to which the partition is not assigned, had committed an offset ahead "
+            f"of that of {who}, which reads it. A restart after such a commit skips up to "
             f"{count(worst.delta, 'message')}.{now}"
         )
     doubt = "" if reads.sees_fetches(after.client) else " (its fetches of this partition are not in the capture)"
     if steps.same:
-        return f"{head}: {who} wrote an older offset of its own after a newer one and did not seek{doubt}."
-    return f"{head}: {who} wrote a stale offset over that of {committer_text(before)}{doubt}."
+        return f"{head}: {who} committed an older offset of its own after a newer one and did not seek{doubt}."
+    return f"{head}: {who} committed a stale offset over that of {committer_text(before)}{doubt}."
 
 
 def _still_back(stored: int, highest: int) -> str:
     if stored >= highest:
-        return " The last commit in the capture is the highest again; a rebalance in between delivers messages twice."
-    return f" It still stands at {stored}: a restart now delivers {count(highest - stored, 'message')} again."
+        return " The last commit in the capture is the highest again; a rebalance in between reprocesses messages."
+    return f" The committed offset is still {stored}; a restart would reprocess {count(highest - stored, 'message')}."
 
 
 def _next_step(steps: _Steps, worst: _Step, together: int) -> str:
@@ -388,7 +386,7 @@ def _next_step(steps: _Steps, worst: _Step, together: int) -> str:
             "forked, or restored from an image, after the client had joined; or for two threads with a connection each."
         )
     if steps.same:
-        hint = f" In {together} cases the second commit left before the first was answered." if together else ""
+        hint = f" In {together} cases the second commit was sent before the response to the first." if together else ""
         return (
             "Look for commits that are built concurrently and sent out of order in this client (several threads or "
             "goroutines that commit one session; for example IBM/sarama before v1.43.3, issue #2940, fixed by #2947)."

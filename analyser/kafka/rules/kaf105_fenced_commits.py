@@ -1,7 +1,7 @@
 """KAF105 fenced-commits: the broker refuses the commits of a member that is no longer one.
 
 Finds
-    Commits answered with 22 ILLEGAL_GENERATION, 25 UNKNOWN_MEMBER_ID, 27 REBALANCE_IN_PROGRESS, 82 FENCED_INSTANCE_ID,
+    Commits refused with 22 ILLEGAL_GENERATION, 25 UNKNOWN_MEMBER_ID, 27 REBALANCE_IN_PROGRESS, 82 FENCED_INSTANCE_ID,
     110 FENCED_MEMBER_EPOCH or 113 STALE_MEMBER_EPOCH.
 
 Why it matters
@@ -207,7 +207,7 @@ def _outcome(refusals: _Refusals, is_zombie: bool) -> str:
 def _next_step(refusals: _Refusals, is_zombie: bool) -> str:
     who = committer_text(refusals.commits[-1])
     if not is_zombie:
-        return f"Look whether {who} noticed it: what it did behind the stored offset is done again."
+        return f"Look whether {who} noticed it: what it did after the committed offset is done again."
     what = "Look why" if refusals.members > 1 else f"Restart the process behind {who} and look why"
     return (
         f"{what} it missed the rebalance: processing longer than max.poll.interval.ms, a pause longer than the session "

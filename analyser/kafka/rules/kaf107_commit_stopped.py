@@ -194,8 +194,8 @@ def _words(stop: _Stop) -> tuple[str, str]:
         return (
             f"{sentence_start(who_text(*reader.client, reader.member_id))} still reads, up to "
             f"{reader.next_offset}.",
-            "Look in the log of this client for commits that are no longer called, and for a handler that is stuck "
-            "behind what was fetched; a restart reads again from the last commit.",
+            "Look in the log of this client for commits that are no longer called, and for a handler that hangs "
+            "on what was fetched; a restart reads again from the last commit.",
         )  # fmt: skip
     member = stop.member or {}
     seen = moment_text(member["ts_last"])

@@ -214,7 +214,7 @@ def _cause(own: Frame, commits: CommitColumns, growth: _Growth) -> _Cause:
         return _Cause(
             "not read",
             f"The consumer has asked for nothing of this partition for {longest:,.1f} s, and committed the same offset "
-            f"{len(again)} times meanwhile: the partition is paused, or its handling stands.",
+            f"{len(again)} times meanwhile: the partition is paused, or its handler hangs.",
             "Look for pause() of this partition without resume(), and at what handles its records.",
             longest,
         )  # fmt: skip
@@ -233,7 +233,7 @@ def _cause(own: Frame, commits: CommitColumns, growth: _Growth) -> _Cause:
     if len(full) * 2 > len(seen.ts) and len(full) > 4:
         return _Cause(
             "fetch sizes",
-            f"{len(full)} of {len(seen.ts)} answers were as large as max.partition.fetch.bytes "
+            f"{len(full)} of {len(seen.ts)} responses were as large as max.partition.fetch.bytes "
             f"({seen.max_bytes[full[-1]]:,}) allows.",
             "Raise max.partition.fetch.bytes and fetch.max.bytes of this consumer.",
             longest,
@@ -243,7 +243,7 @@ def _cause(own: Frame, commits: CommitColumns, growth: _Growth) -> _Cause:
     if waited * 2 > total:
         return _Cause(
             "broker or network",
-            f"It waits for answers with records: {waited / len(seen.ts) / NS_PER_MS:,.0f} ms each.",
+            f"It waits for responses with records: {waited / len(seen.ts) / NS_PER_MS:,.0f} ms each.",
             "Look at the latency of Fetch at this broker (`wirewitness brokers --over-time`), and at TCP between both: "
             "retransmissions, full windows, round trip time.",
             longest,
@@ -263,9 +263,9 @@ def _finding(cluster: str | None, commits: CommitColumns, growth: _Growth, cause
         subject=key,
         confidence="medium" if cause.word == "unknown" else "high",
         sentence=(
-            f"{group_text(last)} falls behind on {partition_text(last)}: its lag grew from {growth.first:,} to "
-            f"{count(growth.last, 'message')} in {seconds:,.0f} s, and what waits there is {growth.age_s:,.0f} s old. "
-            f"{sentence_start(committer_text(last))} stored {last.committed_offset} last. {cause.text}"
+            f"{group_text(last)} lags on {partition_text(last)}: its lag grew from {growth.first:,} to "
+            f"{count(growth.last, 'message')} in {seconds:,.0f} s, and its time lag is {growth.age_s:,.0f} s. "
+            f"{sentence_start(committer_text(last))} committed {last.committed_offset} last. {cause.text}"
         ),
         next_step=cause.next_step,
         proof=Proof(int(commits.ts.min()), int(commits.ts.max()), commits.evidence(every)),

@@ -80,7 +80,7 @@ def _finding(
         ),
         next_step=(
             "Look in the log of this client for commits that fail or are no longer called, and for a handler that is "
-            "stuck behind its buffer."
+            "stuck on its buffer."
         ),
         proof=proof_of_runs(
             [run], [Evidence(last["file"], last["request_packet"], last["exchange_id"])], last["ts"]

@@ -1,8 +1,8 @@
-"""KAF114 resume-behind-commit: a group begins to read below the offset that it had stored, so records come again.
+"""KAF114 resume-behind-commit: a group starts to read below its committed offset, so records are reprocessed.
 
 Finds
-    A reader whose first fetch of a partition is below the last stored offset of its group. One finding for each group
-    and cause, with the records of every partition.
+    A reader whose first fetch of a partition is below the last committed offset of its group. One finding for each
+    group and cause, with the records of every partition.
 
 Why it matters
     What lies between is handled twice although it had been committed. With a group that was deleted or whose offset

@@ -1,7 +1,7 @@
 """KAF118 commit-rejected: the broker does not store a commit for another reason than membership.
 
 Finds
-    Commits answered with 3, 12, 14, 15, 16, 28, 29, 30, 69 or 100.
+    Commits refused with 3, 12, 14, 15, 16, 28, 29, 30, 69 or 100.
 
 Why it matters
     The offset is not stored. The consumer works on, and everything since its last accepted commit is delivered again
@@ -199,7 +199,7 @@ def _fate(outcomes: Sequence[_Outcome]) -> str:
     """What became of the partitions, the worst of those that were not stored again named with its offsets."""
     again = [one.last for one in outcomes if one.again]
     not_stored = [one for one in outcomes if not one.again]
-    text = f"The offset of {partitions_text(again)} was stored again later. " if again else ""
+    text = f"The offset of {partitions_text(again)} was committed again later. " if again else ""
     if not not_stored:
         return text.rstrip()
     known = [one for one in not_stored if one.stored is not None]
@@ -207,9 +207,9 @@ def _fate(outcomes: Sequence[_Outcome]) -> str:
     if not known:
         return f"{text}No later commit for {where} was accepted in the capture, nor is one from before in it."
     worst = max(known, key=lambda one: one.rejected - (one.stored or 0))
-    stands = f"{partition_text(worst.last)} stands at {worst.stored}"
+    stands = f"{partition_text(worst.last)} is at {worst.stored}"
     below = worst.rejected - (worst.stored or 0)
-    cost = f", {count(below, 'message')} below what was rejected: a restart delivers them again" if below > 0 else ""
+    cost = f", {count(below, 'message')} below what was rejected: a restart reprocesses them" if below > 0 else ""
     return f"{text}For {where} no commit as high was accepted since; {stands}{cost}."
 
 

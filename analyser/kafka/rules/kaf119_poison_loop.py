@@ -278,7 +278,7 @@ def _sentence(
     where = [f"{partition_text(*one.place)} offset {one.offset}" for one in worst[:MAX_NAMED]]
     shared = [f"{partition_text(*one.place)} {one.offset} to {one.up_to}" for one in worst[:MAX_NAMED]]
     who = [f"{who_text(*c, members[c])} ({times(number)})" for c, number in clients.most_common(MAX_NAMED)]
-    one_of = " (each poll held records of all of them: which is the culprit the wire does not tell)"
+    one_of = " (each poll held records of all of them: the wire does not show which is the culprit)"
     least = "at least " if any(one.unseen for one in worst) else ""
     return (
         f"{group_text(worst[0].again[-1].group_id)} does not get past {' or '.join(where)}"

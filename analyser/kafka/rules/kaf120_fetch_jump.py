@@ -1,9 +1,9 @@
-"""KAF120 fetch-jump: a reader goes on elsewhere than its last answer led to, and nothing on the wire told it to.
+"""KAF120 fetch-jump: a reader continues elsewhere than its last response led to, and nothing on the wire explains it.
 
 Finds
-    A fetch above the offset that the reader's last answer led to, although no OffsetFetch, ListOffsets or refusal lies
-    between; also one so far off that the broker refuses it (OFFSET_OUT_OF_RANGE). And, as info, a fetch below the
-    offset that the group had stored; or a fetch of what had been fetched ahead, above what the reader ever stored.
+    A fetch above the offset that the reader's last response led to, although no OffsetFetch, ListOffsets or refusal
+    lies between; also one so far off that the broker refuses it (OFFSET_OUT_OF_RANGE). And, as info, a fetch below the
+    group's committed offset; or a fetch of what had been fetched ahead, above what the reader ever committed.
 
 Why it matters
     What lies between is never read by this reader, and its commits say that it was. Clients do it by a fault (a
@@ -108,7 +108,7 @@ class _Way(NamedTuple):
 _WAYS: dict[Direction, _Way] = {
     "forward": _Way("warning", "medium", "skipped over records by itself, without asking for an offset in between"),
     "back": _Way(
-        "info", "medium", "went back behind its group's stored offset, without asking for an offset in between"
+        "info", "medium", "moved back below its group's committed offset, without asking for an offset in between"
     ),
     "ahead": _Way(
         "info", "low",

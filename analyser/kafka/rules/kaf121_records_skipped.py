@@ -66,7 +66,7 @@ def _told(jumps: list[Jump]) -> Told:
         severity="info" if cause in OWN_CHOICE else "warning" if cause == "reset" else "critical",
         sentence=(
             f"{group_text(runs[0].group_id)} never read {amount_text(jumps, skipped)} ({partitions_text(jumps)}): "
-            f"{cause_text(jumps)}. From {moment_text(runs[0].ts)} on {readers_text(runs)} read behind them."
+            f"{cause_text(jumps)}. From {moment_text(runs[0].ts)} on {readers_text(runs)} read after them."
             f"{_gone(jumps)}"
         ),
         next_step=_next_step(jumps),
@@ -94,7 +94,7 @@ def _next_step(jumps: list[Jump]) -> str:
     if cause in ("records expired", "records deleted"):
         return (
             "What is no longer in the log can only come from its producers or another copy. Raise retention.ms or "
-            "retention.bytes of the topic, or look why the group was so far behind or stopped for so long."
+            "retention.bytes of the topic, or look why the group lagged so far or stopped for so long."
         )
     if cause in ("partitions added", "never stored"):
         return (

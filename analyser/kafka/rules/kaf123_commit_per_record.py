@@ -1,7 +1,7 @@
 """KAF123 commit-per-record: a member commits after each record.
 
 Finds
-    A committer that sends more than 50 commits in a second, nearly all of them one record further than the one before.
+    A client that sends more than 50 commits in a second, nearly all of them one record further than the one before.
 
 Why it matters
     Each commit is a write to __consumer_offsets and a round trip: it costs throughput, and the coordinator has to serve

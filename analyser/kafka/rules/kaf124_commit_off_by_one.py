@@ -1,4 +1,4 @@
-"""KAF124 commit-off-by-one: a consumer commits the offset of its last record instead of the one behind it.
+"""KAF124 commit-off-by-one: a consumer commits the offset of its last record instead of the one after it.
 
 Finds
     A group whose restarts begin, again and again, exactly one record below where it had read to.

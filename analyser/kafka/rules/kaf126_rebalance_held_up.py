@@ -2,7 +2,7 @@
 
 Finds
     A member that went silent without leaving its group, so that its partitions were not read until its session timed
-    out; and a member whose JoinGroup came long after it had been told of a rebalance, while all others waited.
+    out; and a member whose JoinGroup came long after it had learned of a rebalance, while all others waited.
 
 Why it matters
     Nobody reads the partitions of a dead member until the coordinator gives up waiting for it (session.timeout.ms,
@@ -271,7 +271,7 @@ def _dead(deaths: Sequence[_Death], members: Sequence[Row], rebalances: Sequence
 def _end_text(member: Mapping[str, Any], back: bool) -> str:
     closed_ns = member["ts_closed"]
     if back:
-        return f"; it came back and was told that it is no member any more; {side_text(member)}"
+        return f"; it came back and got the response that it is no member any more; {side_text(member)}"
     if member["closed_by"] == "client" and closed_ns is not None and closed_ns >= member["ts_last"]:
         return f"; its host closed the connection at {clock_text(closed_ns)}, as it does when a process dies"
     if member["closed_by"] is None:
@@ -350,10 +350,10 @@ def _late(waits: Sequence[_Wait], members: Sequence[Row], severity: Severity) ->
 
 def _knew(wait: _Wait) -> str:
     if wait.told < _PROVES:
-        return "It had been told once before (27 REBALANCE_IN_PROGRESS)"
+        return "It had learned it once before (27 REBALANCE_IN_PROGRESS)"
     return (
-        f"Its heartbeats went on and were answered {times(wait.told)} with 27 REBALANCE_IN_PROGRESS: it lived and had "
-        "been told, and was busy with what its last poll gave it"
+        f"Its heartbeats went on and got 27 REBALANCE_IN_PROGRESS {times(wait.told)}: it was active and "
+        "informed, and busy with what its last poll gave it"
     )
 
 

@@ -1,7 +1,7 @@
 """KAF128 static-id-twice: two processes use one group.instance.id and throw each other out.
 
 Finds
-    One static name in a group that two clients claim in turn: each that joins fences the other (82
+    One static name in a group that two clients claim alternately: each that joins fences the other (82
     FENCED_INSTANCE_ID), or is refused while the other is a member (111 UNRELEASED_INSTANCE_ID, KIP-848).
 
 Why it matters
@@ -113,7 +113,7 @@ def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: in
     both = [who(one) for one in clients.values()][::-1]
     said = f"requests of theirs were {codes} {times(len(errors))}. {_cost(errors, names)}"
     if not refused:
-        said = f"it was claimed {times(len(errors))} while the other one lived. No answers are in the capture."
+        said = f"it was claimed {times(len(errors))} while the other one was active. No responses are in the capture."
     return RULE.finding(
         severity="critical" if refused and len(errors) >= often else "warning",
         confidence="high" if refused else "medium",

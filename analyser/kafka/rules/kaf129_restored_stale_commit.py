@@ -133,18 +133,18 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Commit
     committers = commits.committers()
     own = {commits.identity(int(row)): one for one, row in zip(*np.unique(committers, return_index=True), strict=True)}
     # Without an answer, or a limit ended the wait for it.
-    error = "got no known answer" if failed.error_code is None else f"was refused with error {failed.error_code}"
+    error = "got no known response" if failed.error_code is None else f"was refused with error {failed.error_code}"
     still = stored < newer.committed_offset
     return RULE.finding(
         severity="info" if brief or not seen else "critical" if still else "warning",
         confidence="high" if seen else "low",
         subject={**key, "client": late.client_id, "address": late.client_address},
         sentence=(
-            f"{group_text(late)}: {committer_text(late)} stored offset {late.committed_offset} of "
+            f"{group_text(late)}: {committer_text(late)} committed offset {late.committed_offset} of "
             f"{partition_text(late)} at {moment_text(late.ts)}, which it had sent at {moment_text(failed.ts)} already "
             f"and which {error} then, over the newer {newer.committed_offset} of {committer_text(newer)}: "
             f"{count(back, 'message')} back. "
-            + (f"It still stands at {stored}." if still else "Later commits are higher again.")
+            + (f"The committed offset is still {stored}." if still else "Later commits are higher again.")
             + ("" if seen else _UNSEEN)
         ),
         next_step=_COORDINATOR_MOVED

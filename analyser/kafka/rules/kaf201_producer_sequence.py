@@ -1,7 +1,7 @@
 """KAF201 producer-sequence: a broker refuses a producer because of its sequence numbers or its epoch.
 
 Finds
-    Requests of idempotent and transactional producers answered with 45 (out of order), 46 (duplicate), 59 (unknown
+    Requests of idempotent and transactional producers refused with 45 (out of order), 46 (duplicate), 59 (unknown
     producer), 47 and 90 (fenced), 48 (no such transaction), 120 (abort the transaction). One finding for each client
     and producer.
 

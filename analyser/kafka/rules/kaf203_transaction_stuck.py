@@ -1,7 +1,7 @@
-"""KAF203 transaction-stuck: a transaction stays open and holds back what is written behind it.
+"""KAF203 transaction-stuck: a transaction stays open and holds back what is written after it.
 
 Finds
-    A last stable offset that stands below the high watermark for `stands_s`, and the transaction that holds it; and
+    A last stable offset that stays below the high watermark for `stands_s`, and the transaction that holds it; and
     transactions that stay open for `open_s` although nobody who reads is in the capture. One finding for each
     transaction.
 
@@ -185,13 +185,13 @@ def _sentence(stuck: _Stuck, who: Row | None, readers: list[str], groups: list[s
     parts = [
         _head(stuck, who),
         *(
-            f"the last stable offset of {place(wait)} stands at {wait['last_stable_offset']} while its log goes on to "
+            f"the last stable offset of {place(wait)} remains at {wait['last_stable_offset']} while its log goes on to "
             f"{wait['high_watermark']}"
             for wait in stuck.waits[:3]
         ),
     ]
     if len(stuck.waits) > 3:
-        parts.append(f"{len(stuck.waits) - 3} more partitions stand as well")
+        parts.append(f"{len(stuck.waits) - 3} more partitions wait as well")
     text = "; ".join(parts) + "."
     if readers:
         of = f" of {'group' if len(groups) == 1 else 'groups'} {names_text(groups)}" if groups else ""

@@ -51,7 +51,7 @@ def detect(frames: Frames, *, batches_least: int = 1) -> Iterator[Finding]:
         sentence=(
             f"{sentence_start(client_text(first))} writes with acks=0 to {names_text(topics, 3)}: "
             f"{count(records_in(rows), 'record')} in {count(len(rows), 'batch', 'batches')}, "
-            f"{period_text(first['ts'], last['ts'])}. The broker answers none of them, so a loss would not be seen."
+            f"{period_text(first['ts'], last['ts'])}. The broker responds to none of them, so a loss would not be seen."
         ),
         next_step="Set acks=all (or 1) in this producer, unless its records may be lost.",
         proof=Proof(first["ts"], last["ts"], evidence_of(rows)),

@@ -1,9 +1,9 @@
 """KAF205 produce-rejected: a broker refuses what a producer writes.
 
 Finds
-    Produce requests whose batches a broker answers with an error: too large (10), not allowed (29), not a valid record
-    (87), too few replicas in sync (19, 20), no such partition or leader (3, 5, 6), no answer of replicas in time (7)
-    and their like. Errors of sequences and epochs are left to KAF201. One finding for each client and error.
+    Produce requests whose batches a broker refuses with an error: too large (10), not allowed (29), not a valid record
+    (87), too few replicas in sync (19, 20), no such partition or leader (3, 5, 6), no acknowledgement of replicas in
+    time (7) and their like. Errors of sequences and epochs are left to KAF201. One finding for each client and error.
 
 Why it matters
     Records of a refused batch are nowhere. A client that tries again keeps them in memory until delivery.timeout.ms is

@@ -1,7 +1,7 @@
 """KAF206 transactional-id-twice: two producers use one transactional id and fence each other.
 
 Finds
-    One transactional id that is started (InitProducerId) from two places in turn, with requests in between that the
+    One transactional id that is started (InitProducerId) from two places alternately, with requests in between that the
     coordinator or a partition's leader refuses because a newer producer has taken over (47, 48, 90).
 
 Why it matters
@@ -110,7 +110,7 @@ def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]
         subject=key,
         sentence=(
             f"{sentence_start(transactional_text(first['transactional_id']))} is used by several producers at once: "
-            f"{who} started with it {times(len(starts))} in turn, from {clock_text(since)} on, for "
+            f"{who} started with it {times(len(starts))} alternately, from {clock_text(since)} on, for "
             f"{seconds_text(until - since)}. Each start fences the other one: "
             f"{count(requests, 'request was', 'requests were')} refused ({named}).{lost}"
         ),

@@ -73,7 +73,7 @@ def _finding(end: Row, earlier: Row, span: Row, behind: Sequence[Row]) -> Findin
     }
     meant = ""
     if own is not None:
-        answer = "was not answered" if own["error_code"] is None else f"got error {own['error_code']}"
+        answer = "got no response" if own["error_code"] is None else f"got error {own['error_code']}"
         wanted = "commit" if own["committed"] else "abort"
         meant = f" The EndTxn that was meant for it ({wanted}, {seconds_text(own['ts'] - end['ts'])} later) {answer}."
         if own["error_code"] == 0:

@@ -59,7 +59,7 @@ def _finding(rows: Sequence[Row]) -> Finding:
         "address": first["client_address"],
         "client_id": first["client_id"],
     }
-    silent = f" ({count(unanswered, 'first attempt')} without a known answer)" if unanswered else ""
+    silent = f" ({count(unanswered, 'first attempt')} without a known response)" if unanswered else ""
     return RULE.finding(
         confidence="medium" if unanswered == len(rows) else "high",
         subject=key,
@@ -69,10 +69,10 @@ def _finding(rows: Sequence[Row]) -> Finding:
             f"{count(len(rows), 'batch', 'batches')}: stored under epoch {shown(first['producer_epoch'])}{silent} and "
             f"sent again under epoch {first['again_epoch']}, from {clock_text(first['ts'])} on, for "
             f"{seconds_text(again - first['ts'])}. On {place(first)} those at offset {_offset(first['base_offset'])} "
-            f"stand at {_offset(first['again_offset'])} again."
+            f"are at {_offset(first['again_offset'])} again."
         ),
         next_step=(
-            "Let consumers drop these offsets, or handle records by key. Look why answers came late (KAF303, KAF302, "
+            "Let consumers drop these offsets, or handle records by key. Look why responses came late (KAF303, KAF302, "
             "request.timeout.ms and delivery.timeout.ms of the producer) and whether the client library has a fix."
         ),
         proof=Proof(first["ts"], again, [one for row in rows for one in _evidence(row)]),

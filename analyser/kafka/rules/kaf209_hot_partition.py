@@ -109,7 +109,7 @@ def _finding(frames: Frames, written: dict[int, int], hot: int, partitions: int)
     place = f"{topic}-{hot}"
     key = {"cluster": first_value(batches, "cluster_id"), "topic": topic, "partition": hot}
     who = names_text([client_text({"client_id": c["client_id"], "client_address": c["address"]}) for c in clients], 3)
-    late = f" Its reader fell {behind:,} records behind meanwhile, more than on all others." if behind else ""
+    late = f" Its reader's lag grew by {behind:,} records meanwhile, more than on all others." if behind else ""
     return RULE.finding(
         severity="warning" if behind else "info",
         subject=key,

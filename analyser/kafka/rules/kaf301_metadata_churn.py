@@ -133,7 +133,7 @@ def _finding(
     if flaps:
         leaders = sorted({row["leader_id"] for row in changes})
         parts.append(
-            f"{'it' if densest else who} was told {count(len(changes), 'change')} of leader of "
+            f"{'it' if densest else who} learned of {count(len(changes), 'change')} of leader of "
             f"{names_text([flap.partition for flap in flaps])} between brokers {', '.join(map(str, leaders))}"
         )
     if errors:
@@ -146,7 +146,7 @@ def _finding(
         subject=key,
         sentence=f"{sentence_start('; '.join(parts))}.",
         next_step=(
-            "Look which of the brokers it is told it cannot use (KAF310, KAF303, TCP104), and why leaders move: logs "
+            "Look which of the advertised brokers it cannot use (KAF310, KAF303, TCP104), and why leaders move: logs "
             "of the controller and of these brokers, disks, long pauses. Raise retry.backoff.ms (retry.backoff.max.ms) "
             "of a client that asks without a pause."
         ),

@@ -1,8 +1,8 @@
-"""KAF302 slow-api: a broker stood still for seconds, or answers requests of a kind much later than it used to.
+"""KAF302 slow-api: a broker hung for seconds, or responds to requests of a kind much later than it used to.
 
 Finds
-    Times in which a broker answered nobody although requests of several clients waited, and then answered them all. And
-    ten seconds or more in which one API of a client took several times as long as in the rest of the capture.
+    Times in which a broker responded to nobody although requests of several clients waited, and then to all of them.
+    And ten seconds or more in which one API of a client took several times as long as in the rest of the capture.
 
 Why it matters
     Sessions expire, commits and produces time out, members are thrown out, and each client seems to have a fault of its

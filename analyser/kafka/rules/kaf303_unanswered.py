@@ -1,7 +1,7 @@
-"""KAF303 request-unanswered: requests that got no answer although they waited long enough.
+"""KAF303 request-unanswered: requests that got no response although they waited long enough.
 
 Finds
-    Brokers that left requests without an answer for so long that clients gave up, and whether the requests arrived.
+    Brokers that left requests without a response for so long that clients gave up, and whether the requests arrived.
 
 Why it matters
     The client must assume both: that the request was carried out, and that it was not. What it sends again may count
@@ -113,7 +113,7 @@ def _finding(own: Sequence[_Open]) -> Finding:
         provisional=not all(one.given_up for one in own),
         subject={"cluster": first["cluster_id"], "server": server_text(first), "delivered": states[0]},
         sentence=(
-            f"{sentence_start(server_text(first))} left {count(len(rows), 'request')} of {who} without an answer "
+            f"{sentence_start(server_text(first))} left {count(len(rows), 'request')} of {who} without a response "
             f"({shown}), {when}; the longest waited {seconds_text(longest.waited_ns)}{ended}."
             f"{which_side(states)}{_when(own)}"
         ),
@@ -123,7 +123,7 @@ def _finding(own: Sequence[_Open]) -> Finding:
             if states[0]
             else "Look at the network between the two at that time (links, firewalls, the host itself)."
             if states[0] is False
-            else "Look at the broker's log and at the network at that time; the capture does not tell which it was."
+            else "Look at the broker's log and at the network at that time; the capture does not show which it was."
         ),
         proof=Proof(
             first["ts"],

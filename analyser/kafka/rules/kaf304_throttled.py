@@ -1,7 +1,7 @@
 """KAF304 throttled: a quota of the broker makes a client wait.
 
 Finds
-    Answers with throttle_time_ms above 0, one finding for each client, with the APIs and how long it was held up.
+    Responses with throttle_time_ms above 0, one finding for each client, with the APIs and how long it was held up.
 
 Why it matters
     The broker answers and then reads nothing more from that connection until the time is over (KIP-219; older clients
@@ -65,8 +65,8 @@ def detect(frames: Frames, *, warning_ms: int = 1000) -> Iterator[Finding]:
         severity="warning" if held_ns >= warning_ms * NS_PER_MS else "info",
         subject=key,
         sentence=(
-            f"{sentence_start(brokers)} throttled {client_text(first)}: {count(len(rows), 'answer')} "
-            f"({names_text([f'{api} {number:,}' for api, number in sorted(apis.items())])}) told it to wait, "
+            f"{sentence_start(brokers)} throttled {client_text(first)}: {count(len(rows), 'response')} "
+            f"({names_text([f'{api} {number:,}' for api, number in sorted(apis.items())])}) made it wait, "
             f"{longest:,} ms at most; it was held up for {seconds_text(held_ns)} in all, "
             f"{period_text(first['ts'], until_ns)}. A quota does this, neither network nor broker is slow."
         ),

@@ -1,7 +1,7 @@
 """KAF305 version-mismatch: a client and a broker have no version of an API in common.
 
 Finds
-    Requests in a version that the broker does not offer, requests that it answers with UNSUPPORTED_VERSION (35),
+    Requests in a version that the broker does not offer, requests that it refuses with UNSUPPORTED_VERSION (35),
     clients so old that what they speak was removed from the broker, and old Fetch versions for which the broker has to
     convert what it stores. One finding for each client.
 
@@ -65,7 +65,7 @@ def detect(frames: Frames, *, several: int = 3) -> Iterator[Finding]:
     elif old:
         yield _finding("too old", "critical", "medium", old, _old_text(old))
     elif refused:
-        text = f"was answered UNSUPPORTED_VERSION (35) to {_requests_text(refused)}"
+        text = f"got UNSUPPORTED_VERSION (35) for {_requests_text(refused)}"
         yield _finding("refused", "warning" if len(refused) >= several else "info", "high", refused, text)
     elif converted:
         text = f"fetches in version {converted[0]['used_version_max']}, for which the broker converts what it stores"
@@ -102,7 +102,7 @@ def _outside_text(outside: Sequence[Row], answered: bool) -> str:
         f"{_versions(row['min_version'], row['max_version'])})"
         for row in outside
     }
-    return f"uses {names_text(sorted(said), 4)}" + ("" if answered else "; these got no answer, or were refused")
+    return f"uses {names_text(sorted(said), 4)}" + ("" if answered else "; these got no response, or were refused")
 
 
 def _old_text(old: Sequence[Row]) -> str:
@@ -138,7 +138,7 @@ def _finding(cause: str, severity: Severity, confidence: Confidence, rows: Seque
             f"{clock_text(first['ts'])} on."
         ),
         next_step=(
-            "Use a newer client library, or set the protocol version that it is told to speak higher (sarama: "
+            "Use a newer client library, or set the protocol version that it is configured to speak higher (sarama: "
             "Config.Version; kafka-python: api_version; librdkafka: broker.version.fallback, api.version.request). "
             "Kafka 4 takes clients of 2.1 and later (KIP-896)."
         ),

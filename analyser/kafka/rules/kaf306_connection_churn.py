@@ -62,7 +62,7 @@ def _finding(fullest: Sequence[Row], connections: int, minutes: int, usual: floa
     first, last = fullest[0], fullest[-1]
     named = next((row for row in fullest if row["client_id"]), first)
     failed = sum(row["handshake"] != "complete" for row in fullest)
-    how = f" ({failed} of them refused or never answered)" if failed else ""
+    how = f" ({failed} of them refused or without a response)" if failed else ""
     servers = sorted({server_text(row) for row in fullest})
     names = sorted({row["client_id"] for row in fullest if row["client_id"]})
     address = first["client_address"] or "(unknown address)"

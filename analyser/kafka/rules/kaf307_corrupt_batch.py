@@ -1,7 +1,7 @@
 """KAF307 corrupt-batch: record batches whose checksum is wrong.
 
 Finds
-    Batches in Produce requests or Fetch answers whose CRC does not fit their bytes, although the message is whole.
+    Batches in Produce requests or Fetch responses whose CRC does not fit their bytes, although the message is whole.
 
 Why it matters
     The records are not what the producer wrote. A broker answers such a Produce with 2 (CORRUPT_MESSAGE), a consumer

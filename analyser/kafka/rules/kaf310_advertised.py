@@ -1,7 +1,7 @@
-"""KAF310 advertised-unreachable: the address that brokers tell a client cannot be reached by it.
+"""KAF310 advertised-unreachable: the address that brokers advertise to a client cannot be reached by it.
 
 Finds
-    Clients that get an answer at their bootstrap server, are sent to another address by it (Metadata, DescribeCluster,
+    Clients that get a response at their bootstrap server, are sent to another address by it (Metadata, DescribeCluster,
     FindCoordinator), and never get there.
 
 Why it matters
@@ -9,17 +9,17 @@ Why it matters
     written. Clients say "Connection to node 1 could not be established" or only time out.
 
 How it decides
-    Three attempts (tries) at the address that clients were told, all refused or never answered, while no connection of
-    anybody is served there, and the address is told again after the first failure (a broker that is down is not).
-    Or the address is loopback or link-local, and the client is elsewhere. Or the client never tries the address, as
-    when the name does not resolve, and asks again and again for brokers or coordinators, three times and for ten
-    seconds (tries, patience_s); or it is told once where its coordinator is, keeps its connection and does nothing
-    for ten seconds, while the only broker that it is told of can be no other than the one that tells it. The last
-    two only where the client asks for nothing but versions, addresses, logins and producer ids on any connection; a
-    name with the port of the bootstrap server may be that server, so medium confidence. Or the client asks for brokers
-    and for no topic, hangs up when it is told, and is not seen again for ten seconds, as kafka-python does: critical
-    where the address is loopback or link-local; else an info of low confidence, since a health check does the same,
-    and a client that goes on where nobody captured looks like it.
+    Three attempts (tries) at the address that clients were told, all refused or without a response, while no connection
+    of anybody is served there, and the address is told again after the first failure (a broker that is down is not). Or
+    the address is loopback or link-local, and the client is elsewhere. Or the client never tries the address, as when
+    the name does not resolve, and asks again and again for brokers or coordinators, three times and for ten seconds
+    (tries, patience_s); or it is told once where its coordinator is, keeps its connection and does nothing for ten
+    seconds, while the only broker that it is told of can be no other than the one that tells it. The last two only
+    where the client asks for nothing but versions, addresses, logins and producer ids on any connection; a name with
+    the port of the bootstrap server may be that server, so medium confidence. Or the client asks for brokers and for no
+    topic, hangs up when it is told, and is not seen again for ten seconds, as kafka-python does: critical where the
+    address is loopback or link-local; else an info of low confidence, since a health check does the same, and a client
+    that goes on where nobody captured looks like it.
 
 False alarms
     A program that only asks for metadata and connects to nothing else. Behind a load balancer the told address
@@ -64,8 +64,8 @@ _FAILED = ("refused", "unanswered")
 # By whether attempts failed in both ways, and the first of these.
 _HOW = {
     (False, "refused"): "refused: nothing listens there",
-    (False, "unanswered"): "never answered: a firewall, or no such host",
-    (True, "refused"): "refused or never answered",
+    (False, "unanswered"): "no response: a firewall, or no such host",
+    (True, "refused"): "refused or without a response",
 }
 
 
@@ -235,7 +235,7 @@ def _finding(told: _Told, way: _Way) -> Finding:
         subject={**client_subject(client), "advertised": told.text},
         sentence=(
             f"{sentence_start(client_text(client))} is sent by {server_text(first)} to {told.text}{node}, {way.words}. "
-            f"It was told so {count(len(asked), 'time')}, {period_text(asked[0], last)}. {outcome}."
+            f"It got this address {count(len(asked), 'time')}, {period_text(asked[0], last)}. {outcome}."
         ),
         next_step=(
             f"Give the listener behind {server_text(first)} an address in advertised.listeners that this client "

@@ -2,7 +2,8 @@
 
 Finds
     TLS or HTTP to a clear-text Kafka port, clear-text Kafka to a TLS or HTTP port, Kafka without SASL to a port that
-    wants it, SASL to a port without it. What both sides think of each other's TLS is told by TLS101, TLS102 and TLS107.
+    wants it, SASL to a port without it. What both sides think of each other's TLS is reported by TLS101, TLS102 and
+    TLS107.
 
 Why it matters
     Neither side says so: brokers log "invalid receive" or "Unexpected Kafka request of type METADATA during SASL
@@ -75,11 +76,11 @@ _KINDS: Mapping[str, _Kind] = {
         "Point this program (a health check, a scraper, a REST client) at the port of what it means.",
     ),
     "clear text to a TLS port": _Kind(
-        "speaks Kafka in the clear to {server}, which answers with a TLS alert: the port wants TLS",
+        "speaks Kafka in the clear to {server}, which responds with a TLS alert: the port wants TLS",
         "Set security.protocol of the client to SSL or SASL_SSL, or use the port of a clear-text listener.",
     ),
     "Kafka to an HTTP port": _Kind(
-        "speaks Kafka to {server}, which answers in HTTP: no broker is there",
+        "speaks Kafka to {server}, which responds in HTTP: no broker is there",
         "Correct host and port in bootstrap.servers.",
     ),
     _NO_SASL: _Kind(

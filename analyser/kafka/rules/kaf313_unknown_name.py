@@ -1,7 +1,7 @@
 """KAF313 unknown-name-loop: a client asks again and again for a topic that does not exist.
 
 Finds
-    Clients whose Metadata requests are answered with UNKNOWN_TOPIC_OR_PARTITION (3) or INVALID_TOPIC_EXCEPTION (17)
+    Clients whose Metadata requests get UNKNOWN_TOPIC_OR_PARTITION (3) or INVALID_TOPIC_EXCEPTION (17)
     over and over, and the existing topic whose name is nearest.
 
 Why it matters

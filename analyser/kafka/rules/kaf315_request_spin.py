@@ -1,7 +1,7 @@
 """KAF315 request-spin: a client sends the same request again and again without waiting, and gets the same error.
 
 Finds
-    Clients whose requests of one API are answered with one error more than 20 times a second, for seconds.
+    Clients whose requests of one API get one error more than 20 times a second, for seconds.
 
 Why it matters
     The broker is busy with refusals, the client with nothing else, and the network with both. Usually a retry without
@@ -62,7 +62,7 @@ def _finding(own: Sequence[Row], rate: float) -> Finding:
         subject={**client_subject(first), "operation": first["operation"], "error": first["error_code"]},
         sentence=(
             f"{sentence_start(client_text(first))} sent {count(len(own), 'request')} {shown(first['operation'])} to "
-            f"{server_text(first)} that were all answered with error {error}, up to {rate:,.0f} a second, "
+            f"{server_text(first)} that all got error {error}, up to {rate:,.0f} a second, "
             f"{period_text(first['ts'], last['ts'])}."
         ),
         next_step=(

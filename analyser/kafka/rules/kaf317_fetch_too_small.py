@@ -1,8 +1,8 @@
-"""KAF317 fetch-too-small: a consumer asks for so few bytes at a time that each answer brings one batch.
+"""KAF317 fetch-too-small: a consumer asks for so few bytes at a time that each response brings one batch.
 
 Finds
-    Consumers whose Fetch answers reach or exceed max.partition.fetch.bytes or fetch.max.bytes again and again, because
-    the limit is smaller than the batches that producers write, or very small.
+    Consumers whose Fetch responses reach or exceed max.partition.fetch.bytes or fetch.max.bytes again and again,
+    because the limit is smaller than the batches that producers write, or very small.
 
 Why it matters
     A broker gives the first batch whole, however small the limit is (KIP-74), and nothing behind it. So the consumer
@@ -160,7 +160,7 @@ def _finding(found: Sequence[_Partition], severity: Severity) -> Finding:
         sentence=(
             f"{sentence_start(client_text(first))}{f' of group {printable(group, 120)}' if group else ''} asks for "
             f"{count(limit, 'byte')} at a time ({setting}) of {names_text(places, 3)}, "
-            f"{'and one batch has more' if size > limit else 'and every answer is full'}: {len(rows):,} answers "
+            f"{'and one batch has more' if size > limit else 'and every response is full'}: {len(rows):,} responses "
             f"brought {count(round(worst.per_answer), 'record')} ({size:,.0f} bytes) each, "
             f"{period_text(first['ts'], last['ts'])}. {_pace(worst)}"
         ),
@@ -192,10 +192,10 @@ def _finding(found: Sequence[_Partition], severity: Severity) -> Finding:
 
 def _pace(worst: _Partition) -> str:
     if worst.falls_behind:
-        return f"On {worst.where} it fell {worst.behind:,} records behind in {seconds_text(worst.lasts_ns)}."
+        return f"On {worst.where} its lag grew by {worst.behind:,} records in {seconds_text(worst.lasts_ns)}."
     trips = f"{worst.rate:,.0f} round trips a second" if worst.rate >= 1 else "one round trip for each batch"
     if worst.stays_behind(0):
-        return f"It never was less than {worst.least_behind:,} records behind, with {trips}."
+        return f"Its lag was never below {worst.least_behind:,} records, with {trips}."
     return f"It kept pace so far, with {trips}."
 
 

@@ -36,7 +36,7 @@ REBALANCE_COLUMNS = (
 ENDED: Mapping[str, str] = {
     "left": "left",
     "expired": "went silent without leaving",
-    "removed": "was thrown out and told so later",
+    "removed": "was removed and learned it later",
     "fenced": "was fenced",
 }  # fmt: skip
 POLL_REASONS = ("poll timeout", "max.poll.interval")

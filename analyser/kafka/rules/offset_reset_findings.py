@@ -70,15 +70,15 @@ _CAUSES: dict[Cause, str] = {
     "records deleted": "{who} deleted the records that it had not read yet (DeleteRecords) at {when}",
     "records expired": "retention removed the records at the group's offset before it read them (OFFSET_OUT_OF_RANGE)",
     "log cut": "the log no longer reaches the group's offset (OFFSET_OUT_OF_RANGE): it was cut or made anew",
-    "offset gone": "the offset that the group had stored was gone when it was asked for (OffsetFetch answers -1): "
+    "offset gone": "the offset that the group had committed was gone when it was requested (OffsetFetch returns -1): "
     "expired while the group was empty, deleted unseen, or overwritten with -1",
     "partitions added": "{who} added partitions to the topic at {when}, and they were written to before they were read",
-    "never stored": "the group had read the partition but never stored an offset of it (OffsetFetch answers -1)",
-    "asked beyond": "the reader asked for offset {refused} by itself, where neither the stored offset nor its last "
-    "answer ({led_to}) led; the broker refused it (OFFSET_OUT_OF_RANGE)",
-    "older offset": "the broker answered OffsetFetch with an offset older than the last one it had accepted",
+    "never stored": "the group had read the partition but never committed an offset of it (OffsetFetch returns -1)",
+    "asked beyond": "the reader asked for offset {refused} by itself, where neither the committed offset nor its last "
+    "response ({led_to}) led; the broker refused it (OFFSET_OUT_OF_RANGE)",
+    "older offset": "the broker returned an offset to OffsetFetch that is older than the last one it had accepted",
     "time": "the client asked for the offset of a time (ListOffsets) and began there",
-    "seek": "the client was told its group's offset and began elsewhere by itself (seek, or offsets kept elsewhere)",
+    "seek": "the client got its group's offset and started elsewhere by itself (seek, or offsets kept elsewhere)",
 }
 
 

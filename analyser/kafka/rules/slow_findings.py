@@ -25,7 +25,7 @@ _MOST_NAMED = 20
 def slow_findings(
     rule: Rule, slow: Sequence[Slow], followers: Sequence[Follower], connections: Connections
 ) -> Iterator[Finding]:
-    """At most two: on what waited for a follower, and on what the broker itself was slow to answer."""
+    """At most two: on what waited for a follower, and on what the broker itself was slow to respond to."""
     held = {place: follower for place, one in enumerate(slow) if (follower := _holds_up(one, followers)) is not None}
     own = [one for place, one in enumerate(slow) if place not in held]
     if own:
@@ -63,7 +63,7 @@ def _finding(rule: Rule, slow: Sequence[Slow], follower: Follower | None, connec
         confidence="medium",
         subject={"cluster": first["cluster_id"], "server": server_text(first), "kind": kind, **replica},
         sentence=(
-            f"{sentence_start(server_text(first))} was slow to answer {shown(first['operation'])} of "
+            f"{sentence_start(server_text(first))} was slow to respond to {shown(first['operation'])} of "
             f"{client_text(first)}: {_measure(ordered[0])} at {clock_text(first['ts'])}; slow for "
             f"{seconds_text(until - since)} in all.{_cause(follower)}{_side(states, follower)}{beside}"
         ),
@@ -119,7 +119,7 @@ def _cause(follower: Follower | None) -> str:
     if follower is None:
         return ""
     return (
-        f" Such answers wait for all replicas in sync, and broker {follower.node} at "
+        f" Such responses wait for all replicas in sync, and broker {follower.node} at "
         f"{follower.address or '(unknown address)'} read nothing from this leader from "
         f"{clock_text(follower.since_ns)} on, for {seconds_text(follower.until_ns - follower.since_ns)}."
     )

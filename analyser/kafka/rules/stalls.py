@@ -101,7 +101,7 @@ def standstill_finding(rule: Rule, silence: Silence, connections: Mapping[str, R
         confidence="medium" if by_way else "high",
         subject={"cluster": first["cluster_id"], "server": server_text(first), "since": time_text(silence.since_ns)},
         sentence=(
-            f"{sentence_start(server_text(first))} answered nobody for {seconds_text(lasted)}, from "
+            f"{sentence_start(server_text(first))} responded to nobody for {seconds_text(lasted)}, from "
             f"{clock_text(silence.since_ns)} to {clock_text(silence.until_ns)}, while {count(len(rows), 'request')} of "
             f"{count(len(clients), 'client')} waited ({kinds}), and then all at once{never}: "
             f"{_side(states)} It hit {who}."

@@ -93,7 +93,7 @@ WRITE_CONCERN = Group(
     "write concern",
     "warning",
     "warning",
-    "the write was done, but not confirmed as asked for",
+    "the write was done, but not acknowledged as requested",
     "Look at the members of the replica set: too few are up, or they lag behind. The write is not undone.",
 )
 OVERLOAD = Group(

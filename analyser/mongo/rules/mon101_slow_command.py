@@ -1,7 +1,7 @@
 """MON101 slow-command: commands of one shape that took longer than the server calls slow.
 
 Finds
-    Commands on the same collection with the same query shape whose answer took longer than 100 ms.
+    Commands on the same collection with the same query shape whose reply took longer than 100 ms.
 
 Why it matters
     One slow shape holds up every page or job that uses it, and loads the server for all others. The time on the
@@ -55,7 +55,7 @@ from wirewitness.analyser.mongo.rules.rows import (
 )
 from wirewitness.analyser.mongo.rules.stalls import SILENCES
 
-_WRITTEN = "Look at the write concern, at the members that confirm it, and at the server's disk at that time."
+_WRITTEN = "Look at the write concern, at the members that acknowledge it, and at the server's disk at that time."
 _NEXT = {
     "getMore": "Look at the size of the batches and at the query that opened the cursor.",
     "insert": _WRITTEN,

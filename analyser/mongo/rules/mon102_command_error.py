@@ -1,7 +1,7 @@
 """MON102 command-error: the server refused commands or writes.
 
 Finds
-    Answers with an error of the command (ok is 0), of single writes (writeErrors), of the write concern
+    Replies with an error of the command (ok is 0), of single writes (writeErrors), of the write concern
     (writeConcernError). One finding for each application and code.
 
 Why it matters

@@ -1,4 +1,4 @@
-"""MON103 unanswered: commands that never got their answer.
+"""MON103 unanswered: commands that never got a reply.
 
 Finds
     Commands that still waited when their connection was closed, or that waited for more than 30 s.
@@ -132,7 +132,7 @@ def _finding(end: _End, rows: list[Row]) -> Finding:
         provisional=end is _OPEN,
         subject={"server": server_text(first), "address": first["client_address"], "end": end.name},
         sentence=(
-            f"{count(len(rows), 'command')} of {client_text(clients[0][0])}{more} got no answer from "
+            f"{count(len(rows), 'command')} of {client_text(clients[0][0])}{more} got no reply from "
             f"{server_text(first)} {end.words}: {listed(command_text(row) for row in rows)}; "
             f"{'the longest wait was' if len(rows) > 1 else 'it waited'} {ms_text(longest_ms)}"
             f"{'' if flows == 1 else f', on {flows} connections'}."

@@ -1,7 +1,7 @@
 """MON106 streaming-hello: the stream of hellos that watches a server failed.
 
 Finds
-    Awaitable hellos that were answered with an error, and streams of them that fell silent while their connection
+    Awaitable hellos that got an error, and streams of them that fell silent while their connection
     lived.
 
 Why it matters
@@ -95,7 +95,7 @@ def _silent(row: Row, silent_ms: float, lossy: bool) -> Finding:
         subject={"flow": row["flow_id"], "failed": "silence"},
         sentence=(
             f"The stream of hellos with which {client_text(row)} watches {server_text(row)} fell silent for "
-            f"{ms_text(silent_ms)}, while the server had promised one every {ms_text(row['await_time_ms'] or 0)}"
+            f"{ms_text(silent_ms)}, while the server had agreed to one every {ms_text(row['await_time_ms'] or 0)}"
             f"{', but bytes are missing from the connection' if lossy else ''}."
         ),
         next_step=(

@@ -1,7 +1,7 @@
 """MON112 retried-write: a driver sent a write again.
 
 Finds
-    Writes with the session and transaction number of an earlier one whose answer was an error or did not come.
+    Writes with the session and transaction number of an earlier one whose reply was an error or did not come.
 
 Why it matters
     Retryable writes hide elections and broken connections from the application, and the server carries them out
@@ -72,11 +72,11 @@ def _cost_ms(attempts: list[Row]) -> float:
 
 def _why(row: Row) -> str:
     if row["status"] == "unanswered":
-        return "no answer"
+        return "no reply"
     if row["ts_response"] is None:
-        return "no answer that is known"
+        return "no reply that is known"
     code, name = row["error_code"], row["error_name"]
-    return (f"{name} ({code})" if name else f"error {code}") if code else "answered, nevertheless"
+    return (f"{name} ({code})" if name else f"error {code}") if code else "a reply, nevertheless"
 
 
 def _result(writes: int, done: int, unknown: int) -> str:
@@ -84,13 +84,11 @@ def _result(writes: int, done: int, unknown: int) -> str:
     failed = writes - done - unknown
     if writes == 1:
         return (
-            "no answer to the last attempt is known"
-            if unknown
-            else f"it {'succeeded then' if done else 'failed again'}"
+            "no reply to the last attempt is known" if unknown else f"it {'succeeded then' if done else 'failed again'}"
         )
     parts = [f"{done} of {writes} succeeded then"]
     parts += [f"{failed} failed again"] if failed else []
-    parts += [f"of {unknown} no answer to the last attempt is known"] if unknown else []
+    parts += [f"of {unknown} no reply to the last attempt is known"] if unknown else []
     return ", ".join(parts)
 
 
@@ -101,7 +99,7 @@ def _finding(retried: list[list[Row]]) -> Finding:
     done, unknown = sum(not _failed(attempts[-1]) for attempts in answered), len(retried) - len(answered)
     what = f"{count(len(retried), 'write')}"
     costs = [_cost_ms(attempts) for attempts in answered]
-    cost = f" From the first attempt to the last answer it took {ms_text(max(costs))}" if costs else ""
+    cost = f" From the first attempt to the last reply it took {ms_text(max(costs))}" if costs else ""
     cost += f" at most, {ms_text(sum(costs))} in all." if len(costs) > 1 else "." if costs else ""
     all_costs = [_cost_ms(attempts) for attempts in retried]
     return command_finding(

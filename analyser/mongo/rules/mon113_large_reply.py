@@ -1,4 +1,4 @@
-"""MON113 large-reply: answers that carry very much.
+"""MON113 large-reply: replies that carry very much.
 
 Finds
     Commands of one shape whose replies are larger than 1 MiB; finds without a projection among them.
@@ -71,7 +71,7 @@ def _finding(rows: list[Row], limit: int) -> Finding:
             "shape_id": largest["shape_id"],
         },
         sentence=(
-            f"At {server_text(largest)}, {command_text(largest)} was answered with more than {limit / _MIB:g} MiB "
+            f"At {server_text(largest)}, {command_text(largest)} got replies of more than {limit / _MIB:g} MiB "
             f"{times(len(rows))}, at most {size / _MIB:.1f} MiB, {documents:,} documents in all"
             f"{', without a projection' if bare else ''}{shape_text(largest['query_shape'])}. The largest went to "
             f"{client_text(largest)}."

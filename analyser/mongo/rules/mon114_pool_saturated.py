@@ -216,7 +216,7 @@ def _finding(answered: Frame, busy: _Busy, pause_ms: float) -> Finding:
         subject=application_key(first),
         sentence=(
             f"All {busy.connections} connections of {client_text(first)} to {server_text(first)} were taken for "
-            f"{ms_text(lasted_ms)}, at least {busy.share:.0%} of it, and the next request followed each answer within "
+            f"{ms_text(lasted_ms)}, at least {busy.share:.0%} of it, and the next request followed each reply within "
             f"{ms_text(pause_ms)} (median): requests wait in the application for a free connection. "
             f"{sentence_start(command_text(slowest))} took {part:.0%} of the time ({len(inside):,} requests in all, "
             f"{ms_text(float(np.median(latency)))} each at the median)."

@@ -1,7 +1,7 @@
-"""MON116 server-stood-still: a server answered nobody for a while, and then all who waited at once.
+"""MON116 server-stood-still: a server replied to nobody for a while, and then to all who waited at once.
 
 Finds
-    Times in which a server sent no answer at all although requests of several connections waited that it usually
+    Times in which a server sent no reply at all although requests of several connections waited that it usually
     answers at once.
 
 Why it matters
@@ -82,7 +82,7 @@ def _finding(silences: Sequence[Sequence[Row]]) -> Finding:
         subject={"server": server_text(first)},
         sentence=(
             f"{server_text(first)} stood still for {ms_text(_lasted_ms(worst))}, from {clock_text(since)} to "
-            f"{clock_text(until)}: it answered nobody, while {count(len(worst), 'request')} on "
+            f"{clock_text(until)}: it replied to nobody, while {count(len(worst), 'request')} on "
             f"{count(len(flows), 'connection')} waited, and then all of them within a second. "
             f"Those who waited: {listed(client_text(rows[0]) for rows in clients)} "
             f"({listed(command_text(row) for row in worst)}).{more}"

@@ -1,7 +1,7 @@
-"""MQT103 keep-alive-missed: a client was silent for longer than it promised.
+"""MQT103 keep-alive-missed: a client sent nothing for longer than its keep-alive.
 
 Finds
-    Connections whose client sent nothing for longer than its keep alive.
+    Connections whose client sent nothing for longer than its keep-alive.
 
 Why it matters
     Without other traffic the client has to send PINGREQ in time. A client that does not is frozen, overloaded or
@@ -41,7 +41,7 @@ from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 
-WAITED = " It was waiting for the answer to a PINGREQ."
+WAITED = " It was waiting for a PINGRESP."
 UNSEEN = " Nothing of the server came either, nor did it close the connection: the capture may lack the rest."
 _LATE_MS = 500.0
 _MISSING = " Bytes of the connection are missing from the capture: it may have sent a packet there."
@@ -80,8 +80,8 @@ def detect(
             subject={"flow": row["flow_id"]},
             sentence=(
                 f"{sentence_start(client_text(row))} sent nothing to "
-                f"{server_text(row)} for {ms_text(silence_ms)}, although it promised a packet every "
-                f"{keep_alive_s} s.{_outcome(row, is_last)}{UNSEEN if out_of_sight else ''}"
+                f"{server_text(row)} for {ms_text(silence_ms)}; its keep-alive is {keep_alive_s} s."
+                f"{_outcome(row, is_last)}{UNSEEN if out_of_sight else ''}"
                 f"{_MISSING if row['gap_bytes'] else ''}"
                 f"{WAITED if waits else _late_answer(waited_ms)}"
             ),
@@ -124,7 +124,7 @@ def _waited_ms(row: Row, from_ns: int, answered: Mapping[int, float | None]) -> 
 
 
 def _late_answer(waited_ms: float) -> str:
-    return f" The server's answer came after {ms_text(waited_ms)} of that." if waited_ms >= _LATE_MS else ""
+    return f" The server's response came after {ms_text(waited_ms)} of that." if waited_ms >= _LATE_MS else ""
 
 
 def _ends_unseen(row: Row, flow: Row | None, limit_ms: float) -> bool:

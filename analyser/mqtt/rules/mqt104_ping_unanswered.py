@@ -1,7 +1,7 @@
 """MQT104 ping-unanswered: a PINGREQ got no PINGRESP.
 
 Finds
-    PINGREQ packets that the server did not answer, or answered late.
+    PINGREQ packets to which the server sent no PINGRESP, or sent it late.
 
 Why it matters
     The client asks whether the server is still there. Without an answer it must think that the connection is dead,
@@ -10,9 +10,9 @@ Why it matters
 How it decides
     No PINGRESP within half the keep alive, 5 s at least (wait_least_s), while the connection was open and seen for
     that long; or a PINGRESP that came later than that (info). A client that closed the connection without DISCONNECT 2
-    s (gave_up_s) or more after a PINGREQ without answer gave the server up: that is long enough. What TCP confirmed
-    tells the side: a PINGREQ that the server's TCP never confirmed did not arrive, so the path is dead or the host
-    gone, and the server not to blame; one that it confirmed is in the server's hands. Bytes missing from the flow make
+    s (gave_up_s) or more after a PINGREQ without answer gave the server up: that is long enough. What TCP ACKed
+    shows the side: a PINGREQ that the server's TCP never ACKed did not arrive, so the path is dead or the host
+    gone, and the server not to blame; one that it ACKed is in the server's hands. Bytes missing from the flow make
     it inconclusive: info, low confidence.
 
 False alarms
@@ -88,26 +88,33 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0, gave_up_s: float = 2.0)
 
 def _sentence(row: Row, lost: int, pings: int, arrived: list[bool | None], dead_path: bool) -> str:
     client, server, asked = client_text(row), f"the server {server_text(row)}", count(pings, "PINGREQ")
+    them = "it" if pings == 1 else "them"
     if dead_path:
         never = f"{asked} of {client} never reached {server}"
-        return f"{never}: its TCP did not confirm them, so the path was dead or the host gone."
+        return f"{never}: its TCP did not ACK {them}, so the path was dead or the host gone."
     if not lost:
-        return f"{sentence_start(server)} answered late {asked} of {client}."
+        return f"{sentence_start(server)} sent PINGRESP late to {asked} of {client}."
     if row["gap_bytes"]:
         missing = "in this capture, from which bytes of the connection are missing"
-        return f"{sentence_start(asked)} of {client} {'has' if pings == 1 else 'have'} no answer of {server} {missing}."
-    side = " Its TCP confirmed them: they arrived, and the process did not answer." if all(arrived) else ""
-    return f"{sentence_start(server)} did not answer {asked} of {client}.{side}"
+        return (
+            f"{sentence_start(asked)} of {client} {'has' if pings == 1 else 'have'} no PINGRESP of {server} {missing}."
+        )
+    side = (
+        f"; {'it was' if pings == 1 else 'they were'} ACKed by TCP, so the process did not reply"
+        if all(arrived)
+        else ""
+    )
+    return f"No PINGRESP of {server} to {asked} of {client}{side}."
 
 
 def _next_step(*, dead_path: bool, inconclusive: bool) -> str:
     if dead_path:
         return (
             "Look at the way between the two: a link that is down, a firewall or NAT that forgot the connection, a "
-            "host that is gone. The server's process had nothing to answer."
+            "host that is gone. The server's process got nothing to reply to."
         )
     if inconclusive:
-        return "Capture again where nothing is lost, before you look for a server that does not answer."
+        return "Capture again where nothing is lost, before you look for a server that does not reply."
     return "Look at the server's load at that time, and at the way from the server to the client."
 
 

@@ -208,7 +208,7 @@ def _said(step: _Step, owes: str, waits: str, messages: str, states: list[bool |
     """Who did not go on, or that nothing arrived."""
     if _is_dead(states):
         gone = "the path was dead or the client gone" if by_client else "the path was dead or the host gone"
-        return f"{messages} of {waits} never reached {owes}: its TCP did not confirm them, so {gone}."
+        return f"{messages} of {waits} never reached {owes}: its TCP did not ACK them, so {gone}."
     return f"{sentence_start(owes)} never sent {step.name} for {messages}.{_which(states, by_client)}"
 
 
@@ -216,10 +216,10 @@ def _which(states: list[bool | None], by_client: bool) -> str:
     if None in states:
         return ""
     if all(states) and by_client:
-        return " Its TCP confirmed them: the client has them and did not acknowledge them."
+        return " They were ACKed by TCP: the client has them and sent no MQTT acknowledgement."
     if all(states):
-        return " Its TCP confirmed them: they arrived, and the process did not answer."
-    return f" Its TCP confirmed {states.count(True):,} of them; the others never arrived."
+        return " They were ACKed by TCP, so the process did not reply."
+    return f" TCP ACKed {states.count(True):,} of them; the others never arrived."
 
 
 def _next_step(owes: str, by_client: bool, states: list[bool | None]) -> str:
@@ -228,13 +228,13 @@ def _next_step(owes: str, by_client: bool, states: list[bool | None]) -> str:
     if _is_dead(states):
         return (
             "Look at the way between the two: a link that is down, a firewall or NAT that forgot the connection, a "
-            "host that is gone. The process had nothing to answer."
+            "host that is gone. The process got nothing to reply to."
         )
     if None not in states:
         return f"{look[0].upper()}{look[1:]}."
     confirmed = "acked_by_client" if by_client else "acked_by_server"
     return (
-        f"See whether its TCP confirmed the message ({confirmed} in `wirewitness table flows`). If so, {look}. If not, "
+        f"See whether its TCP ACKed the message ({confirmed} in `wirewitness table flows`). If so, {look}. If not, "
         "the way between the two is dead, or the host gone."
     )
 

@@ -41,7 +41,7 @@ _WHAT: dict[str, tuple[Severity, str, str]] = {
     ),
     "topic_alias_unknown": (
         "warning",
-        "sent a topic alias that stands for nothing",
+        "sent a topic alias that is not defined",
         "Look for aliases that the sender kept over a reconnect: they end with the connection.",
     ),
     "topic_alias_not_seen": (

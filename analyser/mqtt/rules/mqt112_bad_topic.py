@@ -50,12 +50,12 @@ _WHAT: dict[str, tuple[Severity, str, str]] = {
     "malformed_hash_filter": (
         "warning",
         "sent a topic filter with # at the wrong place",
-        "Let # stand alone in the last level of the filter.",
+        "Use # alone in the last level of the filter.",
     ),
     "malformed_plus_filter": (
         "warning",
         "sent a topic filter with + at the wrong place",
-        "Let + stand alone in its level of the filter.",
+        "Use + alone in its level of the filter.",
     ),
     "malformed_share": (
         "warning",

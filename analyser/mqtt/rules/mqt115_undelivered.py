@@ -53,16 +53,16 @@ class _Why(NamedTuple):
 
 _WHY = {
     "packet_too_large": _Why(
-        "They are larger than the Maximum Packet Size that the subscriber told in CONNECT, so the server drops them.",
+        "They are larger than the Maximum Packet Size that the subscriber set in CONNECT, so the server drops them.",
         "Raise Maximum Packet Size at the subscriber, or publish smaller messages.",
     ),
     "zero_window": _Why(
-        "The subscriber had closed its TCP receive window: it does not read, and the server's queue fills.",
+        "The subscriber advertised a zero window: it does not read, and the server's queue fills.",
         "Look at the subscriber's process: it is frozen, or its message handler blocks the thread that reads.",
     ),
     "unfinished_qos2": _Why(
         "The subscriber had left {open} unfinished in the QoS 2 handshake: the window of messages in flight is full.",
-        "Look at the subscriber: it answers PUBREC or PUBCOMP not, or too late; MQT105 says for which messages.",
+        "Look at the subscriber: it sends PUBREC or PUBCOMP not, or too late; MQT105 says for which messages.",
     ),
     "unacknowledged": _Why(
         "The subscriber had not acknowledged {open} sent before, so the window of messages in flight is full.",
@@ -198,7 +198,7 @@ def _who(missing: list[Row]) -> str:
         return _name(missing[0])
     members = sorted({_name(row) for row in missing if row["subscriber_flow_id"] is not None})
     group = f"the group {printable(share, 60)} of a shared subscription"
-    return f"{group} ({', '.join(members[:3])} stands still)" if members else group
+    return f"{group} ({', '.join(members[:3])} is stalled)" if members else group
 
 
 def _others(got: list[Row]) -> str:

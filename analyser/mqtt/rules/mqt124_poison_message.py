@@ -5,7 +5,7 @@ Finds
     the connection instead.
 
 Why it matters
-    The client keeps the message and begins with it every time, so nothing behind it gets through. The logs of both show
+    The client keeps the message and begins with it every time, so nothing after it gets through. The logs of both show
     connections that break, and the network is blamed.
 
 How it decides
@@ -71,7 +71,7 @@ def _finding(sent: list[Row]) -> Finding:
         ),
         next_step=(
             "Look at the server's log for why it ends the connection: the message may be larger than it takes, or be "
-            "forbidden. Then take the message out of the client's store; nothing behind it gets through."
+            "forbidden. Then take the message out of the client's store; nothing after it gets through."
         ),
         proof=Proof(first["ts"], last["ts"], evidence_of(sent)),
         numbers={

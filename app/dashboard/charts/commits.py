@@ -29,7 +29,7 @@ from wirewitness.reports.protocols.kafka.questions.commits import Committer
 
 # How far behind a group was over time.
 
-LAG_UNITS = {"messages": "messages behind", "time": "time behind"}
+LAG_UNITS = {"messages": "messages of lag", "time": "time lag"}
 
 
 def lag_lines(rows: Rows, places: Sequence[str], domain: Domain | None = None, unit: str = "messages") -> AnyChart:
@@ -46,9 +46,9 @@ def lag_lines(rows: Rows, places: Sequence[str], domain: Domain | None = None, u
         legend=alt.Legend(title=None, orient="right", symbolOpacity=1, symbolType="stroke"),
     )
     tips = [
-        clock(), "place:N", alt.Tooltip("lag:Q", format=",", title="behind at its end"),
+        clock(), "place:N", alt.Tooltip("lag:Q", format=",", title="lag at its end"),
         alt.Tooltip("least:Q", format=",", title="least"), alt.Tooltip("most:Q", format=",", title="most"),
-        alt.Tooltip("behind:N", title="time behind, at most"), alt.Tooltip("stored:Q", format=","),
+        alt.Tooltip("behind:N", title="time lag, at most"), alt.Tooltip("stored:Q", format=","),
         alt.Tooltip("log_end:Q", format=",", title="log end"),
     ]  # fmt: skip
     x = time_x(domain=domain)
@@ -100,7 +100,7 @@ _COLUMNS = ("t", "offset", "committer", "generation", "member", "packet", "kind"
 # The selection of a point, and what it tells: the message.
 POINT = "commit"
 _PATH = "datum.stored"
-_NO_POINT = ("stood before", "still stands")
+_NO_POINT = ("was before", "remains")
 _POINT = " && ".join(f"datum.kind != '{kind}'" for kind in _NO_POINT)
 
 
@@ -128,19 +128,19 @@ def commit_marks(rows: Rows, committers: Sequence[Committer], until_ms: float | 
     ]
     last = {mark["place"]: mark for mark in marks if mark["stored"]}
     ends = [mark for mark in last.values() if until_ms is not None and mark["t"] < until_ms]
-    return marks + [{**mark, "t": until_ms, "kind": "still stands", "step": mark["step"] + 1} for mark in ends]
+    return marks + [{**mark, "t": until_ms, "kind": "remains", "step": mark["step"] + 1} for mark in ends]
 
 
 def _kind(row: Mapping[str, Any]) -> str:
     if row["before"]:
-        return "stood before"
+        return "was before"
     if row["refused"]:
         return "refused"
     if row["by_other"]:
         return "went back, not its owner" if row["went_back"] else "not its owner"
     if row["went_back"]:
         return "went back"
-    return "forward" if row["stored"] else "no answer seen"
+    return "forward" if row["stored"] else "no response seen"
 
 
 def partition_commits(

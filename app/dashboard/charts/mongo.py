@@ -28,14 +28,14 @@ _TEXT = 90
 
 
 def shape_times(rows: Rows) -> AnyChart:
-    """Bars of the time that each shape took in sum, the longest first; a pressed one tells its `shape_id`."""
+    """Bars of the time that each shape took in total, the longest first; a pressed one tells its `shape_id`."""
     data = frame([{**row, "name": shape_name(row), "ms": row["sum_ms"] or 0} for row in rows])
     digits = ",.0f" if max((row["sum_ms"] or 0 for row in rows), default=0) >= 10 else ",.2f"
     chart: AnyChart = (
         alt.Chart(data, height=max(24 * len(rows), 48))
         .mark_bar(height=13, color=PALETTE[2], cursor="pointer")
         .encode(
-            alt.X("ms:Q", title="ms in sum", axis=alt.Axis(tickCount=6, format=digits)),
+            alt.X("ms:Q", title="ms in total", axis=alt.Axis(tickCount=6, format=digits)),
             alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=330, labelOverlap=False)),
             tooltip=["namespace:N", "operation:N", "pattern:N", alt.Tooltip("count:Q", format=","),
                      alt.Tooltip("mean_ms:Q", format=",.3f"), alt.Tooltip("p95_ms:Q", format=",.3f"),
@@ -45,7 +45,7 @@ def shape_times(rows: Rows) -> AnyChart:
     return with_pressed(chart, "shape_id")
 
 
-SHAPE_MEASURES = {"mean_ms": "mean latency", "p95_ms": "p95 latency", "sum_ms": "time in sum", "commands": "commands"}
+SHAPE_MEASURES = {"mean_ms": "mean latency", "p95_ms": "p95 latency", "sum_ms": "time in total", "commands": "commands"}
 _LEAST_MS = 0.001
 
 

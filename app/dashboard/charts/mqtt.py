@@ -48,8 +48,8 @@ def connection_lanes(rows: Rows, domain: Domain | None = None) -> AnyChart:
 
 
 def messages_over_time(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None) -> AnyChart:
-    """Messages a second: published by clients, sent on by the server. A pressed bar tells its `kind` and `bin`."""
+    """Messages a second: published by clients, forwarded by the server. A pressed bar tells its `kind` and `bin`."""
     return time_bars(
         rows, width_ns, kind="kind", value="messages", per_second=True, title="messages/s", domain=domain,
-        colours={"published": PALETTE[0], "sent on": PALETTE[1]}, opens=True,
+        colours={"published": PALETTE[0], "forwarded": PALETTE[1]}, opens=True,
     )  # fmt: skip

@@ -27,9 +27,9 @@ from wirewitness.app.dashboard.charts.theme import (
 BRUSH = "range"
 # What stands for a protocol that is not known.
 UNKNOWN = "not identified"
-_PLURALS = {"error": "errors", "no answer": "unanswered"}
+_PLURALS = {"error": "errors", "no response": "unanswered"}
 # Kinds of trouble, and the status of such exchanges.
-TROUBLES = {"error": "error", "no answer": "unanswered"}
+TROUBLES = {"error": "error", "no response": "unanswered"}
 
 
 def exchange_rate(
@@ -53,10 +53,10 @@ def trouble(rows: Rows, width_ns: int, domain: tuple[float, float] | None = None
     """Errors and requests without an answer, by bin; a pressed bar tells its `kind` (of TROUBLES) and `bin`."""
     data = [
         {"t": row["t"], "kind": kind, "exchanges": row[name]}
-        for row in rows for name, kind in (("errors", "error"), ("unanswered", "no answer"))
+        for row in rows for name, kind in (("errors", "error"), ("unanswered", "no response"))
     ]  # fmt: skip
     present = {row["kind"] for row in data if row["exchanges"]}
-    colours = {kind: colour for kind, colour in (("error", BAD), ("no answer", QUIET)) if kind in present}
+    colours = {kind: colour for kind, colour in (("error", BAD), ("no response", QUIET)) if kind in present}
     return time_bars(data, width_ns, kind="kind", value="exchanges", colours=colours,
                      title=" and ".join(_PLURALS[kind] for kind in colours), height=LOW, domain=domain,
                      opens=True)  # fmt: skip

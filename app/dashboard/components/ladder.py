@@ -68,7 +68,7 @@ def _message_line(
         label += f", error {answer['error_code']}" + (f" {answer['error_name']}" if answer["error_name"] else "")
         tone = "error"
     if asked is not None and asked["status"] == "unanswered":
-        label, tone = f"{label}, no answer seen", "warn"
+        label, tone = f"{label}, no response seen", "warn"
     if not row["complete"]:
         label += ", not whole in the capture"
     first, last = row["packet_first"], row["packet_last"]

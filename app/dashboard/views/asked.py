@@ -27,7 +27,7 @@ def _took_words(text: str) -> str:
 # What each is called, and its words.
 _WORDS: Mapping[str, tuple[str, Callable[[str], str]]] = {
     "between": ("sent from", _between_words), "took": ("took", _took_words), "part_of": ("of", str),
-    "way": ("only", str), "waits": ("left out", lambda _: "requests that ask the server to wait"),
+    "way": ("only", str), "waits": ("left out", lambda _: "long polls"),
 }  # fmt: skip
 
 

@@ -99,13 +99,13 @@ def _facts(told: list[dict[str, object]]) -> None:
             "connections": f"{first['connections']:,}",
             "exchanges": f"{first['exchanges']:,}",
             "errors": f"{first['errors']:,}",
-            "no answer": f"{first['unanswered']:,}",
+            "no response": f"{first['unanswered']:,}",
             "median": f"{ms_text(float(str(median)))} ms" if median is not None else "",
             "p99": f"{ms_text(float(str(p99)))} ms" if p99 is not None else "",
         },
         {
             "errors": "warning" if first["errors"] else "plain",
-            "no answer": "warning" if first["unanswered"] else "plain",
+            "no response": "warning" if first["unanswered"] else "plain",
         },
     )
 

@@ -103,7 +103,7 @@ _COLUMNS = (
     Column("response_bytes", "Answer", "bytes", 74),
     Column("version", "Version", "text", 62),
     Column("client_port", "Client port", "plain", 60),
-    Column("response_packet", "Answer packet", "plain"),
+    Column("response_packet", "Response packet", "plain"),
     Column("request_file", "File"),
 )
 # A column that says the same in every row is said once, above.
@@ -130,7 +130,7 @@ def show(view: View) -> None:
     )  # fmt: skip
     wanted = state.kept("message", _message_id(chosen))
     if not wanted:
-        line("Choose a row to see the fields and bytes of its request and its answer.", "quiet")
+        line("Choose a row to see the fields and bytes of its request and its response.", "quiet")
     else:
         show_exchange(view.source.opened, wanted, "exchange")
 

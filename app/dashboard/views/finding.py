@@ -53,7 +53,7 @@ _EXCHANGES = (
     Column("error_name", "Error"),
     Column("latency_ms", "Latency ms", "ms"),
     Column("request_packet", "Packet", "plain"),
-    Column("response_packet", "Answer packet", "plain"),
+    Column("response_packet", "Response packet", "plain"),
 )
 _MESSAGES = (
     Column("ts", "Time", "time"),
@@ -107,7 +107,7 @@ def _downloads(view: View, finding: Finding) -> None:
         line("The packets are not at hand, so the evidence cannot be taken along from here.", "quiet")
         return
     if Cause((finding,)).lines() and not Cause((finding,)).packets():
-        line("The evidence stands in lines of a request log, named below: there are no packets to take along.", "quiet")
+        line("The evidence is in lines of a request log, named below: there are no packets to take along.", "quiet")
         return
     gone = [PurePath(file).name for file in gone_captures(opened, Cause((finding,)).packets())]
     if gone:
@@ -115,7 +115,7 @@ def _downloads(view: View, finding: Finding) -> None:
         return
     held = view.source.everything().rows(f"select sum(length_bytes) as n from ({evidence_messages(finding)}) as t")
     if (held[0]["n"] or 0) > MOST_BYTES:
-        line(f"The messages behind this have more than {size(MOST_BYTES)}. The command line writes them to a file:")
+        line(f"The messages of this have more than {size(MOST_BYTES)}. The command line writes them to a file:")
         st.code(command_line(opened, "extract", "--finding", finding.finding_id, "-o", "evidence.pcapng"),
                 language=None, wrap_lines=True)  # fmt: skip
         return
@@ -173,7 +173,7 @@ def show_commit(source: Selected, chart: AnyChart) -> None:
     marked = state.value("commit")
     # A chart keeps its pressed point until it is another chart.
     key = f"commits.{state.arrivals()}.{st.session_state.get(_CLOSED, 0)}"
-    pressed = chosen_in_chart(chart, key, POINT, "message", "Offsets committed over time, by committer")
+    pressed = chosen_in_chart(chart, key, POINT, "message", "Offsets committed over time, by client")
     wanted = state.kept("commit", pressed)
     if not wanted:
         line("Press a point to see the commit with its bytes.", "quiet")
@@ -206,11 +206,11 @@ def _traffic(source: Selected, finding: Finding) -> None:
     }  # fmt: skip
     show_rate(whole, over_time, width, "Exchanges per second on these connections", **own)
     if any(row["errors"] or row["unanswered"] for row in over_time):
-        show_trouble(whole, over_time, width, "Errors and missing answers on these connections", **own)
+        show_trouble(whole, over_time, width, "Errors and missing responses on these connections", **own)
     heat = latency_over_time(source, width, condition)
     if len(heat) > 1:
         show_heat(whole, heat, "Latency on these connections", **own, waits="no")
-    line("A bar or a cell opens the exchanges behind it.", "quiet")
+    line("A bar or a cell opens the exchanges of it.", "quiet")
 
 
 def _number(name: str, value: float) -> str:
@@ -221,7 +221,7 @@ def _number(name: str, value: float) -> str:
 
 def _behind(source: Selected, finding: Finding) -> None:
     """The evidence; a row opens its exchange below."""
-    st.subheader("Exchanges and packets behind it", anchor=False)
+    st.subheader("Its exchanges and packets", anchor=False)
     marked = state.value("message")
     asked, sent = (with_lines(source, columns) for columns in (_EXCHANGES, _MESSAGES))
     exchanges, messages = st.tabs(["Exchanges", "Messages"])

@@ -8,6 +8,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from wirewitness.analyser.base.times import time_text
+from wirewitness.analyser.base.words import sentence_start
 from wirewitness.app.dashboard.opened import Selected
 from wirewitness.app.dashboard.text import html, line, small_table
 from wirewitness.reports.base.questions.causes import Finding
@@ -36,7 +37,7 @@ def show_why(source: Selected, finding: Finding) -> None:
     rows = list(_rows(step, 1, ""))
     small_table(("", "Time", "What happened, each because of the one below", "Packets"), rows)
     for end in dict.fromkeys(_ends(step)):
-        line(f"Further back: {end}.", "quiet")
+        line(f"{sentence_start(end)}.", "quiet")
 
 
 def _rows(step: Step, number: int, branch: str) -> Iterator[tuple[str, str, Markup, str]]:

@@ -30,8 +30,8 @@ _LED = (
     Column("partition", "Partition", "plain", 70),
     Column("leader_epoch", "Leader epoch", "plain"),
     Column("isr", "In sync"),
-    Column("ts_first", "First told", "time"),
-    Column("ts_last", "Last told", "time"),
+    Column("ts_first", "First reported", "time"),
+    Column("ts_last", "Last reported", "time"),
 )
 
 
@@ -70,7 +70,7 @@ def show(view: View) -> None:
     if wanted:
         show_exchange(view.source.opened, wanted, "admin")
     else:
-        line("A row opens the request and answer that told it.", "quiet")
+        line("A row opens the request and response that reported it.", "quiet")
 
 
 def _led(view: View) -> None:
@@ -79,7 +79,7 @@ def _led(view: View) -> None:
     if not node.removeprefix("-").isdecimal():
         line("A row opens the partitions that the broker leads.", "quiet")
         return
-    st.subheader("Partitions that the chosen broker was told to lead", anchor=False)
+    st.subheader("Partitions that the chosen broker was reported to lead", anchor=False)
     query = LED_BY.format(node=int(node), cluster=f"cluster_id = {literal(cluster)}" if cluster else "true")
     led = paged_table(view.source, "led", query, _LED, order="topic", noun="partition", search=("topic",), select=True)
     if led is not None:

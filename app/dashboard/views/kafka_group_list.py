@@ -49,7 +49,7 @@ def choose_group(listed: Sequence[dict[str, Any]]) -> dict[str, Any]:
     first = keys.index(wanted) if wanted in keys else 0
     columns = [column for column in _COLUMNS if column.name not in _empty(listed)]
     place = grid("groups", listed, columns, "group", select=True, marked=first)
-    line("The worst first. Lag as it stands at the end of the selected time, and how much it grew in the half before.",
+    line("The worst first. Lag as it is at the end of the selected time, and how much it grew in the half before.",
          "quiet")  # fmt: skip
     if place is not None and place != first:
         state.put("group", keys[place])

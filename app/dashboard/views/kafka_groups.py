@@ -64,8 +64,8 @@ _LAG_LINES = 10
 _LAG_LEGEND = {
     "messages": "From the offset that the broker had stored to the end of the log. A band goes from the least to the "
     "most of a moment, the line is how it ended.",
-    "time": "How long the record at the stored offset had been in the log, at the worst of each moment. No line where "
-    "the capture does not tell when it was written.",
+    "time": "How long the record at the committed offset had been in the log, at the worst of each moment. No line "
+    "where the capture does not show when it was written.",
 }
 _PARTITIONS = VIEWS["groups"][""].on_page
 MEMBERS, CHANGES = "members", "changes"
@@ -148,7 +148,7 @@ def _facts(source: Selected, group: Group, who: Sequence[Committer], counts: Seq
             "commits": f"{sum(row['accepted'] for row in counts):,}",
             "refused": f"{refused:,}",
             "not by the owner": f"{foreign:,}",
-            "messages behind": f"{sum(lags):,}" if lags else "unknown",
+            "messages of lag": f"{sum(lags):,}" if lags else "unknown",
         },
         {"not by the owner": "critical" if foreign else "plain", "refused": "warning" if refused else "plain"},
     )
@@ -162,7 +162,7 @@ def _commits(view: View, group: Group, who: Sequence[Committer]) -> None:
     places = {f"{row['topic']} {row['partition']}": (row["topic"], row["partition"]) for row in suspects}
     title, box = st.columns([5, 3], vertical_alignment="bottom")
     with title:
-        st.subheader("Commits by committer", anchor=False)
+        st.subheader("Commits by client", anchor=False)
     with box:
         chosen = boxes.choice("Partition", "partition", list(places), none="All partitions", hide_label=True)
     domain = domain_ms(view.source)
@@ -204,7 +204,7 @@ def _small_charts(
         for number, place in enumerate(places):
             chart = small_commits(by_place.get(place, []), who, place, domain)
             key = f"small-{number}"
-            if pressed_in_chart(chart, key, "Commits of one partition, by committer", SMALL_PX[0]) is not None:
+            if pressed_in_chart(chart, key, "Commits of one partition, by client", SMALL_PX[0]) is not None:
                 _open_partition(place)
 
 
@@ -247,7 +247,7 @@ def _lag(view: View, group: Group) -> None:
         return
     title, box = st.columns([5, 3], vertical_alignment="bottom")
     with title:
-        st.subheader("How far behind", anchor=False)
+        st.subheader("Lag", anchor=False)
     with box:
         unit = boxes.segments("Unit of lag", "behind", {"messages": "Messages", "time": "Time"})
     kept = sorted(worst, key=lambda place: -worst[place])[:_LAG_LINES]
@@ -259,7 +259,7 @@ def _lag(view: View, group: Group) -> None:
         _open_partition(behind["place"])
     line(_LAG_LEGEND[unit], "quiet")
     if len(worst) > len(kept):
-        line(f"The {len(kept)} partitions that fell furthest behind of {len(worst)}.", "quiet")
+        line(f"The {len(kept)} partitions with the largest lag of {len(worst)}.", "quiet")
 
 
 def _tables(
@@ -271,7 +271,7 @@ def _tables(
         st.subheader("Partitions", anchor=False)
         if ranged:
             line(
-                "Offsets, lag and owners as they stood at the end of the selected time; commits are those in it.",
+                "Offsets, lag and owners as they were at the end of the selected time; commits are those in it.",
                 "quiet",
             )
         own = {(row["topic"], row["partition"]): row for row in counts}
@@ -313,4 +313,4 @@ def _states(view: View, group: Group, changes: Sequence[Mapping[str, Any]]) -> N
     if exchange is not None:
         show_exchange(view.source.opened, exchange, "state")
     else:
-        line("A row opens the request and answer that told the state.", "quiet")
+        line("A row opens the request and response that reported the state.", "quiet")

@@ -73,7 +73,7 @@ def _table(
     else:
         st.subheader("Members", anchor=False)
     if not found:
-        empty("The capture does not tell.")
+        empty("The capture does not show it.")
         return
     kept = [column for column in with_owners(view.source, columns) if column.name in found[0]]
     place = grid(f"share-{title}", found, kept, "member" if title == "members" else "partition", select=True)

@@ -34,8 +34,8 @@ _OPERATIONS = (
     Column("errors", "Errors", "count"),
     Column("client_id", "Most errors: client"),
     Column("most_by", "Its share", "figure", 90),
-    Column("unanswered", "No answer", "count"),
-    Column("waiting", "Ask to wait", "count"),
+    Column("unanswered", "No response", "count"),
+    Column("waiting", "Long polls", "count"),
     Column("median_ms", "Median ms", "ms"),
     Column("p95_ms", "p95 ms", "ms"),
     Column("p99_ms", "p99 ms", "ms"),
@@ -59,7 +59,7 @@ _ERRORS = (
 def show_operations(view: View, protocol: str) -> None:
     """Heat map and percentiles, operations and errors of a protocol; one operation or all.
 
-    Requests that ask the server to wait have no latency here; of an operation that is chosen one sees how long.
+    Long polls have no latency here; of an operation that is chosen one sees how long.
     """
     source = view.source
     query = f"select operation, waiting from ({operations_of(protocol)}) as o order by exchanges desc"
@@ -73,9 +73,9 @@ def show_operations(view: View, protocol: str) -> None:
         condition += f" and coalesce(operation, 'not decoded') = {literal(chosen)}"
     left_out = sorted(name for name, count in waiting.items() if count)
     if chosen in left_out:
-        line("These requests ask the server to wait: their time is no latency of network or server.", "quiet")
+        line("These requests are long polls: their time is no latency of network or server.", "quiet")
     elif left_out and not chosen:
-        line(f"Without requests that ask the server to wait: {', '.join(left_out)}.", "quiet")
+        line(f"Without long polls: {', '.join(left_out)}.", "quiet")
     domain = domain_ms(source)
     common: dict[str, Any] = {
         "protocol_of": protocol, "operation": None if chosen == NOT_DECODED else chosen or None,
@@ -94,7 +94,7 @@ def show_operations(view: View, protocol: str) -> None:
     width = width_of(source)
     over_time = exchanges_over_time(source, width, condition)
     if any(row["errors"] or row["unanswered"] for row in over_time):
-        show_trouble(view, over_time, width, "Errors and missing answers over time", **{**common, "waits": None})
+        show_trouble(view, over_time, width, "Errors and missing responses over time", **{**common, "waits": None})
     st.subheader("Operations", anchor=False)
     operation = paged_table(source, "operations", operations_of(protocol), _OPERATIONS, order="-exchanges",
                             noun="operation", search=("operation",), select=True)  # fmt: skip

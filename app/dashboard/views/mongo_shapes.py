@@ -1,4 +1,4 @@
-"""MongoDB query shapes: by time in sum, several over time together, and one with its commands."""
+"""MongoDB query shapes: by time in total, several over time together, and one with its commands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LINE_BINS = 80
 
 
 def show(view: View) -> None:
-    """Shapes by the time that they took in sum, some of them over time, and the commands of the chosen one."""
+    """Shapes by the time that they took in total, some of them over time, and the commands of the chosen one."""
     heading("MongoDB query shapes")
     source = view.source
     condition = _from_whom(source)
@@ -46,7 +46,7 @@ def show(view: View) -> None:
     if not offered:
         empty("No command on a collection in the selected time, from that client and application.")
         return
-    bar = pressed_in_chart(shape_times(offered[:_BARS]), "times", "Query shapes by the time that they took in sum")
+    bar = pressed_in_chart(shape_times(offered[:_BARS]), "times", "Query shapes by the time that they took in total")
     if bar is not None:
         ask(shape=bar["shape_id"], between=None, took=None)
     _together(source, offered, condition)
@@ -79,7 +79,7 @@ def _together(source: Selected, offered: Sequence[Mapping[str, Any]], condition:
     named = {row["shape_id"]: shape_name(row) for row in offered if row["shape_id"]}
     st.subheader("Shapes over time", anchor=False)
     wanted = boxes.several("Shapes together", "together", list(named), named.__getitem__,
-                           none="those with the most time in sum", most=SHAPES_TOGETHER)  # fmt: skip
+                           none="those with the most time in total", most=SHAPES_TOGETHER)  # fmt: skip
     measure = boxes.segments("Measure", "measure", SHAPE_MEASURES)
     drawn = {one: named[one] for one in wanted or list(named)[:_AT_FIRST]}
     width = width_of(source, _LINE_BINS)
@@ -90,7 +90,7 @@ def _together(source: Selected, offered: Sequence[Mapping[str, Any]], condition:
         if step is not None:
             ask(shape=step["shape_id"], between=step["bin"], took=None)
     else:
-        empty("None of them has an answer in the selected time.")
+        empty("None of them has a reply in the selected time.")
 
 
 def _one(view: View, shape: Mapping[str, Any], condition: str) -> None:
@@ -99,7 +99,7 @@ def _one(view: View, shape: Mapping[str, Any], condition: str) -> None:
     st.code(f"{shape['namespace']} {shape['operation']} {shape['pattern'] or ''}", language=None, wrap_lines=True)
     facts({"count": f"{shape['count']:,}", "mean": f"{ms_text(shape['mean_ms'])} ms",
            "p95": f"{ms_text(shape['p95_ms'])} ms", "longest": f"{ms_text(shape['max_ms'])} ms",
-           "errors": f"{shape['errors']:,}", "no answer": f"{shape['unanswered']:,}"})  # fmt: skip
+           "errors": f"{shape['errors']:,}", "no reply": f"{shape['unanswered']:,}"})  # fmt: skip
     heat = command_latency(source, width_of(source), shape_id, condition)
     if heat:
         chart = latency_heat(heat, domain_ms(source), "commands")

@@ -88,9 +88,9 @@ def _said(value: str | None) -> str:
     return "not there" if value is None else value
 
 
-_FIGURES = ("Topics", "Published", "Per s", "Sent on", "Payload", "Publishers", "Receivers", "Retained", "Last")
+_FIGURES = ("Topics", "Published", "Per s", "Forwarded", "Payload", "Publishers", "Receivers", "Retained", "Last")
 _ORDERS = {
-    "published": "Published", "sent_on": "Sent on", "payload_bytes": "Payload", "topics": "Topics",
+    "published": "Published", "sent_on": "Forwarded", "payload_bytes": "Payload", "topics": "Topics",
     "retained": "Retained", "latest": "Last", "segment": "Name",
 }  # fmt: skip
 # At first sight branches with so few topics are open, where the top of the tree has no more rows than that.
@@ -101,7 +101,7 @@ _TOPICS = (
     Column("topic", "Topic", "text", "large"),
     Column("published", "Published", "count"),
     Column("per_second", "Per s", "rate"),
-    Column("sent_on", "Sent on", "count"),
+    Column("sent_on", "Forwarded", "count"),
     Column("payload_bytes", "Payload", "bytes"),
     Column("publishers", "Publishers", "count"),
     Column("receivers", "Receivers", "count"),

@@ -54,7 +54,7 @@ _ERRORS = (
     Column("protocol", "Protocol", "text", 68),
     Column("errors", "Errors", "count"),
     Column("mostly", "Mostly", "text", "medium"),
-    Column("unanswered", "No answer", "count"),
+    Column("unanswered", "No response", "count"),
     Column("exchanges", "Exchanges", "count"),
     Column("connections", "Connections", "count"),
     Column("ts_first", "First", "time"),
@@ -156,7 +156,7 @@ def _quality(view: View, seen: Quality) -> None:
     )
     if limits:
         text = without_folder(" ".join(sentence for _, sentence in limits[:4]))
-        more = f"and {len(limits) - 4} more remarks" if len(limits) > 4 else ""
+        more = f"and {len(limits) - 4} more notes" if len(limits) > 4 else ""
         card("What this capture cannot show", text, "warning", foot=more)
     else:
         whole = missing(seen)[0][1]
@@ -208,7 +208,7 @@ def _traffic(view: View) -> None:
     if not _offer_range(picked):
         line("Drag over the chart to choose a time for all pages.", "quiet")
     if any(row["errors"] or row["unanswered"] for row in over_time):
-        show_trouble(view, over_time, width, "Errors and requests without an answer over time")
+        show_trouble(view, over_time, width, "Errors and requests without a response over time")
 
 
 def _offer_range(picked: object) -> bool:

@@ -28,7 +28,7 @@ def operation_section(operations: Sequence[Operation]) -> Section:
         )
         for o in operations[:_ROWS_SHOWN]
     )
-    header = ("PROTOCOL", "OPERATION", "COUNT", "ERRORS", "NO ANSWER", "MEDIAN MS", "P99 MS", "MAX MS")
+    header = ("PROTOCOL", "OPERATION", "COUNT", "ERRORS", "NO RESPONSE", "MEDIAN MS", "P99 MS", "MAX MS")
     blocks: list[Block] = [without_empty(Cells(header, table, numbers=(2, 3, 4, 5, 6, 7)))]
     blocks.extend(more(len(operations) - _ROWS_SHOWN, "operation", "exchanges"))
     blocks.extend(
@@ -38,7 +38,7 @@ def operation_section(operations: Sequence[Operation]) -> Section:
     )
     waiting = [o.operation or "not decoded" for o in operations[:_ROWS_SHOWN] if o.waiting]
     if waiting:
-        text = "requests that ask the server to wait for data, members or news are not in these latencies."
+        text = "long polls, for data, members or news, are not in these latencies."
         blocks.append(Paragraph(f"{', '.join(waiting)}: {text}"))
     return Section("OPERATIONS", tuple(blocks))
 

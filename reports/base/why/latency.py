@@ -76,7 +76,7 @@ def split(asked: Asked, seen: Seen | None) -> list[Part]:
     cursor = asked.sent_ns
     if asked.behind_ns is not None and asked.behind_ns > cursor:
         until = min(asked.behind_ns, end)
-        parts.append(Part(BEHIND, until - cursor, "the answer to the request before it came only then"))
+        parts.append(Part(BEHIND, until - cursor, "the response to the request before it came only then"))
         cursor = until
     if seen is None:
         parts += _answering(asked, end - cursor, None)
@@ -87,7 +87,7 @@ def split(asked: Asked, seen: Seen | None) -> list[Part]:
     resent_ns, confirmed_ns = _confirmed(seen, base, asked.sent_ns, first_ns)
     if resent_ns is not None and resent_ns > cursor:
         until = min(resent_ns, first_ns)
-        parts.append(Part(AGAIN, until - cursor, "the request was lost, and the answer is one to a later copy of it"))
+        parts.append(Part(AGAIN, until - cursor, "the request was lost, and the response is one to a later copy of it"))
         cursor = until
     parts += _before_answer(asked, seen, cursor, first_ns, confirmed_ns)
     parts += _transfer(asked, seen, first_ns, end)
@@ -103,7 +103,7 @@ def _before_answer(asked: Asked, seen: Seen, cursor: int, first_ns: int, confirm
     if confirmed is not None and (trip is None or confirmed < trip):
         if trip is None and not alone:
             return _answering(asked, whole, None)
-        trip, how = confirmed, "its request was confirmed as soon"
+        trip, how = confirmed, "its request was ACKed as soon"
     if trip is None:
         return _answering(asked, whole, None)
     trip = min(trip, whole)
@@ -112,12 +112,12 @@ def _before_answer(asked: Asked, seen: Seen, cursor: int, first_ns: int, confirm
         late = min(confirmed, whole) - trip
     if 0 < late < _DELAYED_ACK_NS:
         # No system delays a confirmation by so little: the way there and back took that long this time.
-        trip, late, how = trip + late, 0, "its request was confirmed after that long"
+        trip, late, how = trip + late, 0, "its request was ACKed after that long"
     out = trip // 2
     assumed = f"{how}; half of it each way"
     return [
         Part(NETWORK_OUT, out, assumed, "medium"),
-        Part(UNCLEAR, late, "the request was confirmed so much later than a round trip takes", "low"),
+        Part(UNCLEAR, late, "the request was ACKed so much later than a round trip takes", "low"),
         *_answering(asked, whole - trip - late, trip),
         Part(NETWORK_BACK, trip - out, assumed, "medium"),
     ]
@@ -152,7 +152,7 @@ def _transfer(asked: Asked, seen: Seen, first_ns: int, end: int) -> list[Part]:
     return [
         Part(AGAIN, sums[AGAIN], "parts of the response came a second time, or out of their order"),
         Part(WINDOW, sums[WINDOW], "the receiver of the response had no room for more"),
-        Part(CONFIRMATION, sums[CONFIRMATION], "the rest of the response waited until its first part was confirmed"),
+        Part(CONFIRMATION, sums[CONFIRMATION], "the rest of the response waited until its first part was ACKed"),
         Part(TRANSFER, sums[TRANSFER], "from the first to the last packet of the response"),
     ]
 

@@ -35,24 +35,23 @@ def network_links(ask: Asking, member: Mapping[str, Any], from_ns: int, to_ns: i
     if side == "network":
         if again is not None:
             return Causes((again,))
-        return Causes(end="the network between it and the broker stood, as packets sent again and again tell")
+        return Causes(end="the network between it and the broker was down, as the retransmissions show")
     closed = _closed(member, from_ns, to_ns)
     if closed is not None:
         return Causes((closed,))
     if side == "process":
         by = who(member["client_id"], member["client_address"])
         what = (
-            f"the TCP of {by} confirmed what it was sent meanwhile, and the program sent nothing: its process stood "
-            "still"
+            f"the TCP of {by} ACKed what it was sent meanwhile, and the program sent nothing: its process stood still"
         )
         return Causes((
             Link(STOOD, (member["exchange_id"],), what, f"the process of {by} stood still", from_ns, to_ns, (),
                  (row("kafka_members", member_id=member["member_id"], exchange_id=member["exchange_id"]),), "high",
-                 "whoever's TCP confirms and whose program is silent was stopped, paused or starved", dict(member)),
+                 "a program that is silent while its TCP ACKs was stopped, paused or starved", dict(member)),
         ))  # fmt: skip
     if again is not None:
         return Causes((again,), end="")
-    return Causes(end="whether the process or the network stood, these packets do not tell")
+    return Causes(end="these packets do not show whether the process or the network hung")
 
 
 def server_stood(ask: Asking, from_ns: int, to_ns: int, server: str | None = None) -> Link | None:
@@ -66,7 +65,7 @@ def server_stood(ask: Asking, from_ns: int, to_ns: int, server: str | None = Non
             continue
         where_ = found.numbers.get("server")
         lasted = seconds_text(until - since)
-        what = f"{name(where_)} answered nobody for {lasted}"
+        what = f"{name(where_)} responded to nobody for {lasted}"
         places = tuple(Place(one.get("file"), one.get("packet"), one.get("message_id"), one.get("line"))
                        for one in found.evidence[:6])  # fmt: skip
         return Link(SERVER_STOOD, (found.finding_id,), what, f"{name(where_)} stood still for {lasted}", since, until,
@@ -85,7 +84,7 @@ def ns_of_number(text: object) -> int | None:
 def server_stood_causes(_: Asking, link: Link) -> Causes:
     """What stops a server is on its host."""
     return Causes(
-        end=f"what stopped it, its host tells; `wirewitness why CAPTURE {link.key[0]}` has what it did to others"
+        end=f"its host shows what stopped it; `wirewitness why CAPTURE {link.key[0]}` shows what it did to others"
     )
 
 
@@ -107,7 +106,7 @@ def sent_again(ask: Asking, flows: str, from_ns: int, to_ns: int, least: int = _
 
 def again_causes(_: Asking, __: Link) -> Causes:
     """Packets that vanish leave no trace of where."""
-    return Causes(end="where on the way they were lost, a capture at one point does not tell")
+    return Causes(end="a capture at one point does not show where on the way they were lost")
 
 
 def _closed(member: Mapping[str, Any], from_ns: int, to_ns: int) -> Link | None:
@@ -125,9 +124,9 @@ def _closed(member: Mapping[str, Any], from_ns: int, to_ns: int) -> Link | None:
 
 def closed_causes(_: Asking, link: Link) -> Causes:
     """What ends a program is on its host."""
-    return Causes(end="as it does when a process dies or is killed: its host's log tells")
+    return Causes(end="a host does this when a process dies or is killed: its log shows it")
 
 
 def stood_causes(_: Asking, __: Link) -> Causes:
     """What stops a process is on its host."""
-    return Causes(end="what stopped it (a pause of its runtime, SIGSTOP, no CPU), its host tells")
+    return Causes(end="its host shows what stopped it (a pause of its runtime, SIGSTOP, no CPU)")

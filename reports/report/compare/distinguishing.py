@@ -44,7 +44,7 @@ _DIMENSIONS = (
     _Dimension("minute", "exchanges", "strftime(ts, '%Y-%m-%dT%H:%MZ')"),
     _Dimension("throttled", "exchanges", "case when throttle_time_ms > 0 then 'by a quota' end"),
     _Dimension("request size", "exchanges", _SIZE.format("request_bytes")),
-    _Dimension("answer size", "exchanges", _SIZE.format("response_bytes")),
+    _Dimension("response size", "exchanges", _SIZE.format("response_bytes")),
     _Dimension("topic", "kafka_fetch_partitions", "coalesce(topic, topic_id)"),
     _Dimension("topic", "kafka_produce_batches", "coalesce(topic, topic_id)"),
     _Dimension("topic", "kafka_offset_commits", "coalesce(topic, topic_id)"),

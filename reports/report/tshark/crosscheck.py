@@ -20,7 +20,7 @@ _KINDS = {
     "only_theirs": "only tshark has it",
     "gave_up": "tshark gave up inside, for no known reason",
 }
-_NAMES = {"number": "id", "request": "request it answers"}
+_NAMES = {"number": "id", "request": "request it responds to"}
 
 
 def crosscheck_sections(result: CrossCheck) -> list[Section]:

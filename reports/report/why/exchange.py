@@ -128,13 +128,13 @@ def _behind(ask: Asking, found: Mapping[str, Any], part: Part) -> tuple[list[Lin
     if part.name in (latency.NETWORK_OUT, latency.NETWORK_BACK):
         return [], "the way is as long as that"
     if part.name == latency.UNCLEAR:
-        return [], "which of both it was, a capture at the server would tell"
+        return [], "a capture at the server would show which of both it was"
     if part.name == latency.TRANSFER:
         return [], f"the response has {found['response_bytes'] or 0:,} bytes"
     if found["direction"] == "server_to_client":
-        return [], "what the client did meanwhile, its own log tells"
+        return [], "the client's own log shows what it did meanwhile"
     stood = server_stood(ask, sent_ns, answered_ns, f"{found['server_address']}:{found['server_port']}")
-    return [stood], "" if stood else "what the server did meanwhile is not on the wire: its log and metrics tell"
+    return [stood], "" if stood else "the server's log and metrics show what it did meanwhile"
 
 
 def _parts(ask: Asking, found: Mapping[str, Any]) -> tuple[list[Part], str]:
@@ -164,7 +164,7 @@ def _of_log(ask: Asking, found: Mapping[str, Any]) -> list[Part]:
         return []
     names = {
         "request_queue_ms": "server, in its queue", "local_ms": "server, own work", "remote_ms": "server, for others",
-        "throttle_ms": "quota", "response_queue_ms": "server, answer in its queue", "send_ms": "server, sending",
+        "throttle_ms": "quota", "response_queue_ms": "server, response in its queue", "send_ms": "server, sending",
     }  # fmt: skip
     whole = found["answered_ns"] - found["sent_ns"]
     parts: list[Part] = []
@@ -184,7 +184,7 @@ def _design(ask: Asking, found: Mapping[str, Any]) -> tuple[int | None, str]:
     query, setting = _DESIGN.get(found["operation"], (_AWAITED, "maxAwaitTimeMS"))
     limit = ask.rows(query.format(own))[0]["ms"]
     if limit is None:
-        return _FOREVER_NS, "the request asks the server to wait"
+        return _FOREVER_NS, "the request is a long poll"
     return int(limit) * 1_000_000, f"the request lets the server wait {ms_text(limit)} ({setting})"
 
 
@@ -213,14 +213,14 @@ def _errors(ask: Asking, found: Mapping[str, Any]) -> list[Link | None]:
 def _unanswered(ask: Asking, found: Mapping[str, Any]) -> Causes:
     """Of a request without answer: who closed the connection, or that the capture ended."""
     if found["status"] in ("one_way", "orphan"):
-        return Causes(end="it has no answer by design" if found["status"] == "one_way" else "its request is not here")
+        return Causes(end="it has no response by design" if found["status"] == "one_way" else "its request is not here")
     flow = ask.one(_FLOW.format(where(flow_id=found["flow_id"])))
     if flow is None or flow["closed_ns"] is None:
-        return Causes(end="the capture ends before its answer, and its connection is open")
+        return Causes(end="the capture ends before its response, and its connection is open")
     if flow["gap_bytes"]:
-        return Causes(end="bytes of its connection are missing from the capture, the answer perhaps among them")
+        return Causes(end="bytes of its connection are missing from the capture, the response perhaps among them")
     by = _asker(found) if flow["closed_by"] == "client" else _answerer(found)
-    what = f"{by} {'reset' if flow['reset_by'] == flow['closed_by'] else 'closed'} the connection before the answer"
+    what = f"{by} {'reset' if flow['reset_by'] == flow['closed_by'] else 'closed'} the connection before the response"
     closed = Link("ended", (found["flow_id"],), what, what, flow["closed_ns"], None, (),
                   (row("flows", flow_id=found["flow_id"]),), facts=dict(flow))  # fmt: skip
     return Causes((closed,))
@@ -228,7 +228,7 @@ def _unanswered(ask: Asking, found: Mapping[str, Any]) -> Causes:
 
 def ended_causes(_: Asking, __: Link) -> Causes:
     """Why somebody closes is on their host."""
-    return Causes(end="why it did not wait, its own log or its time limits tell")
+    return Causes(end="its own log or its time limits show why it did not wait")
 
 
 def _before(ask: Asking, found: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -251,7 +251,7 @@ def _tcp_wait(found: Mapping[str, Any]) -> Link:
     if found["kind"] == "full_window":
         what = f"the receiver's window was full for {ms_text(found['wait_ms'])}: it read more slowly than was sent"
     else:
-        what = f"a small piece waited {ms_text(found['wait_ms'])} for the confirmation of the one before (Nagle's rule)"
+        what = f"a small piece waited {ms_text(found['wait_ms'])} for the ACK of the one before (Nagle's rule)"
     return Link(TCP_WAIT, (found["file"], found["packet_first"], found["kind"]), what, what, found["first_ns"],
                 found["last_ns"], (Place(found["file"], found["packet_first"]),),
                 (row("tcp_waits", file=found["file"], packet_first=found["packet_first"], kind=found["kind"]),),
@@ -261,7 +261,7 @@ def _tcp_wait(found: Mapping[str, Any]) -> Link:
 def tcp_wait_causes(_: Asking, link: Link) -> Causes:
     """Who reads slowly, or who writes in pieces, is a program."""
     if link.facts["kind"] == "full_window":
-        return Causes(end="why the program that receives reads so slowly, its host tells")
+        return Causes(end="the receiver's host shows why its program reads so slowly")
     return Causes(end="the program that sends writes in small pieces; TCP_NODELAY or one write ends that")
 
 
@@ -279,7 +279,7 @@ def _answerer(found: Mapping[str, Any]) -> str:
 
 def _ended(found: Mapping[str, Any]) -> str:
     if found["answered_ns"] is None:
-        return f"has no answer ({found['status'] or 'not known'})"
+        return f"has no response ({found['status'] or 'not known'})"
     took = ms_text((found["answered_ns"] - found["sent_ns"]) / 1e6)
     error = found["error_name"] or found["error_code"]
     return f"took {took} and ended with {name(error)}" if found["status"] == "error" else f"took {took}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wirewitness.analyser.base.times import time_text
-from wirewitness.analyser.base.words import count
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.reports.base.formats.document import Block, Cells, Heading, Paragraph, Section
 from wirewitness.reports.base.formats.values import time_text as exact_time
 from wirewitness.reports.base.formats.words import share
@@ -70,7 +70,7 @@ def _parts(link: Link) -> Cells:
         (part.name, f"{part.ns / 1e6:.3f}", share(part.ns, whole), _told(part)) for part in link.parts
     )  # fmt: skip
     total = ("all of it", f"{whole / 1e6:.3f}", "", "")
-    return Cells(("PART", "MS", "SHARE", "AS TOLD BY"), (*table, total), numbers=(1, 2), wrapped=(3,))
+    return Cells(("PART", "MS", "SHARE", "KNOWN FROM"), (*table, total), numbers=(1, 2), wrapped=(3,))
 
 
 def _told(part: Part) -> str:
@@ -82,12 +82,12 @@ def _causes(step: Step, number: int, branch: str, rows: bool) -> Iterator[Block]
         own = branch if len(step.causes) == 1 else f"{branch}{_LETTERS[place % len(_LETTERS)]}"
         yield from _step(cause, number, own, rows)
     if step.left_out:
-        yield Paragraph(f"and {count(step.left_out, 'more cause')} that are not told here", tone="quiet")
+        yield Paragraph(f"and {count(step.left_out, 'more cause')} that are not shown here", tone="quiet")
 
 
 def _ended(step: Step) -> Iterator[Block]:
     if step.end:
-        yield Paragraph(f"Further back: {step.end}.", nested=True)
+        yield Paragraph(f"{sentence_start(step.end)}.", nested=True)
 
 
 def _when(link: Link) -> str:

@@ -20,7 +20,7 @@ from wirewitness.reports.report.why import exchange, findings
 
 
 def _admin(_: Asking, __: Link) -> Causes:
-    return Causes(end="who typed it, and why, no packet tells")
+    return Causes(end="the capture cannot show who typed it, and why")
 
 
 KINDS: Mapping[str, Callable[[Asking, Link], Causes]] = {
@@ -84,7 +84,7 @@ def _step(walking: _Walk, link: Link, effect: Link | None, depth: int) -> Step:
     early = [one for one in found.links if not _is_later(one, link)]
     fresh = [one for one in early if (one.kind, *one.key) not in walking.told]
     if early and not fresh:
-        return Step(link, end="what led to this is told above")
+        return Step(link, end="what led to this is shown above")
     shown = fresh[:MOST_CANDIDATES]
     steps: list[Step] = []
     for one in shown:

@@ -137,7 +137,7 @@ def test_a_lane_ends_with_its_connection_and_says_who_took_it_over() -> None:
         "10.0.0.1-0": ("taken over", "taken over by 10.0.0.2:4000", 2),
         "10.0.0.2-1.9": ("taken over", "taken over by 10.0.0.1:4000", 4),
         "10.0.0.1-3.9": ("open at the end", "open at the end", 60),
-        "10.0.0.9-0": ("broken off", "broken off by the server", 30),
+        "10.0.0.9-0": ("dropped", "dropped by the server", 30),
     }
     assert {lane["client"] for lane in connection_lanes(RowsAnalysis({"mqtt_connections": told}), 1)} == {"m"}
 

@@ -136,7 +136,7 @@ def test_rows_of_evidence_name_their_packets(analysis: Analysis) -> None:
 
 def test_findings_are_told_with_packets(analysis: Analysis) -> None:
     text = " ".join(evidence_text(outcome(analysis, "no_findings = ['offset-regression']")).split())
-    assert "Group payments-ledger: the stored offset of payments-4 went back 31 times" in text
+    assert "Group payments-ledger: the committed offset of payments-4 moved back 31 times" in text
     assert "8 of 24 packets of" in text
     assert ": 7326, 7401, " in text
     assert "and 18 more findings" in text

@@ -53,7 +53,7 @@ def test_hours_with_merged_percentiles_and_lag() -> None:
         "2026-11-20 15:00 kafka 10 4 4.000 32.000 32.000",
         "2026-11-20 16:00 kafka 12 6 5.000 33.000 33.000",
         "2026-11-20 17:00 kafka 14 8 6.000 34.000 34.000",
-        "GROUP PARTITION FIRST LAG LARGEST AT (UTC) LAST LAST COMMITTER",
+        "GROUP PARTITION FIRST LAG LARGEST AT (UTC) LAST COMMITTED BY",
         "payments-ledger payments-4 3 90 2026-11-20 14:00 77 ledger-c@10.77.0.12",
         "lag minute by minute in the table kafka_lag_minutes",
     ]

@@ -1,11 +1,11 @@
 """CAP101 gaps: stream bytes are missing from the capture.
 
 Finds
-    Flows of which bytes were sent, as the sequence numbers show, but are not in the capture.
+    Connections of which bytes were sent, as the sequence numbers show, but are not in the capture.
 
 Why it matters
-    Messages inside a gap are lost to every rule. What was seen stands, but "no response", "no commit" or "no seek" near
-    a gap means nothing.
+    Messages inside a gap are lost to every rule. What was seen is sure, but "no response", "no commit" or "no seek"
+    near a gap means nothing.
 
 How it decides
     Any flow with missing bytes; all of them in one finding for the whole capture. The remark `gap` of each flow gives
@@ -44,7 +44,7 @@ def detect(frames: Frames, *, gap_bytes_least: int = 1) -> Iterator[Finding]:
     seen = sum((f["bytes_to_server"] or 0) + (f["bytes_to_client"] or 0) for f in worst)
     sentence = (
         f"{count(missing, 'stream byte')} of {count(len(worst), 'flow')} are missing from the capture; "
-        f"most ({worst[0]['gap_bytes']:,}) between {endpoints_text(worst[0])}. What was seen stands; what was not "
+        f"most ({worst[0]['gap_bytes']:,}) between {endpoints_text(worst[0])}. What was seen is sure; what was not "
         "seen there proves nothing."
     )
     next_step = (

@@ -1,7 +1,7 @@
 """CAP102 one-sided-flows: of some connections only one direction was captured.
 
 Finds
-    Identified flows with messages of one side only, whose handshake was not seen.
+    Identified connections with messages of one side only, whose handshake was not seen.
 
 Why it matters
     A request without its response says neither whether it was accepted nor when; a response alone cannot be decoded.

@@ -1,7 +1,7 @@
 """CAP103 snaplen-cuts: segments were cut by the snap length of the capture.
 
 Finds
-    Flows with segments of which only the first bytes were captured.
+    Connections with segments of which only the first bytes were captured.
 
 Why it matters
     The cut bytes are gaps: messages that reach into them are lost to every rule, and large messages always do.

@@ -1,7 +1,7 @@
 """CAP104 doubled-packets: packets are in the capture twice.
 
 Finds
-    Flows of which many packets were captured more than once.
+    Connections of which many packets were captured more than once.
 
 Why it matters
     Nothing is lost: copies are told from retransmissions and left out. But packet counts of other tools are too high,

@@ -1,9 +1,9 @@
-"""CAP106 encrypted-share: flows that speak TLS and could not be decrypted.
+"""CAP106 encrypted-share: connections that speak TLS and could not be decrypted.
 
 Finds
-    Flows whose first bytes are TLS records, with the server names that clients asked for, and what they lack: a key
-    (`--keylog`), the right key, their beginning. Those that were decrypted are not among them. Where other connections
-    of such a client say which library it is, the next step names the way to log its keys.
+    Connections whose first bytes are TLS records, with the server names that clients asked for, and what they lack: a
+    key (`--keylog`), the right key, their beginning. Those that were decrypted are not among them. Where other
+    connections of such a client say which library it is, the next step names the way to log its keys.
 
 Why it matters
     Nothing inside them is seen by any rule. If the flows in question are among them, silence means nothing.
@@ -81,7 +81,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
         ),
         next_step=(
             "If the answer may be in them, let a client or the server log its keys and give the file with --keylog "
-            f"(docs/tls.md), or capture behind the point where TLS ends.{ways_of(libraries)}"
+            f"(docs/tls.md), or capture after the point where TLS ends.{ways_of(libraries)}"
         ),
         proof=proof_of(proof),
         numbers={

@@ -2,7 +2,7 @@
 
 Finds
     Connections that were silent for a while and are dead when they are used again: a firewall, a NAT gateway or a load
-    balancer dropped them, and neither side was told.
+    balancer dropped them, and neither side was notified.
 
 Why it matters
     The next request waits for TCP to give up or for a request timeout, often tens of seconds, each time after a pause.
@@ -176,8 +176,8 @@ def _finding(dropped: Sequence[_Dropped], names: Mapping[str, str]) -> Finding:
             "something between the two sent it"
         )
     else:
-        how = f"what the {worst.sender} sent at {at} was sent {worst.sends} times and never confirmed, while " + (
-            "the server answered other clients"
+        how = f"what the {worst.sender} sent at {at} was sent {worst.sends} times and never ACKed, while " + (
+            "the server responded to other clients"
             if worst.kind == "alone"
             else "the two hosts talk over another connection"
         )
@@ -234,7 +234,7 @@ def _left(one: _Dropped) -> str:
     """The requests that it left without an answer."""
     operations = Counter(row["operation"] or "?" for row in one.waiting)
     named = names_text([f"{number} {name}" for name, number in operations.most_common()], 3)
-    return f" Left without an answer: {named}." if operations else ""
+    return f" Left without a response: {named}." if operations else ""
 
 
 def _proof(dropped: Sequence[_Dropped]) -> Proof:

@@ -208,7 +208,7 @@ def _finding(herd: _Herd, names: Mapping[str, str]) -> Finding:
 
 
 def _how(failed: Sequence[Row]) -> str:
-    said = {"refused": "refused", "unanswered": "never answered"}
+    said = {"refused": "refused", "unanswered": "got no SYN-ACK"}
     kinds: dict[str, int] = {}
     for row in failed:
         kind = said.get(row["handshake"], "not served")

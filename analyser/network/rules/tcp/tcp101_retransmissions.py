@@ -1,7 +1,7 @@
 """TCP101 retransmissions: the network loses packets of a connection.
 
 Finds
-    Flows of which many segments were sent more than once, with the exchanges that waited meanwhile.
+    Connections of which many segments were sent more than once, with the exchanges that waited meanwhile.
 
 Why it matters
     A lost segment costs at least 200 ms, often more. A broker that is slow only because the network loses packets must

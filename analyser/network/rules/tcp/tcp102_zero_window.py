@@ -1,7 +1,7 @@
-"""TCP102 zero-window: a receiver did not read, and its window was closed.
+"""TCP102 zero-window: a receiver did not read and advertised a zero window.
 
 Finds
-    Flows in which one side told the other to stop sending.
+    Connections in which one side advertised a zero window: the other had to stop sending.
 
 Why it matters
     The peer is ready and has to wait: an application that does not read its socket (a long poll loop, a full heap, a
@@ -9,11 +9,11 @@ Why it matters
 
 How it decides
     The time from a segment that gives a window of 0 to the next one from that side that gives more, above 100 ms
-    (ms_above) in sum for one side. Zero is zero whatever the window scale. Segments with SYN or RST do not count.
+    (ms_above) in total for one side. Zero is zero whatever the window scale. Segments with SYN or RST do not count.
 
 False alarms
     A client that is paused on purpose (back-pressure) and takes its time. A broker does not read from a client that a
-    quota makes wait (KAF304): then this is told as a part of that incident.
+    quota makes wait (KAF304): then this is a part of that incident.
 
 What it cannot tell
     Why the application did not read.
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import (
@@ -40,7 +41,7 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 
 def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:
-    """One finding for each side of this flow whose window was closed for more than `ms_above` in sum."""
+    """One finding for each side of this flow whose window was closed for more than `ms_above` in total."""
     marks = rows_of(frames["expert_infos"])
     names = client_names(rows_of(frames["messages"]))
     for flow in rows_of(frames["flows"]):
@@ -53,8 +54,8 @@ def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:
             yield RULE.finding(
                 subject={"flow": flow["flow_id"], "side": side},
                 sentence=(
-                    f"The {side} of the connection between {endpoints_text(flow, name)} closed its receive window for "
-                    f"{closed_ms:.0f} ms in sum: it did not read, and the other side had to wait."
+                    f"The {side} of the connection between {endpoints_text(flow, name)} advertised a zero window "
+                    f"for {ms_text(closed_ms)} in total: it did not read, and the other side had to wait."
                 ),
                 next_step=f"Look at the {side}: is it busy, paused, or stopped? Network and other side are fine.",
                 proof=proof_of(proof),

@@ -1,7 +1,7 @@
 """TCP103 reset-with-requests: a connection was reset while requests waited for their responses.
 
 Finds
-    Flows that ended with an RST although requests had no response yet.
+    Connections that ended with an RST although requests had no response yet.
 
 Why it matters
     The client cannot know whether these requests were carried out. It will connect again and may send them twice.

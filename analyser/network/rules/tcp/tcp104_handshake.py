@@ -1,4 +1,4 @@
-"""TCP104 handshake: connections to a server are refused, not answered, or slow to begin.
+"""TCP104 handshake: connections to a server are refused, not accepted, or slow to begin.
 
 Finds
     Servers (address and port) to which connections could not be made, or only after more than a second.
@@ -59,7 +59,7 @@ def detect(
     server = server_text(shown[0])
     parts = [
         f"{count(len(refused), 'connection')} refused" if refused else "",
-        f"{count(len(silent), 'connection')} never answered" if silent else "",
+        f"{count(len(silent), 'connection')} without a SYN-ACK" if silent else "",
         f"{count(len(slow), 'connection')} slow to begin (up to {max(f['handshake_ms'] for f in slow):.0f} ms)"
         if slow
         else "",
@@ -75,7 +75,7 @@ def detect(
             f"{'; it accepts them later' if recovered else ''}."
         ),
         next_step=(
-            "Refused: is the process up, and is the advertised address right? No answer: firewall, routing, dead host. "
+            "Refused: is the process up, is the advertised address right? No SYN-ACK: firewall, routing, dead host. "
             "Slow: lost packets, or an accept queue that is full."
         ),
         proof=Proof(

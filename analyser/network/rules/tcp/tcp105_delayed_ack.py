@@ -2,7 +2,7 @@
 
 Finds
     Connections on which one side writes a request or a response in several small pieces, and the later ones leave only
-    when the first one is confirmed, 40 to 200 ms later.
+    when the first one is ACKed, 40 to 200 ms later.
 
 Why it matters
     Both hosts and the network are idle meanwhile. A client sees 40 ms for each request and blames the broker; the

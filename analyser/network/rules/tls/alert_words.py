@@ -30,7 +30,7 @@ _NAME_OR_TRUST = (
     "one that is asked for."
 )
 _VERSIONS = "Compare the versions and cipher suites that both sides allow."
-_LIBRARIES = "Compare the libraries of both sides and what stands between them; capture at both ends."
+_LIBRARIES = "Compare the libraries of both sides and what is between them; capture at both ends."
 
 _WORDS: dict[str, Words] = {
     "unknown_ca": Words("the issuer of {whose} certificate is not trusted", _TRUST),

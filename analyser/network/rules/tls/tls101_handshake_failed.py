@@ -1,7 +1,7 @@
 """TLS101 handshake-failed: TLS connections to a server fail before any data: who refuses whom, and why.
 
 Finds
-    Handshakes that one side ends with an alert, by its name, and such that are broken off again and again.
+    Handshakes that one side ends with an alert, by its name, and such that are dropped again and again.
 
 Why it matters
     Clients say "SSL handshake failed" or just "disconnected" and try again for ever; servers log it at a level that
@@ -115,7 +115,7 @@ def _broken_off(own: Sequence[Row]) -> Finding:
         confidence="medium",
         subject={"server": numbers(own)["where"], "refused_by": "nobody", "alert": "none"},
         sentence=(
-            f"TLS handshakes of {clients_words(own)} with {server_words(own)} are broken off without an alert, by the "
+            f"TLS handshakes of {clients_words(own)} with {server_words(own)} are dropped without an alert, by the "
             f"{' or the '.join(closed)}, {_often(own)}."
         ),
         next_step="Look at the logs of the side that closes; a time limit for the handshake may be too short.",

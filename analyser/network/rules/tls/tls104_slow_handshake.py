@@ -67,7 +67,7 @@ def detect(
         sentence=(
             f"{len(slow)} of {count(len(done), 'TLS handshake')} with {server_words(slow)} take more than "
             f"{ms_text(slow_ms_above)}, up to {ms_text(longest)}, from {clients_words(slow)}; until the server's first "
-            f"answer {share:.0%} of that time passes."
+            f"response {share:.0%} of that time passes."
         ),
         next_step=_STEPS[side],
         proof=proof(slow),

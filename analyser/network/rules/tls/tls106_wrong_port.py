@@ -117,11 +117,11 @@ def _finding(kind: str, confidence: Confidence, own: Sequence[Row], *, clear: bo
     often = f"{times(len(own))}, " if len(own) > 1 else ""
     logged = LOGGED.get((protocol or "", "TLS" if kind == TLS_TO_CLEAR else "HTTP")) if kind in _TO_CLEAR else None
     log = "" if logged is None else f" The server logs {logged} of it."
-    known = "" if confidence == "high" else " That the port is one of these is told by its number alone."
+    known = "" if confidence == "high" else " That the port is one of these is known by its number alone."
     answer = next((row["server_tls_alert"] for row in own if row["server_tls_alert"]), None)
     says_nothing = all(row["bytes_to_client"] == 0 and row["closed_by"] == "client" for row in own)
     closes = "says nothing" if says_nothing else "closes the connection"
-    how = f"answers with the TLS alert {answer.split()[-1]}" if answer else closes
+    how = f"responds with the TLS alert {answer.split()[-1]}" if answer else closes
     speaks, expects = _WORDS[kind]
     return RULE.finding(
         severity=_severity(kind, own, protocol, clear=clear),

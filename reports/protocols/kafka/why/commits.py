@@ -87,7 +87,7 @@ def commit_causes(ask: Asking, link: Link) -> Causes:
     """What its sender was given, or who it is."""
     commit = link.facts
     if not commit["member_id"]:
-        return Causes(tuple(_no_member(ask, commit)), end="it names no member, so no assignment stands behind it")
+        return Causes(tuple(_no_member(ask, commit)), end="it names no member, so it has no assignment")
     given = ask.one(_filled(_GIVEN, commit))
     if given is None:
         own = commit["owner_member_id"] == commit["member_id"]
@@ -173,13 +173,13 @@ def _why_lower(ask: Asking, commit: Mapping[str, Any]) -> list[Link]:
 
 def overtaken_causes(_: Asking, __: Link) -> Causes:
     """Who sends in which order is the client's affair."""
-    return Causes(end="why it sends them at once, its code tells: commits by several threads, or without waiting")
+    return Causes(end="its code shows why it sends them at once: commits by several threads, or without waiting")
 
 
 def reading_link(run: Mapping[str, Any]) -> Link:
     """A reader that began elsewhere than where its last answer led to."""
     client = who(run["client_id"], run["client_address"])
-    before = "" if run["next_offset_before"] is None else f"; its last answer had led to {run['next_offset_before']}"
+    before = "" if run["next_offset_before"] is None else f"; its last response had led to {run['next_offset_before']}"
     what = f"{client} read {name(run['topic'])}-{run['partition']} from {run['first_offset']} on{before}"
     return Link(REREAD, (run["exchange_id"], run["topic"], run["partition"]), what,
                 f"{client} read from {run['first_offset']} on", run["at_ns"], None, (place(run),),
@@ -206,7 +206,7 @@ def reading_causes(ask: Asking, link: Link) -> Causes:
         found = ask.one(f"{COMMITS_OF} where {where(exchange_id=run['stored_exchange_id'])} and {_place(run)}")
         if found is not None:
             return Causes((commit_link(found, None),))
-    return Causes(end="the client went there by itself (a seek, or what it keeps of its own): only its log tells why")
+    return Causes(end="the client went there by itself (a seek, or what it keeps of its own): only its log shows why")
 
 
 def refused_link(refused: Mapping[str, Any], times: int) -> Link:
@@ -251,7 +251,7 @@ def _no_member(ask: Asking, commit: Mapping[str, Any]) -> list[Link]:
 
 def tool_causes(_: Asking, __: Link) -> Causes:
     """Nothing goes before a person's decision."""
-    return Causes(end="who typed it, and why, no packet tells")
+    return Causes(end="the capture cannot show who typed it, and why")
 
 
 def _client_of(ask: Asking, given: Mapping[str, Any]) -> str:

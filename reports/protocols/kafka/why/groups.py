@@ -28,8 +28,8 @@ _LEAST_WAIT_MS = 1000.0
 _LEAST_PAUSE_NS = 3 * _SECOND_NS
 
 _SOURCES = {
-    "sync_leader": "as the leader's SyncGroup says", "sync_answer": "as the answer to its SyncGroup says",
-    "consumer_heartbeat": "as the answer to its heartbeat says", "describe": "as a DescribeGroups says",
+    "sync_leader": "as the leader's SyncGroup says", "sync_answer": "as the response to its SyncGroup says",
+    "consumer_heartbeat": "as the response to its heartbeat says", "describe": "as a DescribeGroups says",
 }  # fmt: skip
 
 _REBALANCE = """
@@ -84,7 +84,7 @@ def assignment_link(given: Mapping[str, Any], client: str) -> Link:
 def assignment_causes(ask: Asking, link: Link) -> Causes:
     """The rebalance that made its generation."""
     found = rebalance_between(ask, link.facts)
-    return Causes((found,)) if found else Causes(end="the rebalance behind it was before this capture")
+    return Causes((found,)) if found else Causes(end="the rebalance that led to it was before this capture")
 
 
 def rebalance_between(ask: Asking, facts: Mapping[str, Any]) -> Link | None:
@@ -140,9 +140,9 @@ def rebalance_causes(ask: Asking, link: Link) -> Causes:
         return Causes(known_links)
     ends = {
         None: "what set it off is not in this capture",
-        "topic changed": "who changed the topic is not told by the group",
+        "topic changed": "the group's packets do not show who changed the topic",
     }
-    return Causes(end=ends.get(trigger, "why it did so, only the client knows: its log tells"))
+    return Causes(end=ends.get(trigger, "only the client's log shows why it did so"))
 
 
 def _joined(ask: Asking, found: Mapping[str, Any], member: str) -> Link | None:
@@ -177,7 +177,7 @@ def _joined(ask: Asking, found: Mapping[str, Any], member: str) -> Link | None:
 
 def started_causes(_: Asking, __: Link) -> Causes:
     """Nothing in a capture goes before a program that starts."""
-    return Causes(end="a consumer that starts: who started it, no packet tells")
+    return Causes(end="the consumer started here; the capture cannot show why")
 
 
 def _waited(found: Mapping[str, Any]) -> Link:
@@ -197,7 +197,7 @@ def waited_causes(ask: Asking, link: Link) -> Causes:
     )[0]["n"]
     if beats:
         return Causes(end=f"it sent {count(beats, 'heartbeat')} meanwhile, so it was alive and had not polled again")
-    return Causes(end="what kept it, its own log tells")
+    return Causes(end="its own log shows what kept it")
 
 
 def membership_link(ask: Asking, facts: Mapping[str, Any], at_ns: int) -> Link | None:
@@ -251,7 +251,7 @@ def membership_causes(ask: Asking, link: Link) -> Causes:
         paused = pause_link(ask, found, found["ended_ns"])
         if paused is not None:
             return Causes((paused,))
-        return Causes(end="it left by itself: a stop or a restart, as far as packets tell")
+        return Causes(end="it left by itself: a stop or a restart, as far as packets show")
     if found["ended"] == "replaced":
         other = ask.one(_MEMBER.format(group=_group(found), member=where(member_id=found["replaced_by"]),
                                        at_ns=(found["ended_ns"] or found["last_ns"]) + _NEAR_NS))  # fmt: skip
@@ -259,7 +259,7 @@ def membership_causes(ask: Asking, link: Link) -> Causes:
             return Causes(end=f"{who(other['client_id'], other['client_address'])} has the same group.instance.id")
         return Causes(end="a static member that restarts joins under its own name again")
     if found["ended"] == "fenced":
-        return Causes(end="which two programs share the name, their settings tell (group.instance.id)")
+        return Causes(end="their settings show which two programs share the name (group.instance.id)")
     from_ns = link.at_ns or found["last_ns"]
     to_ns = max(link.until_ns or 0, found["ended_ns"] or 0, from_ns)
     stood = server_stood(ask, from_ns, max(link.until_ns or to_ns, from_ns))
@@ -300,7 +300,7 @@ def pause_link(ask: Asking, member: Mapping[str, Any], at_ns: int | None) -> Lin
 
 def pause_causes(_: Asking, __: Link) -> Causes:
     """What a program does with records is not on the wire."""
-    return Causes(end="what took its application so long, no packet tells: look at what it does with a record")
+    return Causes(end="the capture cannot show what took its application so long: look at what it does with a record")
 
 
 def _client(member: Mapping[str, Any]) -> str:

@@ -75,11 +75,11 @@ def partition_link(stand: Mapping[str, Any]) -> Link:
     offset, end, lag = stand["committed_offset"], stand["log_end_offset"], stand["lag"]
     named = f"{name(stand['topic'])}-{stand['partition']}"
     if offset is None:
-        what = f"no offset of {named} is known to be stored for group {name(stand['group_id'])}"
+        what = f"no committed offset of {named} is known of group {name(stand['group_id'])}"
     else:
-        end_text = "" if end is None else f", {lag:,} behind the end of the log ({end})" if lag else \
+        end_text = "" if end is None else f"; the lag is {lag:,}, the log ends at {end}" if lag else \
             f", which is the end of the log ({end})"  # fmt: skip
-        what = f"the stored offset of {named} is {offset}{end_text}"
+        what = f"the committed offset of {named} is {offset}{end_text}"
     return Link(PARTITION, tuple(spot.values()), what, facts=dict(stand))
 
 
@@ -111,7 +111,7 @@ def no_commit_causes(ask: Asking, link: Link) -> Causes:
     facts = link.facts
     from_ns, end_ns = facts.get("silent_from_ns"), facts.get("end_ns")
     if from_ns is None or end_ns is None:
-        return Causes(end="whether it ever means to commit, its settings tell (enable.auto.commit)")
+        return Causes(end="its settings show whether it ever means to commit (enable.auto.commit)")
     ended = membership_link(ask, facts, end_ns)
     if ended is not None and (ended.at_ns or 0) >= from_ns - _LEAST_NS:
         return Causes((ended,))
@@ -134,7 +134,7 @@ def no_commit_causes(ask: Asking, link: Link) -> Causes:
         ))  # fmt: skip
     member = {**facts, "rebalance_timeout_ms": None}
     paused = pause_link(ask, member, end_ns)
-    return Causes((paused,)) if paused else Causes(end="what kept it, its own log tells")
+    return Causes((paused,)) if paused else Causes(end="its own log shows what kept it")
 
 
 def held_back_link(held: Mapping[str, Any]) -> Link:
@@ -143,7 +143,7 @@ def held_back_link(held: Mapping[str, Any]) -> Link:
     whose = f"a transaction of {by}" if held["client_id"] else "a transaction"
     named = f" ({name(held['transactional_id'])})" if held["transactional_id"] else ""
     what = (
-        f"{whose}{named} is open at {held['last_stable_offset']}: readers of committed records get nothing behind it, "
+        f"{whose}{named} is open at {held['last_stable_offset']}: readers of committed records get nothing after it, "
         f"and the log goes to {held['high_watermark']}"
     )
     return Link(HELD_BACK, (held["exchange_id"], held["topic"], held["partition"]), what, f"{whose} stays open",
@@ -154,7 +154,7 @@ def held_back_link(held: Mapping[str, Any]) -> Link:
 
 def held_back_causes(_: Asking, __: Link) -> Causes:
     """Whether a transaction ends is its producer's affair."""
-    return Causes(end="why its producer does not end it, its log tells; `wirewitness clients --transactions` shows it")
+    return Causes(end="its producer's log shows why it is not ended; `wirewitness clients --transactions` shows it")
 
 
 def stopped_links(ask: Asking, cluster_id: str | None, group_id: str, topic: str, partition: int) -> list[Link]:
@@ -166,7 +166,7 @@ def stopped_links(ask: Asking, cluster_id: str | None, group_id: str, topic: str
 
 def reads_on_causes(_: Asking, __: Link) -> Causes:
     """What a client does with what it read is not on the wire."""
-    return Causes(end="why it sends no commit, its own code or settings tell: the connection and its membership stand")
+    return Causes(end="its own code or settings show why it sends no commit: its connection and membership are fine")
 
 
 def is_healthy(ask: Asking, stand: Mapping[str, Any]) -> str:
@@ -211,10 +211,10 @@ def _slower(ask: Asking, facts: Mapping[str, Any], last: Mapping[str, Any] | Non
         short = "read more slowly than written"
     else:
         what = (
-            f"{by} was {found['behind']:,} behind at its first commit in the capture; since then it commits "
+            f"{by} had a lag of {found['behind']:,} at its first commit in the capture; since then it commits "
             f"{rate(done)} records/s where {rate(written)} are written"
         )
-        short = "it was behind before"
+        short = "it lagged before"
     return [Link(SLOWER, tuple(spot.values()), what, short, found["first_ns"], found["last_ns"], (),
                  (Row("kafka_offset_commits", of_partition(facts)),), facts=dict(facts))]  # fmt: skip
 
@@ -321,5 +321,5 @@ def _nothing(facts: Mapping[str, Any], last: Mapping[str, Any] | None) -> str:
     if last is not None:
         return "who changed it since the last commit is not in this capture"
     if facts["committed_offset"] is not None:
-        return "an answer told of it; the commit that stored it was before the capture, or went another way"
+        return "a response reported it; the commit that stored it was before the capture, or went another way"
     return f"nothing in this capture stored an offset: {count(0, 'commit')} of it"

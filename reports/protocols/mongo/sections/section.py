@@ -87,7 +87,7 @@ def sections(source: Source, _: Sequence[Finding]) -> list[Section]:
     if not rows(source, "select 1 as one from mongo_commands limit 1"):
         return []
     found = shapes(source, _SHAPES_SHOWN)
-    blocks: list[Block] = [Heading("Query shapes, by time in sum"), *shape_blocks(found)]
+    blocks: list[Block] = [Heading("Query shapes, by time in total"), *shape_blocks(found)]
     left = shape_count(source) - len(found)
     if left > 0:
         blocks.append(Paragraph(f"and {count(left, 'more shape')}: wirewitness shapes CAPTURE...", tone="quiet"))
@@ -98,6 +98,6 @@ def sections(source: Source, _: Sequence[Finding]) -> list[Section]:
 
 
 def values(source: Source) -> dict[str, Any]:
-    """`mongo`: shapes (at most 1,000, by time in sum), errors, cursors, transactions, drivers."""
+    """`mongo`: shapes (at most 1,000, by time in total), errors, cursors, transactions, drivers."""
     summaries = {part.key: rows(source, part.query) for part in _PARTS}
     return {"mongo": {"shapes": shapes(source, _SHAPES_IN_JSON), **summaries}}

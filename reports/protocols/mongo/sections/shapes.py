@@ -28,7 +28,7 @@ COLUMNS = (
     Column("sum_ms", "Sum ms", "ms"),
     Column("mean_ms", "Mean ms", "ms", spare=3),
     Column("errors", "Errors", "count"),
-    Column("unanswered", "No answer", "count", only=TEXT, heading="NO-ANSWER"),
+    Column("unanswered", "No response", "count", only=TEXT, heading="NO-RESPONSE"),
     Column("documents_returned", "Returned", "count", spare=1),
     Column("clients", "Clients", only=PAGE),
     Column("app_names", "Applications", only=PAGE),

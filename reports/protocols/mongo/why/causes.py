@@ -57,4 +57,4 @@ def no_command(ask: Asking, said: Sequence[str]) -> str:
     asked = printable(" ".join(said[:2]), 120)
     near = get_close_matches(asked, known, _SHOWN, 0.5)
     hint = f"; near it: {', '.join(near)}" if near else f"; there are {', '.join(known[:_SHOWN])}" if known else ""
-    return f"no answered command is called '{asked}'{hint}"
+    return f"no command with a reply is called '{asked}'{hint}"

@@ -16,7 +16,7 @@ LANES = 40
 BARS = 100
 
 # How a connection ended, the worst first: what a lane's colour says.
-ENDS = ("refused", "taken over", "broken off", "ended by the server", "ended by the client", "open at the end")
+ENDS = ("refused", "taken over", "dropped", "ended by the server", "ended by the client", "open at the end")
 # As MQT102: the server closes a connection so soon around the CONNECT of the one that takes its client id over.
 _TAKEN_WITHIN_NS = 1_000_000_000
 
@@ -42,17 +42,17 @@ _LANES = f"""
                     when taken_by is not null then 'taken over'
                     when disconnected_by = 'client' then 'ended by the client'
                     when disconnected_by = 'server' then 'ended by the server'
-                    when closed_by is not null then 'broken off' else 'open at the end' end as ending,
+                    when closed_by is not null then 'dropped' else 'open at the end' end as ending,
                coalesce('taken over by ' || taken_by, nullif(concat_ws(': ', case when error_code <> 0 then 'refused'
                    when disconnected_by is not null then 'ended by the ' || disconnected_by
-                   when closed_by is not null then 'broken off by the ' || closed_by end,
+                   when closed_by is not null then 'dropped by the ' || closed_by end,
                    coalesce(disconnect_reason_name, case when error_code <> 0 then error_name end)), ''),
                    'open at the end') as how,
                publishes_from_client as published, publishes_from_server as received
         from own left join takers using (flow_id)),
     shown as (
         select client, row_number() over (
-                   order by count(*) filter (ending in ('refused', 'taken over', 'broken off')) desc, count(*) desc,
+                   order by count(*) filter (ending in ('refused', 'taken over', 'dropped')) desc, count(*) desc,
                        client) as place
         from known group by client order by place limit {{lanes}} offset {{first}})
     select *, count(*) over (partition by client) as connections

@@ -48,7 +48,7 @@ _TREE = f"""
 _TOPICS = f"""
     select topic, any_value(topic || '/') as branch, {_COUNTED}, max(ts) as latest
     from mqtt_publishes where topic is not null and {{under}} group by topic"""
-_KIND = "case direction when 'client_to_server' then 'published' else 'sent on' end"
+_KIND = "case direction when 'client_to_server' then 'published' else 'forwarded' end"
 _OVER_TIME = """
     select epoch_ns(ts) // {width} * {width} / 1e6 as t, {kind} as kind, count(*) as messages
     from mqtt_publishes where {under} group by all order by all"""
@@ -127,7 +127,7 @@ def topics(branch: str, span_ns: int) -> str:
 
 
 def publishes(branch: str, kind: str = "", condition: str = "true") -> str:
-    """A SELECT of the messages in the place of a branch and below it. kind: published or sent on, "" for both.
+    """A SELECT of the messages in the place of a branch and below it. kind: published or forwarded, "" for both.
 
     condition: SQL boolean over `mqtt_publishes`.
     """
@@ -138,7 +138,7 @@ def publishes(branch: str, kind: str = "", condition: str = "true") -> str:
 
 
 def publishes_over_time(source: Source, width_ns: int, branch: str = "") -> list[dict[str, Any]]:
-    """t (Unix ms), kind (published, sent on), messages."""
+    """t (Unix ms), kind (published, forwarded), messages."""
     return rows(source, _OVER_TIME.format(width=int(width_ns), kind=_KIND, under=_inside(branch)))
 
 

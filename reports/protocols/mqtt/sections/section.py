@@ -61,7 +61,7 @@ CLIENTS = Summary(
         Column("client_id", "Client", heading="CLIENT ID"), Column("client_address", "Address"),
         Column("versions", "Version", "text", 62, spare=2), Column("transports", "Transport", "text", "small", spare=4),
         Column("user_names", "User", spare=1), Column("connections", "Connections", "count"),
-        Column("refused", "Refused", "count"), Column("broken_off", "Broken off", "count", heading="BROKEN-OFF"),
+        Column("refused", "Refused", "count"), Column("broken_off", "Dropped", "count", heading="DROPPED"),
         Column("keep_alive_s", "Keep alive s", "plain", heading="KEEP-ALIVE S", spare=3),
         Column("published", "Published", "count"),
         Column("received", "Received", "count"),
@@ -72,7 +72,7 @@ TOPICS = Summary(
     (
         Column("topic", "Topic"), Column("published", "Published"), Column("per_second", "Per s", spare=1),
         Column("published_bytes", "Bytes"), Column("qos", "QoS", spare=2), Column("publishers", "Publishers"),
-        Column("sent_on", "Sent on", heading="SENT-ON"), Column("receivers", "Receivers", spare=3),
+        Column("sent_on", "Forwarded", heading="FORWARDED"), Column("receivers", "Receivers", spare=3),
     ),
 )  # fmt: skip
 HANDSHAKES = Summary(

@@ -43,8 +43,8 @@ _SUBSCRIPTIONS = """
     select *, epoch_ns(ts) as at_ns from mqtt_subscriptions where {which} and event = 'subscribe'
     order by ts desc limit 5"""
 _HELD = {
-    "zero_window": "its TCP took nothing more (window 0)",
-    "unfinished_qos2": "a QoS 2 message before it is not finished, and others wait behind it",
+    "zero_window": "its TCP advertised a zero window",
+    "unfinished_qos2": "a QoS 2 message before it is not finished, and others wait for it",
     "unacknowledged": "it acknowledges nothing more, and has as many messages open as may be",
     "slow": "it takes a second or more for each acknowledgement",
 }
@@ -77,7 +77,7 @@ def delivery_link(found: Mapping[str, Any]) -> Link:
         "missing": f"did not reach {to}" + (f" within {ms_text(found['waited_ms'])}" if found["waited_ms"] else ""),
         "left": f"did not reach {to}, which was gone before", "lost": f"is lost for {to}: its session was gone",
         "expired": f"expired before {to} could have it", "refused": f"was refused by the server, so {to} got nothing",
-        "unknown": f"is not seen to reach {to}, and the capture does not tell more",
+        "unknown": f"is not seen to reach {to}, and the capture does not show more",
     }  # fmt: skip
     what = (
         f"the message of {who(found['client_id'], found['client_address'])} on {name(found['topic'])} "
@@ -94,8 +94,8 @@ def delivery_causes(ask: Asking, link: Link) -> Causes:
     """Why it ended so."""
     found = link.facts
     if found["status"] in ("delivered", "sent"):
-        return Causes(end="the server sent it on" + (
-            "" if found["status"] == "delivered" else "; what the client did with it, its own log tells"
+        return Causes(end="the server forwarded it" + (
+            "" if found["status"] == "delivered" else "; the client's own log shows what it did with it"
         ))  # fmt: skip
     if found["status"] == "refused":
         return _refused(ask, found)
@@ -117,7 +117,7 @@ def delivery_causes(ask: Asking, link: Link) -> Causes:
                  (row("mqtt_deliveries", message_id=found["message_id"], subscriber=found["subscriber"]),),
                  facts=dict(found)),
         ))  # fmt: skip
-    return Causes(end="why the server did not send it on is not on the wire: its log and its settings tell")
+    return Causes(end="the server's log and its settings show why it did not forward it")
 
 
 def _too_large(ask: Asking, found: Mapping[str, Any]) -> Causes:
@@ -144,7 +144,7 @@ def held_up_causes(_: Asking, link: Link) -> Causes:
     """What a subscriber does is its own."""
     opened = link.facts["open_messages"]
     more = f": {count(opened, 'message')} were open" if opened else ""
-    return Causes(end=f"what kept it, its own log tells{more}")
+    return Causes(end=f"its own log shows what kept it{more}")
 
 
 def _refused(ask: Asking, found: Mapping[str, Any]) -> Causes:
@@ -152,7 +152,7 @@ def _refused(ask: Asking, found: Mapping[str, Any]) -> Causes:
     if publish is None or publish["reason_code"] is None:
         return Causes(end="the server said no more")
     reason = publish["reason_name"] or f"0x{publish['reason_code']:02X}"
-    what = f"the server answered {name(reason)} to {who(publish['client_id'], publish['client_address'])}"
+    what = f"the server responded {name(reason)} to {who(publish['client_id'], publish['client_address'])}"
     return Causes((
         Link(REFUSED, (found["message_id"],), what, what, publish["at_ns"], None, (by_id(found["message_id"]),),
              (row("mqtt_publishes", message_id=found["message_id"]),)),
@@ -161,7 +161,7 @@ def _refused(ask: Asking, found: Mapping[str, Any]) -> Causes:
 
 def refused_causes(_: Asking, __: Link) -> Causes:
     """Who may what is the server's affair."""
-    return Causes(end="the server's settings and its log tell why")
+    return Causes(end="the server's settings and its log show why")
 
 
 def _session(ask: Asking, found: Mapping[str, Any]) -> Link | None:
@@ -250,17 +250,17 @@ def away_causes(ask: Asking, link: Link) -> Causes:
         ))  # fmt: skip
     if (gone["disconnected_by"] or gone["closed_by"]) == "client":
         return Causes(end="it went by itself: a stop, or a host that ended it")
-    return Causes(end="why the server ended it, its log tells")
+    return Causes(end="the server's log shows why it ended it")
 
 
 def taken_over_causes(ask: Asking, link: Link) -> Causes:
     """Whether both live at another place."""
-    return Causes(end="who else uses that client id, its settings tell; the same program may have come back, too")
+    return Causes(end="settings show who else uses that client id; the same program may have come back, too")
 
 
 def silent_causes(_: Asking, __: Link) -> Causes:
     """What stops a client is on its host."""
-    return Causes(end="whether the client or the network stood, these packets do not tell")
+    return Causes(end="these packets do not show whether the client or the network hung")
 
 
 def no_delivery(ask: Asking, client: str, topic: str) -> list[Link]:
@@ -285,7 +285,7 @@ def no_delivery(ask: Asking, client: str, topic: str) -> list[Link]:
 
 def not_subscribed_causes(_: Asking, __: Link) -> Causes:
     """What a client subscribes to is its own."""
-    return Causes(end="which topics it wants, its settings tell")
+    return Causes(end="its settings show which topics it wants")
 
 
 def names_near(ask: Asking) -> Sequence[str]:

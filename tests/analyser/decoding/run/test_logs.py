@@ -203,7 +203,7 @@ def test_show_has_the_fields_of_a_line(tmp_path: Path) -> None:
 def test_show_says_what_is_not_there(tmp_path: Path) -> None:
     [path] = written(tmp_path, OTHER + asks(7))
     none = run("show", path, "--packet", "1", "--no-index")
-    assert (none.returncode, none.stderr.decode()) == (2, "wirewitness: no message stands in line 1\n")
+    assert (none.returncode, none.stderr.decode()) == (2, "wirewitness: no message is in line 1\n")
     segment = write_segment(tmp_path, "orders-3", numbered(3))
     none = run("show", segment, "--packet", "1", "--no-index")
     assert none.returncode == 2

@@ -40,7 +40,7 @@ def test_the_only_connection_of_a_client_is_told_by_answers_to_others(tables: di
     (one,) = found(tables, OTHERS)
     assert (one.numbers["kind"], one.confidence, one.numbers["address"]) == ("alone", "medium", CLIENT)
     assert "after 20.4 s of silence" in one.sentence
-    assert "was sent 8 times and never confirmed, while the server answered other clients." in one.sentence
+    assert "was sent 8 times and never ACKed, while the server responded to other clients." in one.sentence
 
 
 def test_with_its_other_connections_these_tell(tables: dict[str, pa.Table]) -> None:

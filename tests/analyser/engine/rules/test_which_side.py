@@ -55,8 +55,8 @@ def test_a_dropped_connection_is_told_with_its_times_its_packets_and_the_request
     )  # fmt: skip
     assert packets(found) == [7, 29_801, 301, 305, 309]
     assert "after 20.0 s of silence, from 2026-09-21 14:13:30 UTC on" in found.sentence
-    assert "sent at 2026-09-21 14:13:50 UTC was sent 8 times and never confirmed" in found.sentence
-    assert "Left without an answer: 1 Produce." in found.sentence
+    assert "sent at 2026-09-21 14:13:50 UTC was sent 8 times and never ACKed" in found.sentence
+    assert "Left without a response: 1 Produce." in found.sentence
     assert (found.numbers["idle_since"], found.numbers["found_dead"]) == (
         "2026-09-21T14:13:30.000Z", "2026-09-21T14:13:50.000Z",
     )  # fmt: skip
@@ -78,7 +78,7 @@ def test_a_reset_of_somebody_between_is_shown_by_its_packet() -> None:
 
 def test_a_client_with_one_connection_is_judged_by_the_answers_to_others() -> None:
     (found,) = findings("NET101", **alone())
-    assert "was sent 8 times and never confirmed, while the server answered other clients." in found.sentence
+    assert "was sent 8 times and never ACKed, while the server responded to other clients." in found.sentence
     assert (found.confidence, found.numbers["kind"]) == ("medium", "alone")
     assert found.next_step.endswith("If no pause of this client ends well, the way itself is broken.")
 
@@ -248,14 +248,14 @@ def no_puback(connection: dict[str, Any], *publishes: dict[str, Any]) -> Finding
 def test_a_publish_that_tcp_confirmed_is_in_the_servers_hands() -> None:
     found = no_puback(TOLD | {"acked_by_server": 120}, sent(100))
     assert found.sentence.startswith("Server 10.2.0.9:1883 never sent PUBACK for 1 message of QoS 1 on room/heat.")
-    assert "Its TCP confirmed them: they arrived, and the process did not answer." in found.sentence
+    assert "They were ACKed by TCP, so the process did not reply." in found.sentence
     assert found.next_step == "Look at the server 10.2.0.9:1883: it has it in hand and did not go on."
     assert (found.numbers["requests_delivered"], found.numbers["dead_path"]) == (1, False)
 
 
 def test_a_publish_that_never_arrived_accuses_the_way() -> None:
     found = no_puback(TOLD | {"acked_by_server": 119}, sent(100))
-    assert "never reached server 10.2.0.9:1883: its TCP did not confirm them" in found.sentence
+    assert "never reached server 10.2.0.9:1883: its TCP did not ACK them" in found.sentence
     assert "never sent PUBACK" not in found.sentence
     assert found.next_step.startswith("Look at the way between the two")
     assert (found.numbers["requests_not_delivered"], found.numbers["dead_path"]) == (1, True)
@@ -263,12 +263,12 @@ def test_a_publish_that_never_arrived_accuses_the_way() -> None:
 
 def test_of_several_publishes_those_that_arrived_are_counted() -> None:
     found = no_puback(TOLD | {"acked_by_server": 125}, sent(100), sent(120, 6))
-    assert "Its TCP confirmed 1 of them; the others never arrived." in found.sentence
+    assert "TCP ACKed 1 of them; the others never arrived." in found.sentence
 
 
 def test_what_a_subscriber_has_not_acknowledged_is_looked_for_in_its_own_confirmations() -> None:
     found = no_puback(TOLD | {"acked_by_client": 120, "acked_by_server": 0}, sent(100, direction="server_to_client"))
-    assert "Its TCP confirmed them: the client has them and did not acknowledge them." in found.sentence
+    assert "They were ACKed by TCP: the client has them and sent no MQTT acknowledgement." in found.sentence
     assert "acknowledges by hand" in found.next_step
 
 
@@ -291,7 +291,7 @@ def test_where_a_confirmation_may_be_missing_nothing_is_said_of_the_way(less: di
 def test_a_message_that_arrived_once_arrived_however_often_it_was_sent() -> None:
     again = sent(300, 20, dup=True, packet_identifier=100, payload_crc32=5000, first_message_id="x")
     found = no_puback(TOLD | {"acked_by_server": 120}, sent(100) | {"handshake": "resent"}, again)
-    assert "Its TCP confirmed them" in found.sentence
+    assert "They were ACKed by TCP" in found.sentence
     assert found.numbers["sends_most"] == 2
 
 

@@ -20,7 +20,7 @@ def test_the_same_client_with_a_new_member_id_stores_its_offset() -> None:
     later = commit(9, 130, client_id="billing-1", member_id="m1-again")
     found = the_finding(commit(1, 100, error_code=29), commit(2, 110, error_code=29), later)
     assert "nothing" not in found.sentence
-    assert "payments-0 was stored again" in found.sentence
+    assert "payments-0 was committed again" in found.sentence
     assert found.numbers["not_stored"] == []
 
 
@@ -39,7 +39,7 @@ def test_what_stays_unstored_is_counted_by_partition() -> None:
     assert found.numbers["not_stored"] == [
         {"topic": "payments", "partition": 0, "rejected_offset": 700, "stored_offset": 500, "records": 200}
     ]
-    assert "payments-0 stands at 500, 200 messages below" in found.sentence
+    assert "payments-0 is at 500, 200 messages below" in found.sentence
 
 
 def test_an_offset_that_was_never_seen_stored_is_not_called_zero() -> None:

@@ -97,7 +97,7 @@ def test_a_write_that_was_sent_again_says_what_that_cost() -> None:
 
 def test_a_write_whose_last_attempt_has_no_answer_did_not_fail_for_all_that_is_known() -> None:
     (one,) = found("MON112", alone(*(command(n, "update", None, lsid="s", txn_number=1) for n in (1, 2))))
-    assert "; no answer to the last attempt is known. " in one.sentence
+    assert "; no reply to the last attempt is known. " in one.sentence
     assert "failed" not in one.sentence
     assert "last answer" not in one.sentence
     assert (one.numbers["succeeded"], one.numbers["failed"], one.numbers["unknown"]) == (0, 0, 1)
@@ -106,8 +106,8 @@ def test_a_write_whose_last_attempt_has_no_answer_did_not_fail_for_all_that_is_k
 
 def test_an_attempt_whose_wait_a_limit_ended_is_no_success() -> None:
     (one,) = found("MON112", alone(*(command(n, "update", None, lsid="s", txn_number=1, status=None) for n in (1, 2))))
-    assert "; no answer to the last attempt is known. " in one.sentence
-    assert "ended with: no answer that is known." in one.sentence
+    assert "; no reply to the last attempt is known. " in one.sentence
+    assert "ended with: no reply that is known." in one.sentence
     assert one.numbers["succeeded"] == 0
 
 
@@ -122,7 +122,7 @@ def test_writes_that_were_sent_again_are_counted_by_how_they_ended() -> None:
     refused = {"status": "error", "ok": False, "error_code": 91}
     (one,) = found("MON112", alone(*twice(1, 20), *twice(2, 20), *twice(3, None), *twice(4, 20, **refused)))
     assert "sent 4 writes again" in one.sentence
-    assert "; 2 of 4 succeeded then, 1 failed again, of 1 no answer" in one.sentence
+    assert "; 2 of 4 succeeded then, 1 failed again, of 1 no reply" in one.sentence
     assert "The first attempts ended with: no answer." in one.sentence
 
 

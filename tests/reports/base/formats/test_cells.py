@@ -135,7 +135,7 @@ def test_blocks_have_every_column() -> None:
 
 
 CLIENTS = Cells(
-    ("CLIENT ID", "ADDRESS", "VERSION", "TRANSPORT", "USER", "CONNECTIONS", "REFUSED", "BROKEN OFF", "PUBLISHED"),
+    ("CLIENT ID", "ADDRESS", "VERSION", "TRANSPORT", "USER", "CONNECTIONS", "REFUSED", "DROPPED", "PUBLISHED"),
     tuple(
         (
             f"hall-7-sensor-{n:06}",
@@ -160,7 +160,7 @@ def test_a_long_table_with_many_columns_has_two_lines_for_each_row() -> None:
     assert all(len(line) <= 80 for line in shown)
     upper, lower = shown[0], shown[1]
     assert upper.split() == ["CLIENT", "ID", "ADDRESS", "VERSION", "TRANSPORT", "USER"]
-    assert lower.split() == ["CONNECTIONS", "REFUSED", "BROKEN", "OFF", "PUBLISHED"]
+    assert lower.split() == ["CONNECTIONS", "REFUSED", "DROPPED", "PUBLISHED"]
     for place, row in enumerate(CLIENTS.rows, 1):
         assert shown[2 * place].index(row[1]) == upper.index("ADDRESS")
         assert shown[2 * place + 1].index(row[8]) + len(row[8]) == lower.index("PUBLISHED") + len("PUBLISHED")

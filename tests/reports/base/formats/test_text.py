@@ -73,8 +73,8 @@ def test_codes_about_the_same_committers_are_one_block() -> None:
     assert "6 findings of 2 causes: 5 critical, 1 info." in shown
     assert "KAF103 offset-regression, then KAF101 billing" in shown
     assert "KAF103 offset-regression; group billing, 4 partitions" in shown
-    assert "followed and with it: KAF101 Two write it. committers of" in shown
-    assert shown.count("committers of payments-7:") == 1
+    assert "followed and with it: KAF101 Two write it. committing clients of" in shown
+    assert shown.count("committing clients of payments-7:") == 1
     assert shown.count("frame.number in") == 1
 
 
@@ -126,7 +126,7 @@ def test_a_healthy_capture_says_so() -> None:
     rows["findings"], rows["messages"], rows["flows"] = [], [], rows["flows"][:1]
     lines = text_of(rows).splitlines()
     assert lines[0] == "No findings."
-    assert "  complete   no gaps, no one-sided flows, every message decoded." in lines
+    assert "  complete   no gaps, no one-sided connections, every message decoded." in lines
 
 
 def test_an_unknown_protocol_names_the_option() -> None:

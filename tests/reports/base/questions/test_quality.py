@@ -31,7 +31,7 @@ def section_text(**rows: Any) -> str:
         pytest.param({"captures": [CAPTURE | {"undecoded_packets": 3}]}, "3 packets whose layers", id="layers"),
         pytest.param({"captures": [CAPTURE | {"remarks": "the last block is cut"}]}, "last block is cut", id="remark"),
         pytest.param({"flows": [FLOW | {"duplicate_packets": 5}]}, "5 packets captured twice", id="doubled"),
-        pytest.param({"flows": [FLOW | {"bytes_to_client": 0}]}, "1 flow with one direction only", id="one-sided"),
+        pytest.param({"flows": [FLOW | {"bytes_to_client": 0}]}, "1 connection with one direction only", id="one-sided"),
         pytest.param({"flows": [FLOW | {"gap_bytes": 10}]}, "10 bytes missing from 1 flow", id="gap"),
         pytest.param({"messages": [{"complete": False}]}, "1 of 1 message cut", id="cut message"),
         pytest.param(
@@ -66,7 +66,7 @@ def test_a_flow_without_bytes_is_not_one_sided() -> None:
 def test_a_flow_that_was_answered_by_a_reset_is_not_one_sided() -> None:
     answered = {"bytes_to_client": 0, "closed_by": "server", "reset_by": "server"}
     assert "complete" in section_text(flows=[FLOW | answered])
-    assert "1 flow with one direction only" in section_text(
+    assert "1 connection with one direction only" in section_text(
         flows=[FLOW | answered | dict.fromkeys(("closed_by", "reset_by"), "client")]
     )
 
@@ -82,7 +82,7 @@ def test_answers_in_another_order_are_told_with_the_first_of_the_worst_connectio
 
     shown = section_text(expert_infos=[remark("f", 9), remark("g", 12), remark("g", 11), remark("f", 3, "copy")])
     assert (
-        "order 3 answers on 2 connections in another order than the requests, which no broker does: flow g, packet 11 "
+        "order 3 responses on 2 connections in another order than the requests, which no broker does: g, packet 11 "
         "of a.pcap: Fetch (correlation id 11) is answered late." in shown
     )
     assert "order" not in section_text(expert_infos=[remark("f", 3, "copy")])

@@ -96,7 +96,7 @@ def test_a_slow_command_is_the_servers_time() -> None:
 @pytest.mark.parametrize(
     ("name", "words", "said"),
     [
-        ("mongo_healthy", ("mongo", "nobody", "find"), "no answered command is called 'nobody find'"),
+        ("mongo_healthy", ("mongo", "nobody", "find"), "no command with a reply is called 'nobody find'"),
         ("mqtt_faults", ("pagr", "page/doctor"), "near it: pager page/doctor"),
         ("mqtt_faults", ("ffffffffffffffff-c-1",), "there is no exchange ffffffffffffffff-c-1 here"),
     ],
