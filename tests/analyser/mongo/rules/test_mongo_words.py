@@ -99,7 +99,7 @@ def test_a_write_whose_last_attempt_has_no_answer_did_not_fail_for_all_that_is_k
     (one,) = found("MON112", alone(*(command(n, "update", None, lsid="s", txn_number=1) for n in (1, 2))))
     assert "; no reply to the last attempt is known. " in one.sentence
     assert "failed" not in one.sentence
-    assert "last answer" not in one.sentence
+    assert "last reply" not in one.sentence
     assert (one.numbers["succeeded"], one.numbers["failed"], one.numbers["unknown"]) == (0, 0, 1)
     assert one.numbers["wasted_ms"] == 1000  # until the second attempt, at least
 
@@ -123,7 +123,7 @@ def test_writes_that_were_sent_again_are_counted_by_how_they_ended() -> None:
     (one,) = found("MON112", alone(*twice(1, 20), *twice(2, 20), *twice(3, None), *twice(4, 20, **refused)))
     assert "sent 4 writes again" in one.sentence
     assert "; 2 of 4 succeeded then, 1 failed again, of 1 no reply" in one.sentence
-    assert "The first attempts ended with: no answer." in one.sentence
+    assert "The first attempts ended with: no reply." in one.sentence
 
 
 def test_a_client_for_each_request_names_the_application_and_what_it_costs() -> None:

@@ -31,8 +31,8 @@ def section_text(**rows: Any) -> str:
         pytest.param({"captures": [CAPTURE | {"undecoded_packets": 3}]}, "3 packets whose layers", id="layers"),
         pytest.param({"captures": [CAPTURE | {"remarks": "the last block is cut"}]}, "last block is cut", id="remark"),
         pytest.param({"flows": [FLOW | {"duplicate_packets": 5}]}, "5 packets captured twice", id="doubled"),
-        pytest.param({"flows": [FLOW | {"bytes_to_client": 0}]}, "1 connection with one direction only", id="one-sided"),
-        pytest.param({"flows": [FLOW | {"gap_bytes": 10}]}, "10 bytes missing from 1 flow", id="gap"),
+        pytest.param({"flows": [FLOW | {"bytes_to_client": 0}]}, "connection with one direction only", id="one-sided"),
+        pytest.param({"flows": [FLOW | {"gap_bytes": 10}]}, "10 bytes missing from 1 connection", id="gap"),
         pytest.param({"messages": [{"complete": False}]}, "1 of 1 message cut", id="cut message"),
         pytest.param(
             {"expert_infos": [FAULT | {"flow_id": "a"}, FAULT | {"flow_id": "b"}]},
