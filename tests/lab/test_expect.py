@@ -34,7 +34,7 @@ class Fix(NamedTuple):
 # kafka_concurrent_sends: no rule tells of the records that are acknowledged and not stored; the contract has a query.
 FIXES = [
     Fix("kafka_commits_in_order", "kafka-consumer", "group", commits_in_order.OLD, commits_in_order.NEW,
-        {"stored offsets do not go back": {"KAF103"}}),
+        {"committed offsets do not move back": {"KAF103"}}),
     Fix("kafka_concurrent_sends", "kafka-producer", "client", concurrent_sends.OLD, concurrent_sends.NEW,
         {"a sequence number stands for one batch, so what is acknowledged is stored": set(),
          "batches are stored in the order of their sequence": {"KAF201"}}),

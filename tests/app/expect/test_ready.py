@@ -24,10 +24,10 @@ HEALTHY = [
     ("mongo-driver", "mongo_healthy"),
 ]
 SICK = [
-    ("kafka-consumer", "kafka_stale_commit", "stored offsets do not go back"),
+    ("kafka-consumer", "kafka_stale_commit", "committed offsets do not move back"),
     ("kafka-consumer", "incidents/never_commits-5", "what is read is committed"),
-    ("kafka-consumer", "incidents/poison_loop-3", "members are heard in time, and no record throws them out"),
-    ("kafka-consumer", "incidents/offsets_deleted-2", "reading goes on at the stored offset, and skips nothing"),
+    ("kafka-consumer", "incidents/poison_loop-3", "members send heartbeats in time, and no record throws them out"),
+    ("kafka-consumer", "incidents/offsets_deleted-2", "reading goes on at the committed offset, and skips nothing"),
     ("kafka-producer", "incidents/epoch_bump_duplicates-1", "no record is written twice"),
     ("kafka-producer", "incidents/out_of_sequence-1", "batches are stored in the order of their sequence"),
     ("mqtt-client", "mqtt_faults", "the keep-alive is kept, and pings are answered"),

@@ -213,7 +213,7 @@ GROUPS = {
         (
             TOPIC_COLUMN, PART._replace(heading="PARTITION"), Column("leader_epoch", "Leader-epoch", "plain"),
             Column("start_offset", "Start-offset", "offset"), Column("lag", "Lag", "offset"),
-            Column("told_by", "Reported by"), Column("ts_told", "Told", "time"),
+            Column("told_by", "Reported by"), Column("ts_told", "Reported", "time"),
         ),
         _GROUP,
     ),
