@@ -77,7 +77,7 @@ def confine(*_):
         for _ in read_batches(Source(name, path=Path(name)), EndpointTable(), CaptureStats(name)):
             pass
 capturing.Ring, capturing.readable, capturing.confine = NoRing, lambda *_: False, confine
-job = capturing.CaptureJob(("lo",), owners=True)
+job = capturing.CaptureJob(("lo",), identities=True)
 null = open("/dev/null", "r+b")
 capturing.Capturing(job, capturing.Outlet(null.fileno(), 1 << 20)).run(null.fileno())
 late.end()

@@ -27,10 +27,10 @@ NEVER = 1 << 62
 # What is measured imports the same with and without lock-step.
 PROGRAM = """
 import sys
-from wirewitness.dissectors.{protocol} import conversation
-from wirewitness.analyser.tcp import whole
+from wirewitness.dissectors.{protocol} import decoder
+from wirewitness.analyser.tcp import complete_connections
 if {never}:
-    conversation.LEAST_FRAMES = whole.LEAST = {never}
+    decoder.LEAST_FRAMES = complete_connections.LEAST = {never}
 from wirewitness.app.start import main
 main()
 """

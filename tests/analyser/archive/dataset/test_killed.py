@@ -28,7 +28,7 @@ from wirewitness.analyser.archive.spark.java import find_java
 from wirewitness.analyser.archive.run import ArchiveOptions, archive
 from wirewitness.analyser.archive.spark.session import SessionSettings, open_session
 with open_session(SessionSettings(master="local[2]"), find_java()) as spark:
-    archive(sys.argv[2:], sys.argv[1], spark, ArchiveOptions(shares=3), lambda stage: print(stage, flush=True))
+    archive(sys.argv[2:], sys.argv[1], spark, ArchiveOptions(shards=3), lambda stage: print(stage, flush=True))
 """
 
 
