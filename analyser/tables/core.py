@@ -40,7 +40,7 @@ _CAPTURES = Table(
         Column("snaplen", "int64", "snap length in the file header", unit="bytes"),
         Column("dropped_packets", "int64", "packets the kernel or interface dropped, where the file says so"),
         Column("remarks", "string", "damage and oddities met while reading, joined by '; '"),
-        Column("lines", "int64", "lines that tell of a request, of a request log; null where there are packets"),
+        Column("lines", "int64", "lines of a request in a request log; null where there are packets"),
         Column("batches", "int64", "record batches of a log segment; null of other files"),
     ),
     ("file",),
@@ -83,7 +83,7 @@ _FLOWS = Table(
         Column(
             "acked_by_server",
             "int64",
-            "stream bytes from the client that the server's TCP confirmed; null where no confirmation was seen",
+            "stream bytes from the client that the server's TCP ACKed; null where no ACK was seen",
             "flow",
             "bytes",
         ),
@@ -102,7 +102,9 @@ _FLOWS = Table(
         ),
         Column("client_reset_ttl", "int64", "hop limit (TTL) of the first RST in the client's name", "flow"),
         Column("server_reset_ttl", "int64", "likewise in the server's name", "flow"),
-        Column("client_ttl", "int64", "hop limit (TTL) of the client's first packet that tells, but for a RST", "flow"),
+        Column(
+            "client_ttl", "int64", "hop limit (TTL) of the client's first packet that shows it, but for a RST", "flow"
+        ),
         Column("server_ttl", "int64", "likewise of the server", "flow"),
         Column("client_ttl_lowest", "int64", "the lowest hop limit of the client's packets but for a RST", "flow"),
         Column("server_ttl_lowest", "int64", "likewise of the server", "flow"),
@@ -114,7 +116,7 @@ _FLOWS = Table(
         Column(
             "missing_requests",
             "int64",
-            "of a connection in a request log: requests that its log lacks, as their numbers tell; null where none do",
+            "of a connection in a request log: requests that its log lacks, as their numbers show; null where none do",
             "flow",
         ),
         Column("retransmitted_segments", "int64", "segments whose bytes had been sent before", "flow"),
@@ -128,7 +130,7 @@ _FLOWS = Table(
         Column(
             "unheard_sends_to_server",
             "int64",
-            "how often the client sent bytes that the server never confirmed, where it sent them again",
+            "how often the client sent bytes that the server never ACKed, where it sent them again",
             "flow",
         ),
         Column("ts_unheard_to_server", "time", "when it sent them again first", "flow", unit="UTC"),
@@ -167,7 +169,7 @@ _FLOWS = Table(
         Column(
             "tls_handshake",
             "string",
-            "complete, refused by client, refused by server (an alert, also an encrypted one, as its length tells) "
+            "complete, refused by client, refused by server (an alert, also an encrypted one, as its length shows) "
             "or broken off (closed without one); null: it goes on, or is not known",
             "flow",
         ),
@@ -182,7 +184,7 @@ _FLOWS = Table(
         Column("tls_retried", "bool", "the server asked for another ClientHello (HelloRetryRequest)", "flow"),
         Column("tls_resumption_offered", "bool", "the client wants an earlier session to go on", "flow"),
         Column("tls_resumed", "bool", "an earlier TLS session goes on, so no certificate is sent", "flow"),
-        Column("tls_early_data", "bool", "the server takes data that the client sends before its answer", "flow"),
+        Column("tls_early_data", "bool", "the server takes data that the client sends before its response", "flow"),
         Column(
             "tls_tickets",
             "int64",
@@ -299,7 +301,7 @@ _EXCHANGES = Table(
 
 _EXPERT_INFOS = Table(
     "expert_infos",
-    "remarks of capture layer and dissectors on bytes",
+    "notes of capture layer and dissectors on bytes",
     columns_of(
         EXPERT_INFOS,
         {
@@ -328,7 +330,7 @@ _TCP_WAITS = Table(
         Column(
             "kind",
             "string",
-            "delayed_ack: a segment had to be confirmed first; full_window: the receiver had no room",
+            "delayed_ack: a segment had to be ACKed first; full_window: the receiver had no room",
             nullable=False,
         ),
         Column("stream_offset", "int64", "offset of the first byte that waited", unit="bytes", nullable=False),
@@ -339,7 +341,7 @@ _TCP_WAITS = Table(
         Column(
             "sent_bytes",
             "int64",
-            "delayed_ack: segment not confirmed; full_window: sent meanwhile",
+            "delayed_ack: segment not ACKed; full_window: sent meanwhile",
             unit="bytes",
             nullable=False,
         ),
@@ -374,7 +376,7 @@ _FINDINGS = Table(
         Column(
             "incident_order",
             "string",
-            "text by which findings sort as reports tell them: the worst incident first, in it the cause first",
+            "text by which findings sort as reports show them: the worst incident first, in it the cause first",
         ),
     ),
     ("incident_order", "code", "subject", "finding_id"),

@@ -22,7 +22,7 @@ _LATENCY_MINUTES = Table(
         Column(
             "latencies",
             "int64",
-            "those that have a latency and did not ask the server to wait",
+            "those that have a latency and are no long polls",
             "derived",
             nullable=False,
         ),
@@ -52,7 +52,7 @@ _FINDINGS_HISTORY = Table(
         Column("ts_last", "time", "time of the last evidence", unit="UTC"),
         Column("first_run", "string", "the run that came to it first", nullable=False),
         Column("ts_found", "time", "when that run ended", unit="UTC", nullable=False),
-        Column("superseded_run", "string", "the run that came to it no more; null while it stands"),
+        Column("superseded_run", "string", "the run that came to it no more; null while it holds"),
         Column("ts_superseded", "time", "when that run ended", unit="UTC"),
     ),
     ("code", "subject", "finding_id"),

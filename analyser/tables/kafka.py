@@ -46,7 +46,7 @@ _OFFSET_COMMITS = Table(
                 ERROR_NAME,
                 Column("owner_member_id", "string", "member the partition was assigned to at that time", "context"),
                 Column("ownership_confidence", "string", "high from assignments, low from who fetches", "context"),
-                Column("log_end_offset", "int64", "end of the log, as answers had told it by then", "context"),
+                Column("log_end_offset", "int64", "end of the log, as responses had reported it by then", "context"),
                 Column(
                     "client_gap_ts",
                     "time",
@@ -65,7 +65,7 @@ _OFFSET_COMMITS = Table(
 
 _OFFSET_FETCHES = Table(
     "kafka_offset_fetches",
-    "one row per partition answered in an OffsetFetch",
+    "one row per partition in the response to an OffsetFetch",
     columns_of(
         OFFSET_FETCHES,
         {
@@ -81,7 +81,7 @@ _OFFSET_FETCHES = Table(
 
 _FETCH_PARTITIONS = Table(
     "kafka_fetch_partitions",
-    "one row per partition that a Fetch asked for or answered (fetch sessions resolved, KIP-227)",
+    "one row per partition of a Fetch request or response (fetch sessions resolved, KIP-227)",
     columns_of(
         FETCH_PARTITIONS,
         {
@@ -118,7 +118,7 @@ _PRODUCE_BATCHES = Table(
 
 _RECORDS = Table(
     "kafka_records",
-    "one row per record in a Produce, a Fetch answer or a log segment; one without offset where a batch could not be "
+    "one row per record in a Produce, a Fetch response or a log segment; one without offset where a batch could not be "
     "read on",
     columns_of(
         RECORDS,
@@ -127,7 +127,7 @@ _RECORDS = Table(
             "ts_response": (CLUSTER,),
             "client_id": (CLIENT_ADDRESS,),
             "partition": (
-                Column("offset", "int64", "offset in the partition; of a Produce from its answer, null without one"),
+                Column("offset", "int64", "offset in the partition; of a Produce from its response, null without one"),
                 Column("timestamp", "time", "time of the record, ms on the wire", unit="UTC"),
             ),
             "timestamp_type": (
@@ -179,7 +179,7 @@ _RECORDS = Table(
 
 _GROUP_EVENTS = Table(
     "kafka_group_events",
-    "one row per member and group request or answer: who joined, led, synced, left, was fenced",
+    "one row per member and group request or response: who joined, led, synced, left, was fenced",
     columns_of(
         GROUP_EVENTS,
         {
@@ -205,7 +205,7 @@ _ASSIGNMENTS = Table(
 
 _BROKERS = Table(
     "kafka_brokers",
-    "brokers and coordinators that clients were told of",
+    "brokers and coordinators advertised to clients",
     columns_of(
         BROKERS,
         {
@@ -368,7 +368,7 @@ KAFKA_TABLES = (
 
 _LAG_MINUTES = Table(
     "kafka_lag_minutes",
-    "one row per minute, group and partition in which an offset was committed or told, or the log's end was seen",
+    "one row per minute, group and partition in which an offset was committed or reported, or the log's end was seen",
     (
         ts_column("begin of the minute", "derived"),
         CLUSTER,
@@ -376,7 +376,9 @@ _LAG_MINUTES = Table(
         Column("topic", "string", "topic name, else its id"),
         Column("partition", "int64", "partition index", nullable=False),
         Column("committed_offset", "int64", "the offset that was stored at the minute's end", nullable=False),
-        Column("ts_commit", "time", "time of the commit's answer; null where only an OffsetFetch told it", unit="UTC"),
+        Column(
+            "ts_commit", "time", "time of the commit's response; null where only an OffsetFetch reported it", unit="UTC"
+        ),
         Column("log_end_offset", "int64", "the last log end seen until the minute's end"),
         Column("lag", "int64", "log end minus committed offset, 0 where a commit is ahead of the last log end seen"),
         Column("member_id", "string", "member that committed last"),
@@ -384,7 +386,7 @@ _LAG_MINUTES = Table(
         CLIENT_ADDRESS,
         Column("generation", "int64", "generation of that commit"),
         Column("commits", "int64", "accepted commits within the minute", nullable=False),
-        Column("rejected", "int64", "commits answered with an error within the minute", nullable=False),
+        Column("rejected", "int64", "commits refused with an error within the minute", nullable=False),
         Column(
             "committers", "int64", "clients (address, client id, member id) of the accepted commits", nullable=False
         ),

@@ -53,7 +53,7 @@ CONNECTIONS = Table(
         _count("errors", "responses with an error code"),
         _count("work", "requests that write, read, commit, join a group or keep membership"),
         _count("others", "further requests, but for versions, addresses, logins, telemetry and producer ids"),
-        _count("throttled", "answers that say that a quota makes the client wait"),
+        _count("throttled", "responses that say that a quota makes the client wait"),
         Column(
             "max_wait_ms", "int64", "the longest that a Fetch of a consumer on it lets the broker wait", "context", "ms"
         ),
@@ -67,8 +67,8 @@ CONNECTIONS = Table(
         _context("mechanism", "SASL mechanism of its last authentication"),
         _context("user_name", "user of that"),
         Column("accepted", "bool", "the broker accepted the user; null without authentication", "context"),
-        Column("advertised", "bool", "clients were told of this address and port by Metadata and the like", "context"),
-        Column("served", "bool", "Kafka is answered at this address and port, on any connection", "context"),
+        Column("advertised", "bool", "Metadata and the like advertised this address and port", "context"),
+        Column("served", "bool", "Kafka is spoken at this address and port, on any connection", "context"),
     ),
     ("ts", "flow_id"),
     "kafka",

@@ -39,7 +39,7 @@ def _kafka_reading_number(name: str, meaning: str, *, nullable: bool = True) -> 
 
 READING_RUNS = Table(
     "kafka_fetch_ranges",
-    "one row per run of reading: a client of a group fetches a partition, each time where its last answer led to",
+    "one row per run of reading: a client of a group fetches a partition, each time where its last response led to",
     (
         ts_column("time of the run's first fetch that was not refused", "context"),
         _time("ts_last", "time of its last one", nullable=False),
@@ -59,26 +59,26 @@ READING_RUNS = Table(
             "next_offset", "offset after the last batch that the run was given, else the one asked for"
         ),
         _kafka_reading_number(
-            "fetches", "fetches of the run that name the partition or are answered with it", nullable=False
+            "fetches", "fetches of the run that name the partition or whose response has it", nullable=False
         ),
         _kafka_reading_number("records_count", "records that it was given"),
         _kafka_reading_number("log_start_offset", "oldest offset still there at its begin"),
-        _kafka_reading_number("log_end_offset", "highest end of the log that it was told"),
+        _kafka_reading_number("log_end_offset", "highest end of the log that was reported to it"),
         Column(
             "started_by",
             "string",
-            "first (of the reader in the capture), offset (not the one that its last answer led to), topic id (another "
-            "one), connection (another one)",
+            "first (of the reader in the capture), offset (not the one that its last response led to), topic id "
+            "(another one), connection (another one)",
             "context",
             nullable=False,
         ),
         _time("ts_before", "time of the reader's last fetch of the partition before"),
         _kafka_reading_number("fetch_offset_before", "offset of that fetch"),
-        _kafka_reading_number("next_offset_before", "offset that it led to; null when its answer is missing"),
+        _kafka_reading_number("next_offset_before", "offset that it led to; null when its response is missing"),
         _kafka_reading_number("group_offset_before", "highest offset that fetches of the whole group had led to"),
-        _time("ts_stored", "when the group's offset was stored, or told first; up to the begin or its OffsetFetch"),
+        _time("ts_stored", "when the group's offset was stored, or reported first; up to the begin or its OffsetFetch"),
         _kafka_reading_number("stored_offset", "the offset stored then, by a consumer and not by a tool"),
-        _context("stored_client_id", "client id of who stored it; null when only an answer tells of it"),
+        _context("stored_client_id", "client id of who stored it; null when only a response reports it"),
         _context("stored_client_address", "its IP address"),
         _context("stored_member_id", "its member id"),
         _context("stored_exchange_id", "its commit"),
@@ -89,17 +89,17 @@ READING_RUNS = Table(
         _context("change_client_address", "its IP address"),
         _context("change_exchange_id", "its exchange"),
         _time("ts_answered", "time of the reader's last OffsetFetch of the partition since its last fetch"),
-        _kafka_reading_number("answered_offset", "what it was told; -1 when none is stored"),
+        _kafka_reading_number("answered_offset", "what it got; -1 when none is stored"),
         _time("ts_out_of_range", "time of a fetch since then that was refused with OFFSET_OUT_OF_RANGE (1)"),
         _kafka_reading_number("out_of_range_offset", "its offset"),
-        _time("ts_listed", "time of the reader's ListOffsets since then that told the run's first offset"),
+        _time("ts_listed", "time of the reader's ListOffsets since then that returned the run's first offset"),
         Column(
             "listed_timestamp", "int64", "what it asked: -1 latest, -2 earliest, else Unix ms", "context", unit="ms"
         ),
-        _kafka_reading_number("last_log_end_offset", "the log's end that anybody in the capture was told last"),
+        _kafka_reading_number("last_log_end_offset", "the log's end that was reported last to anybody in the capture"),
         _time("ts_last_log_end", "when that was"),
         _kafka_reading_number(
-            "earlier_log_end_offset", "the log's end that anybody was told 10 to 20 s before that, or longer ago"
+            "earlier_log_end_offset", "the log's end that was reported to anybody 10 to 20 s before that, or longer ago"
         ),
         Column(
             "transactional", "bool", "transactions write to the partition; null when no producer is seen", "context"
@@ -123,7 +123,7 @@ def _table(name: str, meaning: str, fields: Fields) -> Table:
         "": (EXCHANGE_ID,),
         "ts_response": (CLUSTER,),
         "client_id": (CLIENT_ADDRESS, CLIENT_PORT),
-        "topic_id": (Column("topic", "string", "topic name, where an answer named the id", "context"),),
+        "topic_id": (Column("topic", "string", "topic name, where a response named the id", "context"),),
         "error_code": (ERROR_NAME, "error_message", *PLACE),
     }
     return Table(
@@ -134,7 +134,7 @@ def _table(name: str, meaning: str, fields: Fields) -> Table:
 SHARE_TABLES = (
     _table(
         "kafka_share_fetches",
-        "one row per range of records that a member of a share group acquired, or partition answered with an error",
+        "one row per range of records that a member of a share group acquired, or partition refused with an error",
         SHARE_FETCHES,
     ),
     _table(
@@ -213,7 +213,7 @@ _MEMBERS = Table(
         _time("ts_last", "its last request but for LeaveGroup", nullable=False),
         _text(
             "ended",
-            "left, expired (a generation without it, no LeaveGroup), removed (it came back, or was told: 25, 110), "
+            "left, expired (a generation without it, no LeaveGroup), removed (it came back, or got 25, 110), "
             "fenced (82), replaced (its static name joined anew), active (at the end of the capture); null: not known",
         ),
         _time("ts_ended", "when it left, or when the group went on without it"),
@@ -227,7 +227,7 @@ _MEMBERS = Table(
         _time("ts_silent", "begin of that silence"),
         _text(
             "idle_side",
-            "what stood then, or since a member expired, as TCP tells: network, process; null: not known",
+            "what hung then, or since a member expired, as TCP shows: network, process; null: not known",
         ),
         _text("closed_by", "client, server: who closed the connection of its last request; null while open"),
         _text("reset_by", "client, server: who reset it"),
@@ -247,7 +247,7 @@ _REBALANCES = Table(
         CLUSTER,
         _GROUP_ID,
         _time("ts", "when it was set off", nullable=False),
-        _time("ts_joined", "when JoinGroup was answered (classic groups)"),
+        _time("ts_joined", "when JoinGroup got its responses (classic groups)"),
         _time("ts_end", "when the last member had its part"),
         _text("protocol", "classic, consumer (KIP-848), share (KIP-932) or streams (KIP-1071)"),
         _text("assignor", "assignor of the new generation"),
@@ -265,7 +265,7 @@ _REBALANCES = Table(
         _number("members_before", "members of the generation before, as far as seen; null: none seen"),
         _number("members_after", "members of the new generation, as far as seen"),
         _text("leader_id", "member that computed the assignment"),
-        _ms("wait_ms", "from the first JoinGroup to the answers"),
+        _ms("wait_ms", "from the first JoinGroup to the responses"),
         _text("waited_for", "late member (its JoinGroup came last), absent member (it never came); null: nobody"),
         _text("waited_member_id", "that member"),
         _text("waited_client_id", "its client id"),
@@ -276,7 +276,7 @@ _REBALANCES = Table(
         _text("moves", "JSON: topic, partition, member it came from and went to; 200 at most", json=True),
         _text(
             "pauses",
-            "JSON: for each member, ms from ts until it was told, asked to join and had its part, and pause_ms from "
+            "JSON: for each member, ms from ts until it learned it, asked to join and had its part, and pause_ms from "
             "its JoinGroup to its part; 200 at most",
             json=True,
         ),

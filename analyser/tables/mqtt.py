@@ -39,7 +39,7 @@ _CONNECTIONS = Table(
                 Column(
                     "acked_by_server",
                     "int64",
-                    "stream bytes of the client that the server's TCP confirmed",
+                    "stream bytes of the client that the server's TCP ACKed",
                     "flow",
                     "bytes",
                 ),
@@ -130,7 +130,7 @@ _DELIVERIES = Table(
         Column(
             "subscriber_flow_id",
             "string",
-            "flow of the subscriber; of a group that did not get it the member that stands still, if one does",
+            "flow of the subscriber; of a group that did not get it the stalled member, if there is one",
             "context",
         ),
         Column("subscriber_client_id", "string", "client id of the subscriber", "context"),
@@ -140,7 +140,7 @@ _DELIVERIES = Table(
         Column(
             "status",
             "string",
-            "delivered (acknowledged; QoS 0: confirmed by TCP); sent (not acknowledged); missing (not within 10 s or "
+            "delivered (acknowledged; QoS 0: ACKed by TCP); sent (not acknowledged); missing (not within 10 s or "
             "more); left (the subscriber left before); lost (its session was gone when it came back); expired (while "
             "it was away); refused (the server did not take it); unknown (gaps, the capture ends, too many wait)",
             "context",

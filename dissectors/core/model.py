@@ -89,7 +89,7 @@ EXCHANGES = Fields(
     Field(
         "status",
         "string",
-        "ok (answered; an answer not decoded has no error_code), error, unanswered, orphan, one_way; null: not "
+        "ok (a response; one not decoded has no error_code), error, unanswered, orphan, one_way; null: not "
         "known, since a limit ended the wait",
     ),
     Field("error_code", "int64", "first error code that is not 0, else 0; null when unanswered or undecoded"),
@@ -99,13 +99,13 @@ EXCHANGES = Fields(
     Field(
         "awaitable",
         "bool",
-        "the request asks the server to wait for data (Fetch, ShareFetch), members (JoinGroup, SyncGroup) or "
+        "long poll: the request makes the server wait for data (Fetch, ShareFetch), members (JoinGroup, SyncGroup) or "
         "news (hello), so that percentiles leave it out; null where it does not",
     ),
     Field(
         "throttle_time_ms",
         "int64",
-        "how long a quota of the server makes this client wait, as the answer says; null where none tells",
+        "how long a quota of the server makes this client wait, as the response says; null where none does",
         unit="ms",
     ),
 )
@@ -117,8 +117,8 @@ EXPERT_INFOS = Fields(
     Field("ts", "time", "time of that packet", unit="UTC"),
     Field("severity", "string", "chat, note, warn or error", nullable=False),
     Field("group", "string", "capture, tcp, framing, malformed, undecoded, limit, protocol, bug", nullable=False),
-    Field("code", "string", "stable name of the remark", nullable=False),
-    Field("text", "string", "the remark for people", nullable=False, content=True),
+    Field("code", "string", "stable name of the note", nullable=False),
+    Field("text", "string", "the note for people", nullable=False, content=True),
     Field("span", "string", "stream offsets first-last it is about"),
 )
 

@@ -17,12 +17,12 @@ from wirewitness.dissectors.kafka.rows.common_fields import (
 BROKERS = Fields(
     REQUEST_OFFSET,
     RESPONSE_OFFSET,
-    ts("time of the answer"),
+    ts("time of the response"),
     UNSHOWN_TS_RESPONSE,
     REQUEST_PACKET,
     RESPONSE_PACKET,
     CLIENT_ID,
-    Field("wire_cluster_id", "string", "cluster id in the answer itself"),
+    Field("wire_cluster_id", "string", "cluster id in the response itself"),
     Field("node_id", "int64", "broker id"),
     Field("host", "string", "advertised host"),
     Field("port", "int64", "advertised port"),
@@ -30,14 +30,14 @@ BROKERS = Fields(
     Field("source", "string", "Metadata, DescribeCluster or FindCoordinator", nullable=False),
     Field("group_id", "string", "group that this coordinator serves"),
     Field("transactional_id", "string", "transactional id that this coordinator serves"),
-    Field("is_controller", "bool", "named as the active controller; null where the answer does not tell"),
+    Field("is_controller", "bool", "named as the active controller; null where the response does not say"),
     Field("is_fenced", "bool", "broker is fenced (DescribeCluster from version 2)"),
 )
 
 PARTITIONS = Fields(
     REQUEST_OFFSET,
     RESPONSE_OFFSET,
-    ts("time of the answer"),
+    ts("time of the response"),
     UNSHOWN_TS_RESPONSE,
     REQUEST_PACKET,
     RESPONSE_PACKET,

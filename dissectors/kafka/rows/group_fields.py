@@ -105,8 +105,8 @@ GROUP_EVENTS = Fields(
     ),
     Field("rack_id", "string", "rack of the member"),
     Field("reason", "string", "why the member joins or leaves (KIP-800)"),
-    Field("state", "string", "group state of describe answers"),
-    Field("members", "int64", "members named in the answer (JoinGroup of the leader, describe)"),
+    Field("state", "string", "group state of describe responses"),
+    Field("members", "int64", "members named in the response (JoinGroup of the leader, describe)"),
     Field(
         "protocol_metadata",
         "string",
@@ -120,7 +120,7 @@ GROUP_EVENTS = Fields(
 ASSIGNMENTS = Fields(
     REQUEST_OFFSET,
     RESPONSE_OFFSET,
-    ts("time from which the assignment is known (the answer's completion)"),
+    ts("time from which the assignment is known (the response's completion)"),
     UNSHOWN_TS_RESPONSE,
     GROUP_ID,
     Field("generation", "int64", "generation id or member epoch"),
