@@ -90,7 +90,7 @@ def archive(
     capture.
 
     INPUT is a capture, a request log or log segment of a Kafka broker, a directory of such files, a pattern in
-    quotes, or an address in an object store, which stands for all that lies below it. Files that the dataset already
+    quotes, or an address in an object store, which means all that is below it. Files that the dataset already
     holds are passed over, so the same command takes in what is new; connections go on over files and runs. A run that
     is killed leaves the dataset as it was.
 

@@ -21,7 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "table": ("table", "Show the rows of table NAME."),
     "query": ("query", "Answer one SQL SELECT over all tables."),
     "tables": ("tables", "List the tables; with NAME the columns of one."),
-    "groups": ("kafka_views", "Kafka groups: state, members, stored offsets, lag, who committed last."),
+    "groups": ("kafka_views", "Kafka groups: state, members, committed offsets, lag, who committed last."),
     "topics": ("kafka_views", "Kafka topics and partitions: what moved, who wrote and read."),
     "brokers": ("kafka_views", "Kafka brokers, endpoints and changes of leaders."),
     "clients": ("kafka_views", "Clients of all protocols: library, requests, errors, latency."),

@@ -76,7 +76,7 @@ def compare(
 ) -> Status:
     """Compare two captures, or two times of one: healthy and sick, before and after a release.
 
-    CAPTURE is a file, a directory or a dataset. Told are findings that one side alone has, shares of errors, latencies
+    CAPTURE is a file, a directory or a dataset. Shown are findings that one side alone has, shares of errors, latencies
     (median and p99) and rates of operations, versions and settings of clients, clients and groups that came or went,
     refused and foreign commits, how much goes through topics: the largest and surest first. AT LEAST: by how much both
     sides differ when chance is left out; facts have none. Two runs of one healthy system have no difference.

@@ -30,8 +30,8 @@ def crosscheck(
 ) -> Status:
     """Compare every message of CAPTURE... with what tshark says of it.
 
-    Compared are packets, sizes, types, versions, ids, which request a response answers, groups, topics, partitions and
-    committed offsets, QoS, command names and databases. Ports need no setting: tshark decodes as wirewitness found.
+    Compared are packets, sizes, types, versions, ids, which request a response belongs to, groups, topics, partitions
+    and committed offsets, QoS, command names and databases. Ports need no setting: tshark decodes as wirewitness found.
     What tshark cannot decode is named with the reason; docs/crosscheck.md lists these. tshark must be installed.
 
     \b

@@ -38,11 +38,11 @@ def differ(
     output: str | None,
     **reading: Any,
 ) -> Status:
-    """Tell what exchanges of one kind have in common: the slow ones, the failed ones, those of one minute.
+    """Show what exchanges of one kind have in common: the slow ones, the failed ones, those of one minute.
 
     Clients, addresses, connections, servers, versions, errors, minutes, sizes, topics, partitions, groups, collections,
     query shapes and more are counted among these exchanges and among all others of the same operations. What more of
-    these have than chance gives them is told, what explains most of them first.
+    these have than chance gives them is shown, what explains most of them first.
 
     \b
     Examples:

@@ -57,11 +57,11 @@ def findings(
     output: str | None,
     **reading: Any,
 ) -> Status:
-    """List the findings of CAPTURE..., and keep what somebody has looked at out of the way.
+    """List the findings of CAPTURE..., and collapse acknowledged ones.
 
     A finding is of one rule and about one subject: a group, a client, a topic. --accept writes both to FILE, and how
-    large it was. The next capture's findings of that rule and subject are folded away: one line says how many. When
-    they grow they are told again: at least twice as many, more severe, or on new partitions.
+    large it was. The next capture's findings of that rule and subject are collapsed: one line says how many. When
+    they grow they are shown again: at least twice as many, more severe, or on new partitions.
 
     \b
     Examples:

@@ -115,7 +115,7 @@ class Answers:
         return f"{known.page}\n\nThresholds: {json.dumps(dict(known.thresholds), default=str)}"
 
     def groups(self, group: str = "", at: str = "") -> str:
-        """How partitions of Kafka's groups stand: stored offset, lag, consumer, last committer. Raises NoAnswer."""
+        """Partitions of Kafka's groups: committed offset, lag, consumer, who committed last. Raises NoAnswer."""
         from wirewitness.reports.protocols.kafka.questions.view import view_sql
         from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 

@@ -65,7 +65,7 @@ def server(answers: Answers) -> MCPServer:
 
     @made.tool(annotations=_READ_ONLY, structured_output=False)
     async def groups(group: str = "", at: str = "") -> str:
-        """Kafka's consumer groups by partition: stored offset, log end, lag, consumer, who committed last. group: one
+        """Kafka's groups by partition: committed offset, log end, lag, consumer, who committed last. group: one
         of them, empty for all. at: a time in ISO 8601; empty for the end of the capture."""
         return _told(lambda: answers.groups(group, at))
 
