@@ -35,7 +35,8 @@ def main() -> int:
     chosen = [name for name in samples() if not asked.only or any(word in name for word in asked.only)]
     got = _results(chosen, asked.jobs)
     if asked.accept:
-        _write({**(_read() if asked.only else {}), **got})
+        others = {key: result for key, result in _read().items() if key[0] not in chosen} if asked.only else {}
+        _write({**others, **got})
         print(f"accepted: {len(got)} results of {len(chosen)} samples")
         return 0
     expected = {key: result for key, result in _read().items() if key[0] in set(chosen) or not asked.only}

@@ -27,8 +27,8 @@ from wirewitness.reports.report.contents import report
 from wirewitness.reports.report.json_document import json_pieces
 
 JSON, TEXT = "JSON", "TEXT"
-# One sample of each protocol: cut in three files, of which a second run takes the last.
-CUT = ("kafka_fenced_commit.pcapng", "mqtt_takeover_loop.pcapng", "mongo_show_databases.pcapng")
+# Samples cut in three files, and in how many runs these are taken.
+CUT = {"kafka_fenced_commit.pcapng": 2, "mqtt_takeover_loop.pcapng": 1, "mongo_show_databases.pcapng": 1}
 ARCHIVE = "archive of cut samples"
 _WIDTH = 120
 
@@ -76,14 +76,14 @@ def digest(lines: Iterable[str]) -> str:
 
 
 def _archived() -> Iterator[tuple[str, list[str]]]:
+    """Of each sample that is cut: what differs from `analyse`, which is nothing, and the rows of each table."""
     settings = SessionSettings(master="local[2]", app_name="wirewitness golden")
     with tempfile.TemporaryDirectory() as folder, open_session(settings, find_java()) as spark:
-        captures = [
-            path for name in CUT for path in rotated(packets_of(ROOT / "sample_pcaps" / name), Path(folder, name), 3)
-        ]
-        root = Path(folder, "dataset")
-        for known in (captures[:-1], captures):
-            archive(known, root, spark, ArchiveOptions(shards=3))
-        yield "differences from analyse", differences(root, captures)
-        with wirewitness.read(root) as dataset:
-            yield "tables", [f"{table} {dataset.arrow(table).num_rows}" for table in dataset.tables()]
+        for name, runs in CUT.items():
+            captures = rotated(packets_of(ROOT / "sample_pcaps" / name), Path(folder, "captures", name), 3)
+            root = Path(folder, "datasets", name)
+            for known in (captures[:-1], captures)[-runs:]:
+                archive(known, root, spark, ArchiveOptions(shards=3))
+            yield f"{name}: differences from analyse", differences(root, captures)
+            with wirewitness.read(root) as dataset:
+                yield f"{name}: rows", [f"{table} {dataset.arrow(table).num_rows}" for table in dataset.tables()]
