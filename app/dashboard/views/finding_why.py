@@ -35,7 +35,7 @@ def show_why(source: Selected, finding: Finding) -> None:
         return
     st.subheader("How it came about", anchor=False)
     rows = list(_rows(step, 1, ""))
-    small_table(("", "Time", "What happened, each because of the one below", "Packets"), rows)
+    small_table(("", "Time", "What happened, each because of the one below", "Packets"), rows, numbers=(1,))
     for end in dict.fromkeys(_ends(step)):
         line(f"{sentence_start(end)}.", "quiet")
 
