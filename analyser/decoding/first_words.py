@@ -20,7 +20,7 @@ from wirewitness.dissectors.carriers.tls.alerts import LEVELS, alert_name
 
 # TLS alerts that are sent in the clear: why a handshake failed.
 
-_CHANGE_CIPHER_SPEC, _TLS_ALERTS_ALERT, _APPLICATION_DATA = 20, 21, 23
+_CHANGE_CIPHER_SPEC, _ALERT_RECORD, _APPLICATION_DATA = 20, 21, 23
 _HEADER_BYTES, _ALERT_BYTES = 5, 2
 # A certificate chain is far smaller.
 _MOST_BYTES = 1 << 18
@@ -66,9 +66,7 @@ class AlertFinder:
                 self.over = True
             elif at + _HEADER_BYTES + size > len(held):
                 break
-            elif kind == _TLS_ALERTS_ALERT and (
-                alert := _alert(held[at + _HEADER_BYTES :][:size], self._position + at)
-            ):
+            elif kind == _ALERT_RECORD and (alert := _alert(held[at + _HEADER_BYTES :][:size], self._position + at)):
                 self.over = True
                 return alert
             at += _HEADER_BYTES + size

@@ -1,6 +1,7 @@
-"""Tables of Kafka's groups that are made of other tables: members and rebalances.
+"""Tables of Kafka's groups: where members read, share groups, stored offsets, members and rebalances.
 
-`analyser/kafka/facts/group_stage.py` makes their rows.
+Facts make the rows of `kafka_fetch_ranges` (`analyser/kafka/facts/fetch_stage.py`), `kafka_members` and
+`kafka_rebalances` (`group_stage.py`); the others come from messages and log segments.
 """
 
 from __future__ import annotations
@@ -26,15 +27,19 @@ def _time(name: str, meaning: str, *, nullable: bool = True) -> Column:
     return Column(name, "time", meaning, "context", unit="UTC", nullable=nullable)
 
 
+def _text(name: str, meaning: str, *, json: bool = False) -> Column:
+    return Column(name, "string", meaning, "context", json=json)
+
+
+def _number(name: str, meaning: str, unit: str = "", *, nullable: bool = True) -> Column:
+    return Column(name, "int64", meaning, "context", unit=unit, nullable=nullable)
+
+
+def _ms(name: str, meaning: str) -> Column:
+    return Column(name, "float64", meaning, "context", unit="ms")
+
+
 # The table of where clients of groups began to read.
-
-
-def _context(name: str, meaning: str) -> Column:
-    return Column(name, "string", meaning, "context")
-
-
-def _kafka_reading_number(name: str, meaning: str, *, nullable: bool = True) -> Column:
-    return Column(name, "int64", meaning, "context", nullable=nullable)
 
 
 READING_RUNS = Table(
@@ -43,27 +48,21 @@ READING_RUNS = Table(
     (
         ts_column("time of the run's first fetch that was not refused", "context"),
         _time("ts_last", "time of its last one", nullable=False),
-        _context("exchange_id", "exchange of the first"),
+        _text("exchange_id", "exchange of the first"),
         CLUSTER,
-        _context("group_id", "group of the client, from its group requests"),
-        _context("topic", "topic name, else its id"),
-        _context("topic_id", "topic id, where the request has one"),
-        _kafka_reading_number("partition", "partition index", nullable=False),
-        _context("client_id", "client id of the reader"),
-        _context("client_address", "IP address of the reader"),
-        _context("member_id", "member that the client was last, else first after it, by its group requests"),
-        _kafka_reading_number(
-            "first_offset", "offset of the first fetch; null when its session began before the capture"
-        ),
-        _kafka_reading_number(
-            "next_offset", "offset after the last batch that the run was given, else the one asked for"
-        ),
-        _kafka_reading_number(
-            "fetches", "fetches of the run that name the partition or whose response has it", nullable=False
-        ),
-        _kafka_reading_number("records_count", "records that it was given"),
-        _kafka_reading_number("log_start_offset", "oldest offset still there at its begin"),
-        _kafka_reading_number("log_end_offset", "highest end of the log that was reported to it"),
+        _text("group_id", "group of the client, from its group requests"),
+        _text("topic", "topic name, else its id"),
+        _text("topic_id", "topic id, where the request has one"),
+        _number("partition", "partition index", nullable=False),
+        _text("client_id", "client id of the reader"),
+        _text("client_address", "IP address of the reader"),
+        _text("member_id", "member that the client was last, else first after it, by its group requests"),
+        _number("first_offset", "offset of the first fetch; null when its session began before the capture"),
+        _number("next_offset", "offset after the last batch that the run was given, else the one asked for"),
+        _number("fetches", "fetches of the run that name the partition or whose response has it", nullable=False),
+        _number("records_count", "records that it was given"),
+        _number("log_start_offset", "oldest offset still there at its begin"),
+        _number("log_end_offset", "highest end of the log that was reported to it"),
         Column(
             "started_by",
             "string",
@@ -73,32 +72,32 @@ READING_RUNS = Table(
             nullable=False,
         ),
         _time("ts_before", "time of the reader's last fetch of the partition before"),
-        _kafka_reading_number("fetch_offset_before", "offset of that fetch"),
-        _kafka_reading_number("next_offset_before", "offset that it led to; null when its response is missing"),
-        _kafka_reading_number("group_offset_before", "highest offset that fetches of the whole group had led to"),
+        _number("fetch_offset_before", "offset of that fetch"),
+        _number("next_offset_before", "offset that it led to; null when its response is missing"),
+        _number("group_offset_before", "highest offset that fetches of the whole group had led to"),
         _time("ts_stored", "when the group's offset was stored, or reported first; up to the begin or its OffsetFetch"),
-        _kafka_reading_number("stored_offset", "the offset stored then, by a consumer and not by a tool"),
-        _context("stored_client_id", "client id of who stored it; null when only a response reports it"),
-        _context("stored_client_address", "its IP address"),
-        _context("stored_member_id", "its member id"),
-        _context("stored_exchange_id", "its commit"),
+        _number("stored_offset", "the offset stored then, by a consumer and not by a tool"),
+        _text("stored_client_id", "client id of who stored it; null when only a response reports it"),
+        _text("stored_client_address", "its IP address"),
+        _text("stored_member_id", "its member id"),
+        _text("stored_exchange_id", "its commit"),
         _time("ts_change", "when somebody changed the group, the topic or the offsets after that, and before the run"),
-        _context("change", "reset, offsets deleted, group deleted, topic deleted, records deleted, partitions added"),
-        _kafka_reading_number("change_offset", "the offset that it was reset to, or up to which records were deleted"),
-        _context("change_client_id", "client id of who did it"),
-        _context("change_client_address", "its IP address"),
-        _context("change_exchange_id", "its exchange"),
+        _text("change", "reset, offsets deleted, group deleted, topic deleted, records deleted, partitions added"),
+        _number("change_offset", "the offset that it was reset to, or up to which records were deleted"),
+        _text("change_client_id", "client id of who did it"),
+        _text("change_client_address", "its IP address"),
+        _text("change_exchange_id", "its exchange"),
         _time("ts_answered", "time of the reader's last OffsetFetch of the partition since its last fetch"),
-        _kafka_reading_number("answered_offset", "what it got; -1 when none is stored"),
+        _number("answered_offset", "what it got; -1 when none is stored"),
         _time("ts_out_of_range", "time of a fetch since then that was refused with OFFSET_OUT_OF_RANGE (1)"),
-        _kafka_reading_number("out_of_range_offset", "its offset"),
+        _number("out_of_range_offset", "its offset"),
         _time("ts_listed", "time of the reader's ListOffsets since then that returned the run's first offset"),
         Column(
             "listed_timestamp", "int64", "what it asked: -1 latest, -2 earliest, else Unix ms", "context", unit="ms"
         ),
-        _kafka_reading_number("last_log_end_offset", "the log's end that was reported last to anybody in the capture"),
+        _number("last_log_end_offset", "the log's end that was reported last to anybody in the capture"),
         _time("ts_last_log_end", "when that was"),
-        _kafka_reading_number(
+        _number(
             "earlier_log_end_offset", "the log's end that was reported to anybody 10 to 20 s before that, or longer ago"
         ),
         Column(
@@ -107,8 +106,8 @@ READING_RUNS = Table(
         _time("client_gap_ts", "latest gap before the begin in a flow of this address"),
         _time("ts_last_gap", "latest gap in a flow of this address in the whole capture"),
         FLOW_ID,
-        _context("file", "file of the first fetch"),
-        _kafka_reading_number("request_packet", "its packet"),
+        _text("file", "file of the first fetch"),
+        _number("request_packet", "its packet"),
     ),
     ("ts", "exchange_id", "topic", "partition"),
     "kafka",
@@ -175,18 +174,6 @@ STORED_OFFSETS_TABLE = Table(
 
 
 _GROUP_ID = Column("group_id", "string", "consumer group", "context")
-
-
-def _text(name: str, meaning: str, *, json: bool = False) -> Column:
-    return Column(name, "string", meaning, "context", json=json)
-
-
-def _number(name: str, meaning: str, unit: str = "") -> Column:
-    return Column(name, "int64", meaning, "context", unit=unit)
-
-
-def _ms(name: str, meaning: str) -> Column:
-    return Column(name, "float64", meaning, "context", unit="ms")
 
 
 _MEMBERS = Table(

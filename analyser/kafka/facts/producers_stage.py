@@ -21,9 +21,10 @@ from wirewitness.analyser.kafka.facts.transaction_spans import SPAN_ROWS, SPAN_S
 from wirewitness.analyser.tables.queries import null_columns, quoted
 from wirewitness.analyser.tables.tables import TABLES
 
-_KEY = """
+# Of which client and partition a batch is.
+_CLIENT_KEY = """
     coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
-    coalesce(client_address, '') AS address, coalesce(client_id, '') AS client, producer_id"""
+    coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"""
 
 
 # What became of batches that a broker refused.
@@ -37,20 +38,17 @@ _TOO_LARGE = 10
 _SAME_CLIENT = """
     refused.cluster = {0}.cluster AND refused.topic = {0}.topic AND refused.partition = {0}.partition
     AND refused.address = {0}.address AND refused.client = {0}.client"""
-_REFUSED_BATCHES_KEY = """
-    coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
-    coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"""
 
 REFUSED_STEPS = {
     "refused_base": """
         SELECT row_number() OVER () AS row, * FROM kafka_produce_batches WHERE error_code <> 0""",
     "refused_keys": f"""
-        SELECT row, error_code, {_KEY}, epoch_ns(ts) AS at_ns, producer_id, producer_epoch, base_sequence,
+        SELECT row, error_code, {_CLIENT_KEY}, epoch_ns(ts) AS at_ns, producer_id, producer_epoch, base_sequence,
                records_count, batch_bytes, base_timestamp
         FROM refused_base""",
     "refused_accepted": f"""
         SELECT accepted.* FROM (
-            SELECT {_KEY}, epoch_ns(ts) AS at_ns, producer_id, producer_epoch, base_sequence, records_count,
+            SELECT {_CLIENT_KEY}, epoch_ns(ts) AS at_ns, producer_id, producer_epoch, base_sequence, records_count,
                    batch_bytes, base_timestamp
             FROM kafka_produce_batches WHERE error_code = 0 AND EXISTS (FROM refused_base)) AS accepted
         SEMI JOIN refused_keys AS refused ON {_SAME_CLIENT.format("accepted")}""",
@@ -215,8 +213,9 @@ REPEATED_STEPS = {
     "repeated_producers": REPEATED_PRODUCERS,
     "repeated_base": f"""
         SELECT * FROM (
-            SELECT {_KEY}, producer_epoch, base_sequence, base_timestamp, records_count, batch_bytes, error_code,
-                   epoch_ns(ts) AS at_ns, base_offset, last_offset, exchange_id, flow_id, file, request_packet
+            SELECT {_CLIENT_KEY}, producer_id, producer_epoch, base_sequence, base_timestamp, records_count,
+                   batch_bytes, error_code, epoch_ns(ts) AS at_ns, base_offset, last_offset, exchange_id, flow_id, file,
+                   request_packet
             FROM kafka_produce_batches WHERE NOT transactional AND EXISTS (FROM repeated_producers))
         SEMI JOIN repeated_producers USING (cluster, producer_id)""",
     "repeated_pairs": f"""

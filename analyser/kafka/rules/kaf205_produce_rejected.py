@@ -84,7 +84,7 @@ _LEADER = (
     "Look why the partition has no leader that this client finds: kafka-topics.sh --describe "
     "--unavailable-partitions, the brokers' logs, and metadata.max.age.ms of the client."
 )
-_PRODUCE_ERRORS_RIGHTS = "Give the client's principal Write on the topic: kafka-acls.sh --add --producer --topic TOPIC."
+_GIVE_WRITE = "Give the client's principal Write on the topic: kafka-acls.sh --add --producer --topic TOPIC."
 
 REFUSALS: dict[int, Refusal] = {
     2: Refusal("CORRUPT_MESSAGE", "the checksum of the batch is wrong", "See KAF307: who changes the bytes?", True),
@@ -114,8 +114,8 @@ REFUSALS: dict[int, Refusal] = {
         True,
     ),
     21: Refusal("INVALID_REQUIRED_ACKS", "acks has a value that no broker knows", "Set acks to 0, 1 or all."),
-    29: Refusal("TOPIC_AUTHORIZATION_FAILED", "it may not write to this topic", _PRODUCE_ERRORS_RIGHTS),
-    31: Refusal("CLUSTER_AUTHORIZATION_FAILED", "it has no right for this in the cluster", _PRODUCE_ERRORS_RIGHTS),
+    29: Refusal("TOPIC_AUTHORIZATION_FAILED", "it may not write to this topic", _GIVE_WRITE),
+    31: Refusal("CLUSTER_AUTHORIZATION_FAILED", "it has no right for this in the cluster", _GIVE_WRITE),
     32: Refusal(
         "INVALID_TIMESTAMP",
         "the time of a record is too far from the broker's",

@@ -58,12 +58,12 @@ def _most(sides: Sequence[Row | None]) -> tuple[str, float]:
     a, b = sides
     if a is None or b is None:
         return "there", inf
-    factors = {name: _differing_groups_factor(name, a, b) for name in _WRONG}
+    factors = {name: _factor_of_commits(name, a, b) for name in _WRONG}
     worst = max(factors, key=lambda name: factors[name])
     return (worst, factors[worst]) if factors[worst] > 1 else ("", 1.0)
 
 
-def _differing_groups_factor(name: str, a: Row, b: Row) -> float:
+def _factor_of_commits(name: str, a: Row, b: Row) -> float:
     ranges = [count_range(side[name]).over(max(side["commits"] + side["refused"], 1)) for side in (a, b)]
     return least_factor(ranges[0], ranges[1])
 

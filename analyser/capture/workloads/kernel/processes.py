@@ -35,7 +35,7 @@ def command(comm: str, exe: str | None, arguments: Sequence[str]) -> str | None:
     """The name that people know: the kernel's, unless the program gave its main thread another one."""
     program = os.path.basename(exe.removesuffix(" (deleted)")) if exe else ""
     if _JAVA in (program, comm):
-        return " ".join(filter(None, (_JAVA, _command_started(arguments))))
+        return " ".join(filter(None, (_JAVA, _java_program(arguments))))
     known = {name.encode()[:_COMM_BYTES] for name in (program, *(os.path.basename(one) for one in arguments[:2]))}
     if program and comm.encode() not in known:
         return program
@@ -44,7 +44,7 @@ def command(comm: str, exe: str | None, arguments: Sequence[str]) -> str | None:
     return comm or None
 
 
-def _command_started(arguments: Sequence[str]) -> str | None:
+def _java_program(arguments: Sequence[str]) -> str | None:
     """The class or jar file among the arguments of java."""
     left = iter(arguments[1:])
     for one in left:
