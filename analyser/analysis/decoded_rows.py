@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from wirewitness.analyser.capture.workloads.address_names import AddressNames
 
 # Finished rows in the registered order of their table.
+#
+# In: batches in the order of time, each with all rows of its times. Out: the same, rows of one time in order as well.
+# The store has those in the order in which they came, which is that of the message: a Produce request names topics
+# and partitions as its client likes.
 
 
 def order_columns(table: str, columns: Sequence[str] | None) -> Sequence[str] | None:

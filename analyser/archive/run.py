@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from wirewitness.analyser.engine.rules.running import Failure
 
 # What a run leaves for the next one, beside the parts and what the finish stage keeps of the flows.
+#
+# In: what the decode stage left of each shard. Out: the folder of the new state, whole when the change is committed.
+# The number of its files depends on the number of shards only.
 
 
 def check_state(change: Change) -> None:

@@ -33,7 +33,20 @@ from wirewitness.analyser.capture.pcapng_packet_options import (
 from wirewitness.analyser.capture.workloads.seen import IdentitiesSeen
 from wirewitness.analyser.capture.workloads.workload import Identity, identity
 
-# What ptcpdump writes into the comments of packets.
+# What ptcpdump writes into the comments of packets. In: the text of a comment. Out: what it says of a process.
+#
+# Source: ptcpdump's internal/writer/pcapng.go and internal/types/context.go. A packet has up to six comments, each of
+# lines `Key: value`:
+#
+#     PID: 4711\nCmd: /usr/bin/java\nArgs: java -jar payments.jar
+#     ThreadId: 4730\nThreadName: kafka-producer
+#     UserId: 1000\nGroupId: 1000
+#     ParentPID: 1\nParentCmd: /sbin/init\nParentArgs: init
+#     ContainerName: payments\nContainerId: 8f14e45f...\nContainerImage: shop/payments:3\nContainerLabels: {...}
+#     PodName: payments-7d4f\nPodNamespace: shop\nPodUID: ...\nPodLabels: {...}\nPodAnnotations: {...}
+#
+# Arguments may hold credentials: they are not kept. What stands behind the first line that a comment of its kind does
+# not have was written by the process itself, as in arguments with line ends, and is not read.
 
 # Keys by the first key of a comment. Older versions write Command and TID.
 _KINDS: dict[str, tuple[str, ...]] = {

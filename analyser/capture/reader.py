@@ -21,7 +21,7 @@ from wirewitness.analyser.capture.request_log import is_request_log
 from wirewitness.analyser.capture.segments import decode_records
 from wirewitness.analyser.capture.sources import COMPRESSIONS, Counted, Source, Unpacked, decompressed, explain
 
-# Names of link types that are not decoded.
+# Names of link types that are not decoded. In: a number. Out: its name. Source: tcpdump.org/linktypes.html.
 
 LINK_NAMES = {
     3: "AX.25",

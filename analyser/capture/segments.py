@@ -32,7 +32,10 @@ from wirewitness.analyser.capture.workloads.workload import Identity
 TCP_HEADER_BYTES = 20
 
 
-# Who sends and who receives packets, where a capture says so.
+# Who sends and who receives packets, where a capture says so. In: codes of identities for each packet. Out: what is
+# known of the ends of connections.
+#
+# Captures without processes cost nothing here: their records have no such codes.
 
 
 def note_identities(
@@ -72,6 +75,9 @@ def _note(
 
 
 # Segments that arrived twice, as their receiver reports them: duplicate selective acknowledgements (RFC 2883).
+#
+# In: a block and its TCP headers. Out: the stream bytes that each segment reports. Only headers with more options
+# than timestamps are looked into, since nearly every segment has those.
 
 SYN, ACK = 2, 16
 _END, _NOTHING, _SACK = 0, 1, 5

@@ -15,7 +15,7 @@ from wirewitness.analyser.capture.growing import Growing
 from wirewitness.analyser.capture.limits import CaptureLimits
 from wirewitness.analyser.capture.model import CaptureStats, Remark
 
-# Compressed captures.
+# Compressed captures. In: a compressed stream. Out: a stream of what it holds. The codecs load when one is needed.
 
 COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 MAX_ZSTD_WINDOW_BYTES = 1 << 27

@@ -21,7 +21,9 @@ from wirewitness.analyser.capture.layer import (
 from wirewitness.analyser.capture.link import LONG, MPLS, PPPOE, read_ppp, read_shorts
 from wirewitness.analyser.capture.model import Ints, Rows
 
-# Headers between the link layer and IP.
+# Headers between the link layer and IP. In: rows of a Layer. Out: the same rows, one header further.
+#
+# Sources: IEEE 802.1Q; RFC 3032, 4385, 4448 (MPLS and Ethernet over it); RFC 2516 (PPPoE).
 
 VLAN_TAGS = (0x8100, 0x88A8, 0x9100, 0x9200)
 MPLS_LABELS = (MPLS, 0x8848)

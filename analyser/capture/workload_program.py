@@ -37,7 +37,11 @@ from wirewitness.analyser.capture.workload_messages import (
 )
 from wirewitness.analyser.capture.workloads.kernel.lookup import Answer, Lookup
 
-# A process that only looks (Linux, x86-64 and arm64; elsewhere nothing happens).
+# A process that only looks (Linux, x86-64 and arm64; elsewhere nothing happens). In: nothing. Out: the same process,
+# to which the kernel refuses to write to files, start programs, or touch other processes.
+#
+# A filter of system calls (seccomp), which cannot be taken off again. Sources: seccomp(2), linux/filter.h,
+# linux/audit.h, and the tables of system calls of both architectures.
 
 _SET_NO_NEW_PRIVS, _SET_SECCOMP, _FILTER = 38, 22, 2
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06

@@ -19,6 +19,9 @@ from wirewitness.analyser.tcp.tls_records import RecordReader
 from wirewitness.dissectors.carriers.tls.alerts import LEVELS, alert_name
 
 # TLS alerts that are sent in the clear: why a handshake failed.
+#
+# In: the bytes of one side of a TLS connection, from its first record on. Out: the first alert, by name. Behind the
+# first encrypted record nothing is looked at. Source: RFC 8446, 5.1 and 6.
 
 _CHANGE_CIPHER_SPEC, _ALERT_RECORD, _APPLICATION_DATA = 20, 21, 23
 _HEADER_BYTES, _ALERT_BYTES = 5, 2
@@ -85,7 +88,10 @@ def _alert(content: bytes, position: int) -> Alert | None:
     return Alert(content[0] == 2, content[1], position)
 
 
-# What the first bytes of a side are where they are none of the protocols that are decoded:
+# What the first bytes of a side are where they are none of the protocols that are decoded: TLS or HTTP.
+#
+# In: first bytes. Out: a word for them. Whoever speaks HTTP or TLS to a port of something else is told from it.
+# Sources: RFC 8446 (records), RFC 9112 (request and status line).
 
 TLS, HTTP = "tls", "http"
 _HTTP = re.compile(

@@ -13,6 +13,10 @@ from wirewitness.dissectors.core.model import Frame
 from wirewitness.dissectors.core.protocol import STUCK, Cut, Framer
 
 # Is a frame that says it is very large damaged? What comes while it is awaited may tell.
+#
+# In: segments, one by one, and the decoder's judgement. Out: the messages that prove it. The bytes of a large frame
+# fill segments to the full, whatever is in them. Where segments that are shorter than others end with a message, many
+# times in a row, each message was sent for itself; also a frame that carries recorded messages does not look so.
 
 # So many times in a row a message must end where a short segment does.
 IN_A_ROW = 8

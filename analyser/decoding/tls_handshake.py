@@ -22,6 +22,9 @@ from wirewitness.dissectors.carriers.tls.hello import (
 )
 
 # TLS on a flow: is it there, and what does the client ask for? Nothing is decrypted here.
+#
+# In: the first bytes of both directions. Out: `Encryption`, or None. Sources: RFC 8446 (records, ClientHello), RFC
+# 6066 (server_name).
 
 _MAX_RECORD_BYTES = (1 << 14) + 2048
 

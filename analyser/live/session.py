@@ -22,7 +22,11 @@ from wirewitness.analyser.live.pipeline import LivePipeline
 from wirewitness.analyser.live.retention import Kept
 from wirewitness.dissectors.registry import dissectors
 
-# Which window is asked about when.
+# Which window is asked about when. In: how long answers took. Out: what to ask next.
+#
+# There are two windows. The near one is as large as can be answered in about a second, so that findings are told soon
+# however much is in memory. The far one holds the minutes that some rules want; it is asked less often, and only once
+# the near one does not hold everything any more.
 
 _AGE_NS = 600 * 1_000_000_000
 # Rows of a table that a far question may look at: an answer should not take longer than some seconds.

@@ -114,7 +114,7 @@ READING_RUNS = Table(
 )
 
 
-# Tables of Kafka's share groups (KIP-932).
+# Tables of Kafka's share groups (KIP-932). Their topics are named by id alone on the wire.
 
 
 def _table(name: str, meaning: str, fields: Fields) -> Table:

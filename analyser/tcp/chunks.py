@@ -93,7 +93,7 @@ def joined(queue: Sequence[Run | Gap]) -> Iterator[Run | Gap]:
             yield together(run for run in items if isinstance(run, Run))
 
 
-# Segments that wait behind a gap.
+# Segments that wait behind a gap. In: what waits. Out: those of them that follow each other, as a run.
 
 
 class Pending(NamedTuple):

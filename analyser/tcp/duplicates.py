@@ -19,6 +19,9 @@ import numpy.typing as npt
 from wirewitness.analyser.capture import PacketBatch
 
 # What one side of a connection sent again: whether it had arrived before, and whether it ever arrived.
+#
+# In: ranges of unwrapped sequence numbers (first, last + 1). Out: `SentAgain`. That a segment had arrived its
+# receiver says itself (D-SACK, RFC 2883).
 
 Range = tuple[int, int]
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from wirewitness.reports.base.questions.causes import Finding
     from wirewitness.reports.base.questions.reviews import Entry, Review, Trouble
 
-# Entries into the file of a review.
+# Entries into the file of a review. In: its text and new entries. Out: the text with them, all else as it was.
+#
+# Entries stand in the order of rule and subject, so that two people who add some at the same time rarely write at the
+# same place, and comments stay where they are.
 
 _HEAD = """\
 # Acknowledged findings: wirewitness collapses them until they grow.

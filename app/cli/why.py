@@ -37,9 +37,9 @@ def why(*, words: tuple[str, ...], at: int | None, rows: bool, form: str, output
     """Show why something is as it is: its causes, backwards in time.
 
     SUBJECT is a partition of a consumer group (TOPIC PARTITION, with GROUP before it where several groups read it), the
-    id of a finding, an exchange or a message, an MQTT client and a topic (CLIENT TOPIC), or a slow command (mongo
-    CLIENT COMMAND). Each link is shown with its time, its packets and the rows of tables that it rests on; what goes
-    beyond these is an assumption, with its words and how sure it is. Where a chain ends its last line says why. A
+    id of a finding, an exchange or a message, an MQTT client and a topic (CLIENT TOPIC), or a slow command
+    (mongo CLIENT COMMAND). Each link is shown with its time, its packets and the rows of tables that it rests on; what
+    goes beyond these is an assumption, with its words and how sure it is. Where a chain ends its last line says why. A
     subject of which nothing is wrong is reported so; an unknown one with what is near it, and exit status 2.
 
     The time of an exchange is shown in parts that add up to it: the network, the server, the time of a long poll,

@@ -15,7 +15,7 @@ from wirewitness.reports.base.formats.values import time_text
 from wirewitness.reports.base.formats.words import rate, size, span
 from wirewitness.reports.base.questions.columns import Column
 
-# Values of columns as the texts of cells.
+# Values of columns as the texts of cells. In: an Arrow column and what kind it is; out: a text for each row.
 
 # Kinds that stand to the right.
 NUMBERS = frozenset({"count", "offset", "plain", "figure", "ms", "rate", "bytes", "span"})

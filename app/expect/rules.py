@@ -278,7 +278,7 @@ _KINDS: Mapping[str, Callable[[_Entry], Expectation]] = {
 }
 
 
-# Contracts that come along.
+# Contracts that come along. In: a name. Out: the expectations of its file in `ready/`.
 
 _SUFFIX = ".toml"
 

@@ -185,7 +185,10 @@ def looks_opaque(text: str) -> bool:
     return {*kinds} == {"d", "u", "l"} and changes * 3 >= len(kinds)
 
 
-# Secrets in the texts of a message's tree.
+# Secrets in the texts of a message's tree. In: what a dissector gave. Out: the same with them masked, bytes too.
+#
+# A dissector knows the fields that are credentials. Systems put credentials elsewhere too, into names, properties and
+# error texts; those are found by their form, the same way in all protocols.
 
 _USER, _PAIR = "user_name", "user_property"
 

@@ -97,6 +97,9 @@ class FirstRequests:
 
 
 # Does a message start here, in a stream that lost bytes? Strict: no message may be made up.
+#
+# In: bytes from a position on, and what is known of the requests that wait. Out: yes, no, or None while more bytes
+# are needed to tell.
 
 # A response of which the rest is to come is believed when fields account for this much of its body: the few numbers
 # that stand in front of most answers would allow anything.

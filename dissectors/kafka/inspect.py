@@ -22,6 +22,8 @@ from wirewitness.dissectors.kafka.schema.secret_settings import shown
 from wirewitness.dissectors.kafka.schema.walk import Walked, walk
 
 # Record batches in the tree of a message: their headers as fields, what applications sent as spans to keep back.
+#
+# Layouts: see `dissectors/kafka/records/batches.py`.
 
 # Field, first byte and byte behind it; the value is the BatchHeader's of that name, else the number as it stands there.
 _V2 = (

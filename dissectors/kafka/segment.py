@@ -28,6 +28,10 @@ from wirewitness.dissectors.kafka.rows.stored_fields import STORED_OFFSETS, TABL
 from wirewitness.dissectors.kafka.schema.primitives import NO_TOPIC_ID, uuid_text
 
 # Rows of a log segment: batches of a partition's file in, `kafka_records` and `kafka_stored_offsets` out.
+#
+# Of `__consumer_offsets` every OffsetCommit is a row, a deleted one too. Offsets of a transaction count only once its
+# end is stored, so their rows wait for it, up to a limit. Sources: GroupMetadataManager and OffsetCommitValue of
+# Apache Kafka; control records: KIP-98.
 
 _COMMIT = "OffsetCommit"
 _ENDS = {"commit": "committed", "abort": "aborted"}

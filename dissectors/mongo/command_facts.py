@@ -27,6 +27,8 @@ from wirewitness.dissectors.mongo.rows import Facts
 from wirewitness.dissectors.mongo.secrets import MASK, is_secret
 
 # Whole documents as text, for who asks for payload: pymongo's bson to Extended JSON, credentials masked.
+#
+# In: a decoded message. Out: one JSON text for its command or reply. Source: MongoDB Extended JSON v2 (relaxed).
 
 CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
     document_class=dict,

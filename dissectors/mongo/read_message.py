@@ -101,7 +101,7 @@ def _faulty(message: Message, complete: bool, remarks: list[Remark]) -> Message:
     return message
 
 
-# Remarks of one decoder on its messages.
+# Remarks of one decoder on its messages. In: what was read. Out: rows of `expert_infos`.
 
 # What is said once for each connection when a limit was reached.
 LIMIT_TEXTS: Mapping[str, str] = {

@@ -14,7 +14,7 @@ from wirewitness.dissectors.mqtt.handshake import Flight
 from wirewitness.dissectors.mqtt.output import Output
 from wirewitness.dissectors.mqtt.reason_codes import reason_name
 
-# Payloads as text for tables.
+# Payloads as text for tables. In: bytes. Out: text and how it is written.
 
 
 def shown(raw: bytes, most: int) -> tuple[str, str]:

@@ -22,6 +22,9 @@ from wirewitness.dissectors.mqtt.remarks import Remarks
 from wirewitness.dissectors.mqtt.topics import Topic, Topics
 
 # The quick reader of PUBLISH, the packet that fills captures: positions only, nothing is judged.
+#
+# In: the bytes of one whole packet. Out: where its parts are, or None where anything is unusual: then `walk` reads
+# it.
 
 
 class Parts(NamedTuple):

@@ -16,6 +16,10 @@ from wirewitness.dissectors.mqtt.levels import LEVEL_31, LEVEL_50, LEVEL_311, VE
 from wirewitness.dissectors.mqtt.output import Output
 
 # The rules of MQTT that packets can break: severity, group, and the clause of each version.
+#
+# In: the code of a remark, level and direction. Out: `Rule`, and the clause as text. Clause ids belong to a version:
+# [MQTT-3.1.2-24] is keep-alive in 3.1.1 and maximum packet size in 5.0. MQTT 3.1 has no ids, so its section is named;
+# where 3.1.1 or 5.0 say a thing without an id, their section is.
 
 # A clause id without brackets, a section, or (the client's, the server's).
 Clause = str | tuple[str, str] | None

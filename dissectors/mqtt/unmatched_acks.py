@@ -16,6 +16,10 @@ from wirewitness.dissectors.mqtt.handshake import Flight
 from wirewitness.dissectors.mqtt.walk import Walked
 
 # Messages of QoS 2 whose PUBCOMP was read before their PUBREL, which a gap may hold back.
+#
+# In: messages that are complete but for PUBREL. Out: the same when PUBREL was read, or when nobody waits for it any
+# more: their identifier is used again, too many wait, or the connection ends. The row of one whose PUBREL is lost
+# comes late.
 
 
 class Completed(NamedTuple):

@@ -23,7 +23,8 @@ from wirewitness.reports.report.compare.differences import Between
 from wirewitness.reports.report.compare.distinguishing import MOST_CHANCE, Common
 from wirewitness.reports.report.differences import Difference
 
-# What stands out among chosen exchanges, for people.
+# What stands out among chosen exchanges, for people. In: rows; out: blocks. Values that the same exchanges have share
+# a line.
 
 _LEAST_CHANCE = 1e-99
 

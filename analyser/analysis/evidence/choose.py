@@ -23,7 +23,10 @@ from wirewitness.analyser.capture.workload_options import local_identity, option
 from wirewitness.analyser.capture.workloads.workload import Identity
 from wirewitness.dissectors.core.model import packet_of, split_packet
 
-# What a capture tells of packets beside their bytes, kept in evidence.
+# What a capture tells of packets beside their bytes, kept in evidence. In: blocks as they are read. Out: options.
+#
+# Owners stand on some packets of a connection, which need not be among those that are chosen: they go along to the
+# next one that the same end sends.
 
 Option = tuple[int, bytes]
 

@@ -17,7 +17,7 @@ from wirewitness.dissectors.carriers.tls.keylog import lines_of
 from wirewitness.dissectors.core.carrier import Carried, Opening
 from wirewitness.dissectors.core.model import Frame
 
-# The secrets of chosen connections, and of no other.
+# The secrets of chosen connections, and of no other. In: flows and keys. Out: lines of a key log.
 
 
 class _Hellos:

@@ -37,7 +37,11 @@ from wirewitness.analyser.decoding.run.shared_memory import Area
 from wirewitness.analyser.engine.facts.stage import Held
 from wirewitness.analyser.engine.rules.rule import Rule
 
-# Shares of the stages of the context, dealt to this process and to helpers.
+# Shares of the stages of the context, dealt to this process and to helpers. In: the work, and where its tables are.
+# Out: numbers of shards, with the files of those that others made.
+#
+# Shares go before rules, since this process waits for them. What others fail to make, or take along when they end, is
+# made here.
 
 
 class StageDealing:

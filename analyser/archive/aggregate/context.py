@@ -38,6 +38,12 @@ from wirewitness.analyser.kafka.facts.fetch_stage import OfAllShards, add_shard,
 from wirewitness.analyser.tables.queries import quoted
 
 # Stages of the context in shards: rows that belong together by a key are looked at by one task.
+#
+# In: a change, a stage, who works. Out: the hours of its tables that came out otherwise, written. A stage with few
+# rows is one task. One with many is dealt by a hash of its keys (`partitioning.py`): each task sees its shard of the
+# rows, with other tables whole, and leaves what it makes of them in files; other tasks put these into hours, and write
+# the hours that are others. A key with most of the rows makes one task do most of the work, within the same memory:
+# DuckDB spills.
 
 
 def run_stage(change: Change, workers: Workers, name: str, stage: Stage) -> dict[str, set[Hour]]:
@@ -127,6 +133,8 @@ def _make_views(
 
 
 # Findings of a dataset name owners of clients.
+#
+# In: what a task sees of a change, findings. Out: the findings with owners in sentences and numbers.
 
 # As it is seen in Spark.
 STAGE = "findings: owners of clients"

@@ -43,6 +43,8 @@ from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.analyser.tables.views import show_rows
 
 # Rules over rows as a task sees them: what they find, and which have more to look at than one task should.
+#
+# In: what a task sees of a change, codes of rules. Out: findings, failures, codes.
 
 # Of DuckDB; beside it is what rules load.
 TASK_MEMORY = "400MB"
@@ -135,6 +137,9 @@ def _rule_tasks_wanted(con: duckdb.DuckDBPyConnection, rule: Rule, rows: Mapping
 
 # Rules with many rows to look at: those of one key shard rows that are dealt by it once, each shard looked at by one
 # task.
+#
+# In: a change, who works, codes of such rules. Out: what they tell. Each task keeps its shard in the order of tables,
+# texts as codes, as a process that analyses one capture has them, so that rules run as they do there.
 
 # One task looks at about so many rows, its shard of all tables that its rules read.
 SHARD_ROWS = 1_000_000

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # What goes wrong in Spark, as sentences.
+#
+# In: a block that uses Spark. Out: NotInstalled when packages are missing, JobFailed with the line of a worker's
+# trace that says what happened.
 
 _NAMED_ERROR = re.compile(r"[\w.]+(Error|Exception)\b")
 # DatasetError as a trace names it, wherever its class is.

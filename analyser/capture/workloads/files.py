@@ -14,7 +14,12 @@ from wirewitness.analyser.capture.workloads.address_names import FIRST_NS, LAST_
 from wirewitness.analyser.capture.workloads.hosts_file import csv_entries, hosts_entries, known_address, toml_entries
 from wirewitness.analyser.capture.workloads.workload import Identity, identity
 
-# Pods as Kubernetes lists them.
+# Pods as Kubernetes lists them. In: what `kubectl get pods -o json` writes, one pod or a list. Out: entries.
+#
+# Source: the Kubernetes API, core/v1 Pod: status.podIPs, status.hostIP, status.startTime, spec.nodeName,
+# spec.hostNetwork, status.containerStatuses[].state.terminated.finishedAt, metadata.deletionTimestamp,
+# metadata.ownerReferences. A list may have nodes, too: their addresses get their names. A pod with hostNetwork has
+# its node's address, as all others like it and the node itself have: only the node is named there.
 
 _OVER = ("Succeeded", "Failed")
 _HASH = "pod-template-hash"

@@ -31,9 +31,17 @@ from wirewitness.dissectors.registry import dissectors
 if TYPE_CHECKING:
     from wirewitness.analyser.decoding.run.keys import Keys
 
-# Segments dealt out to this process and others.
+# Segments dealt out to this process and others. In: batches, as one process reads them. Out: this process's shard of
+# them; parcels for the others.
+#
+# Blocks of the capture are held back until they make about as much for each process as one block is for one: what is
+# decoded together is as much then. Their bytes are copied into an area of memory that all see; columns of headers go
+# along for those alone who decode them. An area is used again when all are done with it.
 
-# Who decodes which endpoint pairs, so that all have about as much to do.
+# Who decodes which endpoint pairs, so that all have about as much to do. In: batches. Out: the shard of each segment.
+#
+# Pairs lie in buckets by a digest of their addresses and ports (see `share.py`). The first segments of a bucket
+# decide who has it: the one with the least to do so far. Share 0 is that of the process that reads the capture, too.
 
 BUCKETS = 1024
 # What a segment with payload, one without, and a new connection cost, in the time that goes into a byte of payload; and
@@ -157,7 +165,10 @@ class ShardDealing:
             child.wait_for(self._parcels - len(self._areas) + 1)
 
 
-# Reading with several processes.
+# Reading with several processes. In: sources. Out: what one process would have given, put together.
+#
+# This process reads the captures, deals their segments out and decodes its own shard; the others
+# (`helpers.py`, `shard_process.py`) leave their rows in files of the analysis's temporary folder.
 
 
 class SharedReading:

@@ -29,6 +29,8 @@ from wirewitness.analyser.tables.coded import BATCH_ROWS
 from wirewitness.analyser.tables.parquet import TEMPORARY, temporary_reader
 
 # What a rule asks for, and the portions in which it gets that: some buckets at a time where all rows are too many.
+#
+# In: a rule, which of its rows are wanted, and where they were found. Out: `Asked`, `Portion`, and the rows of one.
 
 
 class Portion(NamedTuple):
@@ -88,7 +90,8 @@ class LoadedPortion(NamedTuple):
         return same and self.rows.columns.keys() >= {*columns}
 
 
-# The rows that one rule wants of a table, as partitions.
+# The rows that one rule wants of a table, as partitions. In: loaded rows and the numbers of those that are wanted.
+# Out: `Part`, and of the parts of all its tables key and frames of each partition.
 
 Partitions = Iterator[tuple[Key, dict[str, Frame]]]
 

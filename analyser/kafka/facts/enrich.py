@@ -48,9 +48,13 @@ from wirewitness.analyser.kafka.facts.log_ends import KEPT_S, LOG_ENDS, SECOND_N
 from wirewitness.analyser.tables.coded import TooManyBytes
 from wirewitness.analyser.tables.queries import keep, null_columns
 
-# What a commit gets from other rows, each as of its time.
+# What a commit gets from other rows, each as of its time. In: the views of `commit_views.py`. Out: columns.
+#
+# All is done in arrays of numbers, some 150 bytes for each commit and each fetch of their partitions while it lasts.
 
 # How far logs went, as of any time: what `log_ends.py` says a log end is, in arrays.
+#
+# In: ends that answers told (LOG_ENDS). Out: the log end that was known at a time.
 
 
 class KnownLogEnds:

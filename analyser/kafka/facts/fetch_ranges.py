@@ -40,6 +40,9 @@ from wirewitness.analyser.kafka.facts.log_ends import LONGEST_LOG
 from wirewitness.analyser.tables.tables import arrow_schema
 
 # What led readers to where they began: the last of each kind before a run, and behind the reader's fetch before it.
+#
+# In: runs, views of what groups were told and who was a member. Out: for each run the place of what led there, or
+# NOWHERE. Of what came at one time the last one of its rows counts, unless something else is said.
 
 # What ListOffsets told, wherever it was asked for.
 _LISTED = f"""

@@ -18,7 +18,16 @@ from wirewitness.analyser.kafka.facts.group_rebalances import REBALANCE_ROWS, RE
 from wirewitness.analyser.tables.queries import name_list
 from wirewitness.analyser.tables.tables import TABLES
 
-# What stood while a member of a group was silent, as TCP tells: the steps behind `kafka_members.idle_side`, as SQL.
+# Which side was idle while a member of a group sent nothing, by TCP: the steps of `kafka_members.idle_side`, as SQL.
+#
+# In: `gm_ended` (`group_members.py`), views `exchanges`, `expert_infos`, `flows`. Out: `gm_sides`, by member. Times are
+# Unix ns.
+#
+# - `network`: the same bytes of a connection of its address were sent again `SENT_AGAIN` times or more meanwhile, so
+#   that nobody ACKed them in between (RFC 9293, 3.8.1; a timer doubles from each to the next, RFC 6298, 5.5).
+# - `process`: the last thing on its connections is a response that came meanwhile. It was not sent again although there
+#   was time for it, so its TCP ACKed it (RFC 6298: after a second by default); no request followed it.
+# - Else it is not known, as where TCP of one side is missing from the capture.
 
 # Loss at random hits one segment twice now and then, hardly ever three times in more than a second.
 SENT_AGAIN = 3

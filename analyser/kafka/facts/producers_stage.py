@@ -28,6 +28,14 @@ _CLIENT_KEY = """
 
 
 # What became of batches that a broker refused.
+#
+# In: views of kafka_produce_batches, kafka_partitions, kafka_brokers and flows. Out: SQL that makes a row of each
+# refused batch: whether the same batch was accepted later, how long this client had no success, which replicas were
+# missing.
+#
+# The same batch is sent again with the same producer id, epoch and sequence. Behind a new epoch (or without
+# idempotence) its header is another one; then the time of its first record, its size and its number of records tell
+# it. One that is too large is cut: its first part begins with the same record and has fewer.
 
 # A client gives a batch up after delivery.timeout.ms, two minutes by default; answers come a little later.
 SENT_AGAIN_NS = 150_000_000_000
@@ -122,6 +130,12 @@ REFUSED_ROWS = f"""
 
 
 # Last stable offsets that stand below the high watermark, and the transaction that holds each of them.
+#
+# In: views of kafka_fetch_partitions and kafka_produce_batches, tables of `transaction_spans`. Out: SQL that makes a
+# row of each offset that stood for a second or more.
+#
+# The last stable offset is the first offset of the earliest open transaction (KIP-98), so that transaction is the one
+# whose batch begins there. Consumers that read committed records get nothing behind it.
 
 STANDS_NS = 1_000_000_000
 MOST_READERS = 20
@@ -201,6 +215,14 @@ STABLE_ROWS = """
 
 
 # Batches that stand twice in the log: sent again under a new epoch although the first attempt was stored.
+#
+# In: a view of kafka_produce_batches. Out: SQL that makes a row of each such batch.
+#
+# Within one epoch a broker knows a batch by its sequence (KIP-98). A producer that gives a batch up bumps its epoch
+# (KIP-360), begins its sequences anew and sends what it holds again: the broker cannot know it then. The same batch
+# has the same time of its first record, size and number of records. Its first attempt was stored when it was answered
+# so, or with 7 or 20 (the leader has it, replicas do not), or, without an answer, when the offsets around it leave
+# room for it. Batches of transactions are left out: their transaction was aborted before.
 
 _SAME = """
     {0}.cluster = {1}.cluster AND {0}.topic = {1}.topic AND {0}.partition = {1}.partition"""

@@ -23,6 +23,9 @@ from wirewitness.analyser.kafka.rules.commits import MAX_OFFSETS, Commit, Identi
 from wirewitness.analyser.kafka.rules.positions import Stretches
 
 # The highest commit between two others, by one committer or by all others: for many pairs of commits at once.
+#
+# In: who committed which offset, in broker order. Out: rows, -1 where there is no commit between. Of equal offsets
+# the later one counts; of other committers that are equally high the one that committed last.
 
 # So many other committers are looked at, the latest ones first: a member gets a new id with every restart.
 MOST_OTHERS = 64

@@ -25,6 +25,8 @@ from wirewitness.analyser.engine.rules.frame_rows import values
 from wirewitness.analyser.kafka.rules import names
 
 # The commits of one client as its requests, by time: which of them have a partition, and which leave it out.
+#
+# In: one client's frame of `kafka_offset_commits`. Out: lists in which what is around a moment is found by halving.
 
 
 class Sent(NamedTuple):

@@ -59,7 +59,9 @@ from wirewitness.analyser.kafka.rules.producers import (
     records_in,
 )
 
-# What errors of Produce mean, for KAF205.
+# What errors of Produce mean, for KAF205. In: nothing. Out: a table by error code.
+#
+# Source: Kafka's Errors; which of them are retriable, and what clients do then, from kafka-clients and librdkafka.
 
 
 class Refusal(NamedTuple):

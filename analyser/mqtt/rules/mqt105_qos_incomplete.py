@@ -43,6 +43,9 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
 
 # A message with all its sends, and whether it arrived.
+#
+# In: rows of mqtt_publishes, rows of mqtt_connections by flow. Out: chains: the first and the last send of a message
+# whose handshake stopped, how often it was sent, and what TCP confirmed of it.
 
 # Columns of mqtt_connections and of mqtt_publishes that tell whether a PUBLISH arrived.
 CONFIRMED_COLUMNS = ("transport", "acked_by_client", "acked_by_server", "retransmitted_segments", "gap_bytes")

@@ -40,6 +40,8 @@ from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 from wirewitness.dissectors.mqtt.filters import matches
 
 # Topics that somebody meant to be one: which topic filter would match a topic but for case, a slash or one level.
+#
+# In: a topic filter and a topic name. Out: words for the difference, or None.
 
 # Shorter names of a level differ by two letters without being meant to be the same.
 _LONG_LEVEL = 5

@@ -27,7 +27,7 @@ from wirewitness.app.dashboard.charts.theme import (
 from wirewitness.reports.base.formats.words import span
 from wirewitness.reports.protocols.kafka.questions.commits import Committer
 
-# How far behind a group was over time.
+# How far behind a group was over time. In: rows of `reports.protocols.kafka.questions.lag_history`; out: a chart.
 
 LAG_UNITS = {"messages": "messages of lag", "time": "time lag"}
 

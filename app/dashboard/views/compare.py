@@ -23,7 +23,7 @@ from wirewitness.reports.report.compare.comparison import compared
 from wirewitness.reports.report.compare.differences import Between
 from wirewitness.reports.report.differences import Difference, differences
 
-# What opens behind a row of a comparison.
+# What opens behind a row of a comparison. In: the row and the pressed column; out: a page with its URL values.
 
 Row = Mapping[str, Any]
 Door = tuple[str, dict[str, str | None]]

@@ -26,7 +26,7 @@ from wirewitness.reports.base.questions.exchange_text import exchanges_say
 from wirewitness.reports.base.questions.quality import quality
 from wirewitness.reports.base.questions.wanted_exchanges import FINDING, Wanted, exchange_query
 
-# The boxes above the list of exchanges, and what else a way there asked for.
+# The boxes above the list of exchanges, and what else a way there asked for. In: a view; out: what is looked for.
 
 _ANY_LATENCY = ("1", "10", "100", "1000", "10000")
 # Wide ones are as wide as two others and the gap between them, so that all stand below each other.

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from wirewitness.dissectors.carriers.tls.opening_records import RecordKeys
 
 # Many records of one direction at once, in the ordinary course: whole, under known keys, with nothing but data.
+#
+# In: bytes that begin with a record. Out: the data of each, up to the first record that is something else.
 
 
 class WholeRecords(NamedTuple):
@@ -71,7 +73,8 @@ def _without_padding(content: bytes) -> bytes | None:
     return content[:-1] if content[-1:] == bytes([APPLICATION_DATA]) else None
 
 
-# Data that a client sends before the server answered (RFC 8446, 2.3).
+# Data that a client sends before the server answered (RFC 8446, 2.3). In: pieces. Out: the same, once the server took
+# them, which the client says with EndOfEarlyData; what was refused is sent again as ordinary data.
 
 # Servers take 16 KiB, some more.
 MOST_EARLY_BYTES = 1 << 16

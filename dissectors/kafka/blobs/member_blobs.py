@@ -19,6 +19,9 @@ from wirewitness.dissectors.kafka.schema.compile import Decoder, record_decoder
 from wirewitness.dissectors.kafka.schema.primitives import Value, text
 
 # What instances of a Kafka Streams application tell each other: user data of the assignor "stream" in, values out.
+#
+# Source: SubscriptionInfoData.json, AssignmentInfo and ConsumerProtocolUtils of Apache Kafka 4.3. What an assignment
+# says of other hosts, behind the tasks, is left alone.
 
 _SUBSCRIPTION_INFO = 1
 _WITH_LATEST_VERSION, _WITH_TOPOLOGY_NAMES = 3, 10
@@ -70,6 +73,10 @@ def _subscription_decoder(version: int) -> Decoder:
 
 
 # What Kafka Connect workers tell each other (protocol type "connect"): blobs in, worker states and assignments out.
+#
+# Version 0 is the eager protocol; 1 adds what a worker runs, what it has to give up and a delay (KIP-415); 2 is the
+# same with signed internal requests (KIP-507). Later fields may be missing. Source: ConnectProtocol and
+# IncrementalCooperativeConnectProtocol of Apache Kafka.
 
 # In place of a task number: the connector itself runs on this worker.
 CONNECTOR = -1

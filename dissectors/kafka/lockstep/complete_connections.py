@@ -30,6 +30,9 @@ from wirewitness.dissectors.kafka.lockstep.pairs import Known
 from wirewitness.dissectors.kafka.schema.api_keys import API_KEYS, api_name
 
 # Rows of kafka_api_versions of connections in which nobody asked for the broker's versions: which ones were used.
+#
+# In: the exchanges of many connections, all of each. Out: for each connection a row of each API, as
+# `rows/version_rows.py` makes them of one.
 
 
 def version_rows(groups: Sequence[Group], own: Flags) -> tuple[Block, Ints]:

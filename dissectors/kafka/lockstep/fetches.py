@@ -24,6 +24,9 @@ from wirewitness.dissectors.kafka.rows.data_fields import FETCH_PARTITIONS
 from wirewitness.dissectors.kafka.rows.fetch_sessions import Asked, FetchSessions, PartitionKey, Wish
 
 # Rows of kafka_fetch_partitions, of many exchanges at once: the same as those of `rows/data_rows.py`.
+#
+# In: a `Group` of Fetches. Out: the rows, and which of them ask for what only the exchange's session knows. Of each
+# exchange the partitions that were answered come first, in their order, then those that it named and got nothing of.
 
 # Where a row says what was asked for, in the order of a `Wish`.
 WISHES_AT = FETCH_PARTITIONS.names.index("fetch_offset"), FETCH_PARTITIONS.names.index("partition_max_bytes")

@@ -145,7 +145,10 @@ def _batches(blob: Blob, fields: Texts, may_be_cut: bool) -> tuple[Batches, Flag
     return Batches(field[order], np.concatenate(headers)[order], np.concatenate(places)[order]), odd
 
 
-# The data of many record batches, decompressed.
+# The data of many record batches, decompressed. In: `Batches`. Out: their records' bytes, and which batches are odd.
+#
+# Odd is what `records/record_sets.py` would remark on, what may depend on what the flow's data gave before (see
+# `Allowance`), and all that is more than may be held at once.
 
 # What is held at a time: bytes, and records, each of which becomes a row.
 MAX_BYTES = 32 << 20

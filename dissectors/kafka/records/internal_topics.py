@@ -103,6 +103,8 @@ def _known_value_decoder(folder: str, number: int, version: int) -> Decoder:
 
 
 # Records of Kafka's own topics told in JSON: an InternalRecord in, one line out.
+#
+# Ids are written as Kafka prints them, blobs of group members as what they say, other bytes in hex.
 
 _ID_BYTES = 16
 

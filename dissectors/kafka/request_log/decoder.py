@@ -35,6 +35,10 @@ from wirewitness.dissectors.kafka.schema.primitives import UNSEEN, Value
 from wirewitness.dissectors.kafka.summary import summary
 
 # Where a reader went on behind an answer whose records nobody has seen, as its next Fetch tells.
+#
+# A log has sizes of records in place of their offsets. A consumer that was given records asks for what lies behind
+# them next, so the next offset that it names, where that is a later one, says how far the answer led it. A partition
+# that it does not name again is not known.
 
 
 def settled(answer: Value | None, asked: Asked | None) -> Asked | None:

@@ -19,6 +19,12 @@ from wirewitness.dissectors.core.log_reader import LogError, Numbered
 from wirewitness.dissectors.kafka.request_log.values import text_of
 
 # Which number of a logged request rises by one from line to line, so that one left out is a line that is missing.
+#
+# Most clients number the requests of each connection one by one, and name themselves (KIP-511). Java's share one
+# counter among all connections of a client, to other brokers, too (NetworkClient): of them the requests of a fetch
+# session are numbered (KIP-227). A client without a name may be either; what it leaves out is a doubt. Logins are not
+# in the log: SaslServerAuthenticator answers them, when a client logs in again in the midst of a connection, too
+# (KIP-368).
 
 _FETCH = 1
 _ONE_COUNTER_FOR_ALL = frozenset({"apache-kafka-java"})

@@ -17,6 +17,9 @@ from wirewitness.dissectors.kafka.schema.secret_settings import shown
 
 # The tree of one message of the request log, for `show`: the JSON of a line in, fields in the order of the schema
 # out.
+#
+# What must not be shown is masked as in messages of the wire: credentials by the schema, settings by their names. A
+# log has no records, so nothing that applications sent is in it. No field has bytes.
 
 # A setting's name, and its value.
 _NAMES = ("name", "config_name")

@@ -18,6 +18,10 @@ from wirewitness.dissectors.kafka.schema.api_keys import api_name
 from wirewitness.dissectors.kafka.schema.primitives import Value
 
 # Rows of what tells where share partitions start: their state as brokers keep it, and the offsets that tools ask for.
+#
+# In: a request with its response (None when it was never answered). Out: kafka_share_offsets rows, one for each
+# partition. What is asked for stands beside what is answered: a write has its offset in the request, a read in the
+# response. Source: KIP-932, KIP-1226, KIP-1043.
 
 OFFSETS = "kafka_share_offsets"
 _TOLD = ("start_offset", "lag", "leader_epoch", "state_epoch", "delivery_complete_count")

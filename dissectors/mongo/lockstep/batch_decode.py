@@ -32,6 +32,8 @@ from wirewitness.dissectors.mongo.replies import FINE
 from wirewitness.dissectors.mongo.rows import MONGO_COMMANDS, Facts
 
 # Reads the plain messages of many exchanges, those of one layout together.
+#
+# In: pairs of plain messages. Out: the pairs that could be read, and what they say.
 
 # Messages of one layout that are fewer than these are read one by one.
 LEAST = 20

@@ -44,6 +44,9 @@ from wirewitness.dissectors.mongo.opcodes import OP_MSG
 from wirewitness.dissectors.mongo.rows import Facts
 
 # Digests of the _id of documents to insert, of many inserts at once; see `sent_ids` in `command_shapes.py`.
+#
+# In: sections of documents, known to be well formed. Out: the digests of each. The n-th documents of all sections are
+# looked at together; an _id that does not come first, or is of a rare type, is read by itself.
 
 # From the start of a document: its first type, and where the value of a first _id begins.
 _KIND_AT, _KEY_AT, _VALUE_AT = 4, 5, 9

@@ -34,6 +34,9 @@ from wirewitness.dissectors.mqtt.output import Output, output
 from wirewitness.dissectors.mqtt.requests import Requests
 
 # What the decoder of one connection reads by itself, between what was read together.
+#
+# In: the packets that are read alone, and where bytes are missing. Out: stretches of them. How many messages are in
+# flight is told by both, so it is counted on here.
 
 
 class Reads(Protocol):

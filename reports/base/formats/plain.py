@@ -22,7 +22,11 @@ from wirewitness.reports.base.formats.printable import visible, visible_strings
 from wirewitness.reports.base.formats.rows import join_lines, slices
 from wirewitness.reports.base.formats.values import text_column
 
-# Table rows as aligned text for people.
+# Table rows as aligned text for people. In: record batches of one table; out: pieces of text to write.
+#
+# Nothing is cut. Rows that fit the width stand in columns; when they do not, every row becomes a block of `column
+# value` lines (as psql's expanded display). Column widths come from the first rows, so that a table of any length
+# streams: a later, longer value pushes its row to the right.
 
 _GAP = "  "
 

@@ -22,7 +22,12 @@ from wirewitness.analyser.base.words import json_text
 from wirewitness.analyser.capture.privileges import Fence, confine, invoking_user, may, program_folders
 from wirewitness.analyser.capture.program import Imports, import_all, readable
 
-# The program that sends spans of a running capture gives up its rights.
+# The program that sends spans of a running capture gives up its rights. In: nothing. Out: a process that may read
+# what it needs for sending, and open connections.
+#
+# Its rows are made of a stranger's bytes, and who captures is often root. It runs as the user who started it, or as
+# nobody, where that user can read the program and what the SDK's settings name; else it stays who it is, without a
+# right.
 
 # Settings of the SDK, and of the libraries it sends with, that name files.
 _SETTINGS = (

@@ -28,6 +28,10 @@ from wirewitness.reports.base.otel.protocols import TOLD
 from wirewitness.reports.base.otel.span_attributes import OWN, Row, Told
 
 # One exchange to the name, attributes and status of a span, by the semantic conventions of the installed package.
+#
+# In: a row of exchanges, with or without columns of other tables. Out: a `Span`, still without the SDK's types.
+# Payload is never in it, and a statement is its query shape, without values. What the conventions have no name for is
+# under `wirewitness.`: error codes with the protocol whose codes they are, and where to find the packets.
 
 Value = str | int | bool
 

@@ -8,7 +8,7 @@ from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.base.questions.causes import Finding
 from wirewitness.reports.base.questions.source import Source, rows
 
-# Who talks to whom.
+# Who talks to whom. In: a source; out: one value per pair of client address and server endpoint.
 
 # A SELECT for tables that are filtered and paged where they are.
 PEERS = """

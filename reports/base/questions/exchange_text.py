@@ -13,7 +13,7 @@ from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.base.questions.source import Source, all_rows, narrowed
 from wirewitness.reports.base.questions.wanted_exchanges import EXCHANGES, NAMING
 
-# What a message's exchange has in common with others: values to look for.
+# What a message's exchange has in common with others: values to look for. In: a source, a message; out: filters.
 
 _NAMES_SHOWN = 8
 _EXCHANGE = f"""

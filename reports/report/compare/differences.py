@@ -19,7 +19,7 @@ from wirewitness.reports.report.compare.differing_operations import errors_betwe
 from wirewitness.reports.report.compare.differing_settings import settings_between
 from wirewitness.reports.report.compare.differing_topics import topics_between
 
-# Groups of two sources side by side.
+# Groups of two sources side by side. In: rows of `group_list` of both; out: rows, what differs most first.
 
 Row = Mapping[str, Any]
 _PAIRED = ("state", "members", "lag", "commits", "refused", "foreign_commits", "committers", "worst")

@@ -20,6 +20,8 @@ from wirewitness.reports.report.tshark.message import Endpoint, Flow, Key, Ours,
 from wirewitness.reports.report.tshark.protocols import COMPARED
 
 # Our tables to messages: one query for each capture file, its rows in the order of the packets.
+#
+# In: an analysis that holds TABLES. Out: messages of the compared protocols with the values that tshark shows too.
 
 TABLES = (
     "captures",

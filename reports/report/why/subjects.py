@@ -25,7 +25,8 @@ from wirewitness.reports.report.why.exchange import exchange_link, find_exchange
 from wirewitness.reports.report.why.findings import finding_link
 from wirewitness.reports.report.why.walk import walk
 
-# Who the clients of a chain are.
+# Who the clients of a chain are. In: chains. Out: the same, which name process, pod or host of a client where it
+# stands first, as far as a capture or a file of names knows one.
 
 _CLIENTS = f"""
     with clients as (

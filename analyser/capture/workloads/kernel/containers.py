@@ -20,7 +20,11 @@ from typing import NamedTuple
 from wirewitness.analyser.capture.workloads.kernel.sock_diag import End, Socket
 from wirewitness.analyser.capture.workloads.kernel.socket_tables import connections
 
-# Network namespaces of this machine, by the processes in them.
+# Network namespaces of this machine, by the processes in them. In: /proc. Out: sockets by the ends of connections.
+#
+# Containers have namespaces of their own, so their sockets are in no table of this one. Their tables are read through
+# a process in each, which needs no change of namespace. Sources: network_namespaces(7); Linux, net/ipv4/fib_trie.c
+# and net/ipv6/addrconf.c for the local addresses.
 
 MOST_NAMESPACES = 512
 _LOOK_AGAIN_S = 2.0

@@ -17,7 +17,10 @@ from typing import NamedTuple
 
 from wirewitness.analyser.capture.workloads.kernel.containers import Group, group
 
-# What a process is called.
+# What a process is called. In: what /proc says of it. Out: its name without arguments, which may hold credentials.
+#
+# Of Java, where all processes have one name, the class or the jar file that was started comes along: `java
+# kafka.Kafka`. Source: the manual page of java for options that take a value of their own.
 
 _COMM_BYTES = 15  # what the kernel keeps of a name
 _JAVA = "java"

@@ -32,7 +32,7 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.dissectors.carriers.tls.key_logging import WAYS, Way
 from wirewitness.dissectors.core.encryption import DECRYPTED, LOST, NO_KEY, WRONG_KEY
 
-# How clients can be made to log their TLS keys.
+# How clients can be made to log their TLS keys. In: names by which libraries call themselves. Out: words.
 
 
 def ways_of(libraries: Iterable[str]) -> str:

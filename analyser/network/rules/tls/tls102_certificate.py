@@ -51,7 +51,9 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     suspects,
 )
 
-# Is a certificate for the name that a client asks for? In: names of a certificate, a server name.
+# Is a certificate for the name that a client asks for? In: names of a certificate, a server name. Out: yes or no.
+#
+# Source: RFC 9525, 6.3: a `*` stands for the whole first label and for nothing else.
 
 
 def is_for(names: Iterable[str], wanted: str) -> bool:

@@ -17,7 +17,11 @@ from wirewitness.reports.protocols.kafka.questions.group_states import CHANGES, 
 from wirewitness.reports.protocols.kafka.questions.groups import MEMBERS
 from wirewitness.reports.protocols.kafka.questions.view import CLIENT, OVER_TIME, PART, TIME, TOPIC_COLUMN, KafkaView
 
-# Members of groups at a time, with what each was given.
+# Members of groups at a time, with what each was given. In: nothing. Out: a SELECT for `kafka_views.py`.
+#
+# What members said and committed is from `groups.py`, how a membership ended from the table kafka_members. What a
+# member has comes from its assignment; a Connect worker's connectors and tasks, and the tasks of a streams group,
+# from what these are told in their own words. A member that has gone has nothing.
 
 MEMBER_TABLES = ("kafka_offset_commits", "kafka_group_events", "kafka_members", *OWNER_TABLES)
 
@@ -75,7 +79,10 @@ MEMBERS_AT = f"""
     left join ({_OWNED}) using (cluster, group_id, member_id)"""
 
 
-# Where the partitions of share groups start, as kafka-share-groups --describe says.
+# Where the partitions of share groups start, as kafka-share-groups --describe says. In: nothing. Out: a SELECT.
+#
+# Brokers keep it for themselves (WriteShareGroupState); clients are told by DescribeShareGroupOffsets alone. The
+# newest answer counts, whoever got it, until the offsets are deleted. `{until}` is a SQL boolean over `at_ns`.
 
 SHARE_TABLES = ("kafka_share_offsets",)
 

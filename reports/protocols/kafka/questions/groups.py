@@ -13,7 +13,7 @@ from wirewitness.reports.base.questions.source import Source, any_rows, rows
 from wirewitness.reports.protocols.kafka.questions.commits import of_group
 from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS, at_time
 
-# Which exchange told something that a table says without naming it.
+# Which exchange told something that a table says without naming it. In: a source and what was told; out: its id.
 
 # The answer tells it, as a rule; of a request that has none, the request.
 _GROUP = """
@@ -27,7 +27,9 @@ def group_told(source: Source, cluster_id: str | None, group_id: str | None, at_
     return str(found[0]["exchange_id"]) if found else None
 
 
-# What the members of share groups (KIP-932) were given and what they said of it.
+# What the members of share groups (KIP-932) were given and what they said of it. In: conditions. Out: SELECTs.
+#
+# Records are counted by the ranges of offsets that answers name. An acknowledgement counts where it was accepted.
 
 _SPAN = "(last_offset - first_offset + 1)"
 _TOLD = f"""

@@ -18,7 +18,10 @@ from wirewitness.reports.protocols.kafka.questions.topics import (
 )
 from wirewitness.reports.protocols.kafka.questions.view import CLIENT, OVER_TIME, PART, TIME, TOPIC_COLUMN, KafkaView
 
-# What producers do as transactions, and how long records take to their readers.
+# What producers do as transactions, and how long records take to their readers. In: nothing. Out: SQL of views.
+#
+# A batch is read when a reader gets an answer that leads behind its last record; the time counts from the request
+# that wrote it to that answer. Readers are groups, without one clients.
 
 TRANSACTIONS = """
     select ts, cluster_id, transactional_id, client_id, client_address, producer_id, producer_epoch, outcome, ended_by,

@@ -25,7 +25,7 @@ from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 from wirewitness.reports.protocols.kafka.sections.stored import stored_section
 from wirewitness.reports.protocols.kafka.sections.view import state_line
 
-# Consumer groups of a report.
+# Consumer groups of a report. In: their values; out: a section.
 
 _GROUPS_SHOWN = 20
 _PARTITIONS_SHOWN = 40
