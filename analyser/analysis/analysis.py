@@ -96,14 +96,12 @@ class Analysis:
     ) -> pa.Table:
         """A table as Arrow, in its registered order. Raises UnknownTable, QueryError."""
         _warn_of_old_name(name)
-        return pa.Table.from_batches(
-            list(self.batches(name, columns, where, limit)), self._output_schema(name, columns)
-        )
+        return self._arrow(name, columns, where, limit)
 
     def table(self, name: str) -> pd.DataFrame:
         """A table as pandas, with the registered types."""
         _warn_of_old_name(name)
-        frame: pd.DataFrame = self.arrow(name).to_pandas(
+        frame: pd.DataFrame = self._arrow(name).to_pandas(
             types_mapper=_pandas_type, timestamp_as_object=False, date_as_object=False
         )
         return frame.astype({column.name: PANDAS_TYPES[column.kind] for column in readable_table(name).columns})
@@ -169,6 +167,12 @@ class Analysis:
             yield from reader
 
     # ------------------------------------------------------------------------------------------------------------------
+
+    def _arrow(
+        self, name: str, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None
+    ) -> pa.Table:
+        batches = list(self.batches(name, columns, where, limit))
+        return pa.Table.from_batches(batches, self._output_schema(name, columns))
 
     def _begun(self, query: str) -> tuple[pa.RecordBatchReader, list[pa.RecordBatch]]:
         con = self._source.con

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirewitness.app.cli.output import terminal_width, write_text
+from wirewitness.app.cli.output import listing, terminal_width, write_text
 from wirewitness.app.shared.failure import Status
 from wirewitness.app.shared.names import checked_name
 
@@ -51,13 +51,9 @@ def _code(text: str, known: dict[str, Rule]) -> str:
 
 
 def _list(selected: list[Rule]) -> str:
-    from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
-    from wirewitness.reports.base.formats.text import render
-
-    rows = tuple((d.code, d.name, d.severity, _first_sentence(d)) for d in selected)
-    listing = Cells(("CODE", "NAME", "AT WORST", "FINDS"), rows, wrapped=(3,))
-    hint = Paragraph("wirewitness detectors CODE shows how one decides and when it is wrong.")
-    return render([Section("", (listing, hint))], terminal_width())
+    rows = ((d.code, d.name, d.severity, _first_sentence(d)) for d in selected)
+    hint = "wirewitness detectors CODE shows how one decides and when it is wrong."
+    return listing(("CODE", "NAME", "AT WORST", "FINDS"), rows, hint)
 
 
 def _page(rule: Rule) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirewitness.app.cli.output import check_output, colour_wanted, result_sink, terminal_width, write_text
+from wirewitness.app.cli.output import check_output, colour_wanted, listing, result_sink, terminal_width, write_text
 from wirewitness.app.shared.failure import CallerError, Status
 from wirewitness.app.shared.options import output_option, reading_options
 from wirewitness.app.shared.reading import open_analysis, status_of
@@ -24,12 +24,10 @@ def _list_and_end(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or ctx.resilient_parsing:
         return
     from wirewitness.app.expect.rules import ready_contracts
-    from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
-    from wirewitness.reports.base.formats.text import render
 
-    rows = tuple((one.name, one.line) for one in ready_contracts().values())
-    hint = Paragraph("wirewitness expect --print NAME shows its rules: a file of your own may begin with them.")
-    write_text(render([Section("", (Cells(("NAME", "A CONTRACT FOR"), rows, wrapped=(1,)), hint))], terminal_width()))
+    rows = ((one.name, one.line) for one in ready_contracts().values())
+    hint = "wirewitness expect --print NAME shows its rules: a file of your own may begin with them."
+    write_text(listing(("NAME", "A CONTRACT FOR"), rows, hint))
     ctx.exit(0)
 
 

@@ -7,7 +7,7 @@ import re
 import click
 
 from wirewitness.app.cli.guides import GUIDES, Guide
-from wirewitness.app.cli.output import terminal_width, write_text
+from wirewitness.app.cli.output import listing, write_text
 from wirewitness.app.shared.failure import Status
 from wirewitness.app.shared.names import checked_name
 
@@ -26,20 +26,12 @@ def guide(name: str | None, port: int | None, debug: bool) -> Status:
       wirewitness guide request-log
     """
     if name is None:
-        write_text(_list())
+        rows = ((name, page.about) for name, page in GUIDES.items())
+        write_text(listing(("PAGE", "HOW TO"), rows, "wirewitness guide NAME shows a page."))
         return Status.DONE
     page = GUIDES[checked_name(name, GUIDES, "page")]
     write_text(_with_port(page, port))
     return Status.DONE
-
-
-def _list() -> str:
-    from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
-    from wirewitness.reports.base.formats.text import render
-
-    rows = tuple((name, page.about) for name, page in GUIDES.items())
-    hint = Paragraph("wirewitness guide NAME shows a page.")
-    return render([Section("", (Cells(("PAGE", "HOW TO"), rows, wrapped=(1,)), hint))], terminal_width())
 
 
 def _with_port(page: Guide, port: int | None) -> str:

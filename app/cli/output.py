@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -39,6 +39,15 @@ def result_sink(output: str | None, *, text: bool = False) -> Iterator[Write]:
         return
     with whole_file(output) as path, path.open("wb") as file:
         yield file.write
+
+
+def listing(headings: Sequence[str], rows: Iterable[Sequence[str]], hint: str) -> str:
+    """What there is by name, as wide as the terminal, and how to go on. The last column wraps."""
+    from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
+    from wirewitness.reports.base.formats.text import render
+
+    cells = Cells(tuple(headings), tuple(map(tuple, rows)), wrapped=(len(headings) - 1,))
+    return render([Section("", (cells, Paragraph(hint)))], terminal_width())
 
 
 @contextmanager

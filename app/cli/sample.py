@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from wirewitness.app.cli.output import terminal_width, write_text
+from wirewitness.app.cli.output import listing, write_text
 from wirewitness.app.shared.failure import Status
 from wirewitness.app.shared.names import checked_name
 from wirewitness.app.shared.samples import samples
@@ -22,14 +22,9 @@ def sample(name: str | None, debug: bool) -> Status:
       wirewitness analyse "$(wirewitness sample kafka_stale_commit)"
     """
     found = samples()
-    write_text(_list() if name is None else f"{found[checked_name(name, found, 'sample')].path}\n")
+    if name is None:
+        rows = ((name, one.shows) for name, one in found.items())
+        write_text(listing(("SAMPLE", "SHOWS"), rows, "wirewitness sample NAME prints the path of one."))
+    else:
+        write_text(f"{found[checked_name(name, found, 'sample')].path}\n")
     return Status.DONE
-
-
-def _list() -> str:
-    from wirewitness.reports.base.formats.document import Cells, Paragraph, Section
-    from wirewitness.reports.base.formats.text import render
-
-    rows = tuple((name, one.shows) for name, one in samples().items())
-    hint = Paragraph("wirewitness sample NAME prints the path of one.")
-    return render([Section("", (Cells(("SAMPLE", "SHOWS"), rows, wrapped=(1,)), hint))], terminal_width())

@@ -13,8 +13,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -86,14 +87,12 @@ def _dump(asked: tuple[str, str]) -> int:
 
 
 def _differences(
-    changed: Iterable[Key], expected: Mapping[Key, Result], got: Mapping[Key, Result], most: int
-) -> Iterable[str]:
+    changed: Sequence[Key], expected: Mapping[Key, Result], got: Mapping[Key, Result], most: int
+) -> Iterator[str]:
     """What changed, thing by thing; the accepted lines come from a checkout of the commit that accepted them."""
-    changed = list(changed)
     if not changed:
         return
-    with tempfile.TemporaryDirectory() as folder:
-        accepted = _checkout(Path(folder, "accepted"))
+    with _accepted() as accepted:
         for key in changed:
             before, after = expected.get(key), got.get(key)
             yield f"\n{key[0]}  {key[1]}: {_count(before)} -> {_count(after)}"
@@ -103,26 +102,30 @@ def _differences(
                 yield from (f"    {line}" for line in shown[:most])
                 if len(shown) > most:
                     yield f"    ({len(shown) - most} more lines; --lines shows them)"
-        subprocess.run(["git", "worktree", "remove", "--force", str(accepted)], cwd=ROOT, check=False)
 
 
 def _count(result: Result | None) -> str:
     return "not there" if result is None else f"{result.count} lines"
 
 
-def _checkout(place: Path) -> Path | None:
+@contextmanager
+def _accepted() -> Iterator[Path | None]:
     """A work tree of the commit in which the expected results were accepted last; None without one."""
-    name = str(EXPECTED.relative_to(ROOT))
-    found = subprocess.run(
-        ["git", "log", "-1", "--format=%H", "--", name], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    commit = found.stdout.strip()
+    commit = _git("log", "-1", "--format=%H", "--", str(EXPECTED.relative_to(ROOT))).strip()
     if not commit:
-        return None
-    subprocess.run(
-        ["git", "worktree", "add", "--detach", str(place), commit], cwd=ROOT, capture_output=True, check=True
-    )
-    return place
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "accepted")
+        _git("worktree", "add", "--detach", str(place), commit)
+        try:
+            yield place
+        finally:
+            _git("worktree", "remove", "--force", str(place))
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 def _lines(checkout: Path, key: Key) -> list[str]:
