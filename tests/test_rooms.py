@@ -49,3 +49,18 @@ def test_the_picture_of_floors_is_what_the_contract_holds() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (floors,) = (contract["layers"] for contract in contracts if contract.get("containers") == ["wirewitness.analyser"])
     assert "\n".join(f"    {floor}" for floor in floors) in PAGE
+
+
+def test_files_that_the_product_speaks_of_are_there() -> None:
+    """A name in backquotes, with or without its folders, in a docstring or a comment."""
+    files = [path for top in FOLDERS for path in (ROOT / top).rglob("*.py")]
+    names = {path.name for path in [*files, *(ROOT / "src").glob("*.py")]}
+    for path in files:
+        spoken = re.findall(r"`((?:\w+/)*)([a-z_0-9]+\.py)`", path.read_text())
+        gone = [f"{folder}{name}" for folder, name in spoken if name not in names]
+        gone += [
+            f"{folder}{name}"
+            for folder, name in spoken
+            if folder.startswith(FOLDERS) and not (ROOT / folder / name).exists()
+        ]
+        assert gone == [], path

@@ -1,8 +1,8 @@
 """The program that captures: packets of interfaces to files and to the program that analyses them.
 
-In: a job as JSON in the first argument. Out: messages (`outlet.py`) on standard output, files. It is a program of its
-own so that packets are taken from the kernel, and written, whatever the analysis is busy with. It ends when standard
-input does.
+In: a job as JSON in the first argument. Out: messages (`message_pipe.py`) on standard output, files. It is a program of
+its own so that packets are taken from the kernel, and written, whatever the analysis is busy with. It ends when
+standard input does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Apple's PKTAP headers. In: the records of one block. Out: the packets inside, and whose they are.
 
 Source: xnu's bsd/net/pktap.h. Both versions of the header are in the byte order of the Mac that captured, which is
-little endian wherever PKTAP is. `tcpdump -k` writes pcapng with process blocks instead (`pcapng_owners.py`).
+little endian wherever PKTAP is. `tcpdump -k` writes pcapng with process blocks instead (`pcapng_workloads.py`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The process that looks up who owns connections: it answers questions over a pipe and does nothing else.
 
-In: questions (`owner_messages.py`) in a pipe. Out: answers in another one. It ends when the first one does.
+In: questions (`workload_messages.py`) in a pipe. Out: answers in another one. It ends when the first one does.
 
 To look into processes of other users it keeps CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, which are as good as root's
 rights, so it is a process of its own (a fork, which is there at once): it sees no packet, only addresses and ports,
 opens no file for writing, starts no program and touches no other process, and the kernel holds it to that
-(`syscalls.py`). Landlock would keep it from looking into processes.
+(a filter of system calls, below). Landlock would keep it from looking into processes.
 """
 
 from __future__ import annotations

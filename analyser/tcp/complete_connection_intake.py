@@ -1,7 +1,7 @@
 """Connections of which all packets are taken at once, and those that wait for that.
 
 In: batches, and what open flows know. Out: what is left to be taken packet by packet. A connection that a reset ends is
-set aside (`set_aside.py`); it is given back, to be taken packet by packet, when something comes late for it, or when
+set aside (`reset_flows.py`); it is given back, to be taken packet by packet, when something comes late for it, or when
 nobody reads it whole.
 """
 

@@ -1,6 +1,7 @@
 """Connections that a reset ended, set aside as they came: bytes may follow it for a while.
 
-In: packets of connections that lie in one batch from the SYN to a reset (`whole.py`). Out: the same packets, as a
+In: packets of connections that lie in one batch from the SYN to a reset (`complete_connections.py`). Out: the same
+packets, as a
 batch: of connections for which something came late, to be taken one by one before it, and of all others when their time
 is up, to be taken whole. A reset may be forged, or cross what the other side still sends.
 """

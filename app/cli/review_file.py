@@ -1,6 +1,6 @@
 """The file of a review: what somebody has looked at. In: a path. Out: a `Review`, or one line on what is wrong.
 
-The file is TOML, to be edited and merged by people; `review_write.py` adds to it. An entry:
+The file is TOML, to be edited and merged by people; `accepting.py` adds to it. An entry:
 
     [[reviewed]]
     rule = "KAF103"

@@ -3,9 +3,9 @@
 The way of the data: a process of its own (`worker.py`) analyses a capture and leaves its tables as Parquet files in
 the user's cache, under a key made of content (`jobs.py` follows and cancels it). `opened.py` answers SQL over these
 files and is a `reports.base.questions.source.Source`, so views call the functions of `reports`, as the command line
-does. What the dearest pages of a long capture ask at first sight, the worker asks ahead (`ahead.py`): the answers lie
-beside the tables (`answers.py`). Views hold no analysis. `packets.py` finds a message's bytes by what these tables say,
-and only then reads the capture.
+does. What the dearest pages of a long capture ask at first sight, the worker asks ahead (`precomputed.py`): the answers
+lie beside the tables (`answers.py`). Views hold no analysis. `packets.py` finds a message's bytes by what these tables
+say, and only then reads the capture.
 
 How to add a view
 

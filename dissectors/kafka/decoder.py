@@ -102,7 +102,7 @@ class KafkaDecoder:
             self._left.leave(self, frames, out)
 
     def settle(self, out: Sink) -> None:
-        """Decode the frames that were left; see `core/later.py`."""
+        """Decode the frames that were left; see `core/deferred.py`."""
         frames, together = self._left.take()
         self._ahead = None
         if together is None:

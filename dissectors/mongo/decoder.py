@@ -91,7 +91,7 @@ class MongoDecoder:
             self._left.leave(self, frames, out)
 
     def settle(self, out: Sink) -> None:
-        """Decode the frames that were left; see `core/later.py`."""
+        """Decode the frames that were left; see `core/deferred.py`."""
         frames, together = self._left.take()
         if together is None:
             self.one_by_one(frames, out)

@@ -1,6 +1,6 @@
 """One MQTT connection: packets of both directions in, messages, exchanges and table rows out.
 
-This file reads packets and judges their bytes; `flights.py` and `requests.py` keep what waits for an answer. A
+This file reads packets and judges their bytes; `inflight.py` and `requests.py` keep what waits for an answer. A
 connection that begins before the capture has no known level at first: its packets wait until one of them proves it, or
 too many wait.
 """
@@ -114,7 +114,7 @@ class MqttDecoder:
             self._left.leave(self, frames, out)
 
     def settle(self, out: Sink) -> None:
-        """Decode the frames that were left; see `core/later.py`."""
+        """Decode the frames that were left; see `core/deferred.py`."""
         frames, together = self._left.take()
         losses, self._losses, self._looked = self._losses, [], 0
         read = 0

@@ -247,7 +247,7 @@ class Flights:
         """What follows when another packet comes than the one waited for; None: nothing changes."""
         name = operation_name(packet_type)
         step = (flight.waits_for, packet_type)
-        if step in LEAPS:  # the step between may be read later, see `unreleased.py`
+        if step in LEAPS:  # the step between may be read later, see `unmatched_acks.py`
             return LEAPS[step]
         time = STEP_TIMES[packet_type]
         if step in REPEATS and getattr(flight, time) is None:

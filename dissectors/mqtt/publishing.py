@@ -1,7 +1,7 @@
 """PUBLISH packets of one connection, in both directions.
 
 In: packets that were read. Out: rows of messages, and of exchanges and publishes where nothing can answer them; what
-wants an acknowledgement is in flight from then on, see `flights.py`.
+wants an acknowledgement is in flight from then on, see `inflight.py`.
 """
 
 from __future__ import annotations

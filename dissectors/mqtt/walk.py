@@ -1,7 +1,7 @@
 """Reading of any control packet by its layout: bytes in, values, a tree with byte spans and broken rules out.
 
-`walk` says what a packet means; the quicker readers of `publish.py` are held to it by a property test. It never raises:
-a broken packet gives the fields up to the break, what is wrong and where.
+`walk` says what a packet means; the quicker readers of `publishing.py` are held to it by a property test. It never
+raises: a broken packet gives the fields up to the break, what is wrong and where.
 """
 
 from __future__ import annotations

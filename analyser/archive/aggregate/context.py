@@ -2,7 +2,7 @@
 
 In: a change that has all base rows (from whatever connection and run), and who works. Out: the same change in which
 commits, fetches and publishes have their context columns, and with the tables that are made of others. It is done by
-the stages of `analyser/engine/facts`, as for captures, in tasks, by keys where there are many rows (`keyed.py`); DuckDB
+the stages of `analyser/engine/facts`, as for captures, in tasks, by keys where there are many rows; DuckDB
 keeps to its memory limit and spills. Of Kafka's offsets, only hours are read that can come out otherwise than in the
 last run (`kafka_context.py`).
 """

@@ -1,7 +1,7 @@
 """All rules over the rows of a change.
 
 In: a change, enriched by the context, and who works. Out: the findings table, and what could not be looked at. Each
-task takes some rules, and leaves those that have many rows to look at to shards of these (`rule_families.py`). Between
+task takes some rules, and leaves those that have many rows to look at to shards of these. Between
 workers only findings travel.
 """
 

@@ -1,7 +1,7 @@
 """Tables and values that stages of a run leave to each other, in files of any place.
 
 In: a place, a table or a value. Out: the same on another machine. What a run goes on from, and somebody else may have
-written, `kept.py` reads: no value comes from there.
+written, `state_files.py` reads: no value comes from there.
 """
 
 from __future__ import annotations

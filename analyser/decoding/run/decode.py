@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 # Who decodes which endpoint pairs, so that all have about as much to do. In: batches. Out: the shard of each segment.
 #
-# Pairs lie in buckets by a digest of their addresses and ports (see `share.py`). The first segments of a bucket
+# Pairs lie in buckets by a digest of their addresses and ports (see `shard.py`). The first segments of a bucket
 # decide who has it: the one with the least to do so far. Share 0 is that of the process that reads the capture, too.
 
 BUCKETS = 1024

@@ -5,7 +5,7 @@ told first) and `incident_order` (a text by which they sort as a report tells th
 that captures, live windows and datasets get them in the same way, after all rules ran.
 
 One fault shows on many partitions: findings that are alike are put together first (`_Alike`). Each of these groups then
-looks for its cause in the table of links (`story_links.py`): what both must have in common, and that the consequence
+looks for its cause in the table of links (`incident_links.py`): what both must have in common, and that the consequence
 is no earlier than the cause. The group at the head of a chain gives the incident its id.
 """
 

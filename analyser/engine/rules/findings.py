@@ -32,7 +32,7 @@ _PLAIN = frozenset({int, str, bool, type(None)})
 class Evidence(NamedTuple):
     """One message that proves a finding: where a person finds it, and its id (a request's id is its exchange's).
 
-    line: of a request log, which has no packets; `places.py` fills it in.
+    line: of a request log, which has no packets; `evidence_packets.py` fills it in.
     """
 
     file: str | None

@@ -1,6 +1,6 @@
 """The rows of one table in a partition, column by column.
 
-In: columns that are held for many partitions (`held.py`), cut into runs of rows that belong together. Out: `Frame`,
+In: columns that are held for many partitions (`columns.py`), cut into runs of rows that belong together. Out: `Frame`,
 whose columns are plain values, arrays of numbers, or texts as codes, whichever a rule asks for. Rows are never copied:
 what is made of a column is made once for all that is held, and partitions take their part of it.
 """

@@ -6,7 +6,7 @@ A rule that names suspects is asked for them first. Rules take their rows out of
 (`shared_rows.py`), some buckets at a time where these are too many: those of one key (`families.py`) look at the same
 buckets in turns, so that rows are loaded once for all of them. Where that does not suffice, one statement per rule
 (`partition_sql.py`) gives them, which DuckDB sorts (and spills); the Arrow stream is cut where the key changes
-(`cut.py`), so that memory holds one partition and one batch.
+(`partition_stream.py`), so that memory holds one partition and one batch.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Rows of tables that are read once for all rules: each takes its partitions out of the same columns.
 
 In: a DuckDB connection with a view for every registered table, and the rules that will run. Out: key and frames of a
-rule's partitions, as `cut.py` makes them from a sorted stream. To sort wide rows anew for each rule and carry them to
-Python takes longer than all that the rules do.
+rule's partitions, as `partition_stream.py` makes them from a sorted stream. To sort wide rows anew for each rule and
+carry them to Python takes longer than all that the rules do.
 
 Which rows a rule wants DuckDB says, as their numbers, unless it wants all. Where these are few of a large table, or the
 table takes too much memory, they alone are loaded, where they are many some buckets at a time: out of files to which
-the table was dealt by buckets once for all rules of one key (`dealt_rows.py`). Rules that look at the same buckets one
-after the other take them out of the same rows, so that each row is loaded once.
+the table was dealt by buckets once for all rules of one key (`partitioned_rows.py`). Rules that look at the same
+buckets one after the other take them out of the same rows, so that each row is loaded once.
 """
 
 from __future__ import annotations

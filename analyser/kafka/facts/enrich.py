@@ -2,9 +2,9 @@
 
 In: a connection with views of the Kafka tables, `cluster_id` and `topic` filled in. Out: the views
 `kafka_offset_commits` and `kafka_fetch_partitions` replaced by ones whose context columns are filled in. Rows that the
-caller holds are never joined for that: they get other columns (`added.py`).
+caller holds are never joined for that: they get other columns (`added_columns.py`).
 
-What a commit gets is found in arrays (`commit_context.py`), as of the time of the row, for some partitions at a time
+What a commit gets is found in arrays, as of the time of the row, for some partitions at a time
 where there are many rows. Times are compared as Unix ns. An unknown cluster is a cluster of its own (''), never a
 wildcard.
 """
@@ -210,7 +210,7 @@ def _added(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer 
 
 @contextmanager
 def commits_of_shard(con: duckdb.DuckDBPyConnection, held: Held) -> Iterator[MakeShard]:
-    """What makes the rows of `commits_context` for another process; see `shares.py`."""
+    """What makes the rows of `commits_context` for another process; see `shards.py`."""
 
     def made(shard: int, shards: int) -> Iterator[pa.Table]:
         yield from _of_shard(con, shard, shards)

@@ -155,14 +155,14 @@ def _of_shards(
 
 @contextmanager
 def unseen_of_shards(con: duckdb.DuckDBPyConnection, _: Held) -> Iterator[MakeShard]:
-    """What tells for another process where connections began unseen; see `shares.py`."""
+    """What tells for another process where connections began unseen; see `shards.py`."""
     _set_aside(con)
     yield partial(_unseen_of, con)
 
 
 @contextmanager
 def runs_of_shards(con: duckdb.DuckDBPyConnection, _: Held) -> Iterator[MakeShard]:
-    """What makes runs for another process, on a connection that has the view of all that is unseen; see `shares.py`."""
+    """What makes runs for another process, on a connection that has the view of all that is unseen; see `shards.py`."""
     _set_aside(con)
     with members_known(con, COMMITTERS):
         yield partial(_runs_of, con)

@@ -1,7 +1,7 @@
 """What tells which offsets of a consumer group are stored, and what ends them. In: nothing. Out: SQL over Kafka tables.
 
 COMMITS, READS and DELETED_* are SELECTs without placeholders: `wirewitness query CAPTURE "FROM (...)"` runs them as
-they are. `at_ns` is the time of the answer, from which on a row counts. `kafka_lag.py` says what stands.
+they are. `at_ns` is the time of the answer, from which on a row counts. `lag.py` says what stands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far behind a consumer group is in time. In: `lag_ends` of `kafka_lag.py`. Out: SQL.
+"""How far behind a consumer group is in time. In: `lag_ends` of `lag.py`. Out: SQL.
 
 A group is as late as the time since the log end passed its stored offset: the record at that offset, which it is to
 read next, was in the log from then on. The log end stood there last in the second before which no later answer tells a

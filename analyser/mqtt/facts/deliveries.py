@@ -10,7 +10,7 @@ delivered yet is taken, since servers keep the order of a topic [MQTT-4.6.0-5]. 
 ports of one address count as one server once a message passed between them. When a client comes back, what was
 published meanwhile for its subscriptions of QoS 1 and 2 is expected on the new connection if its session went on, and
 lost if it did not (`offline_periods.py`). Work has a limit (ALLOWED_STEPS): beyond it nobody is expected to get a
-message, and how many should have is not known. Memory has one, too, for all servers (`mqtt_memory.py`): beyond it
+message, and how many should have is not known. Memory has one, too, for all servers (`memory.py`): beyond it
 nothing that waits is waited for any more, and filters that find no room leave the number of those who should get a
 message unknown.
 """

@@ -1,6 +1,6 @@
 """What became of deliveries, as SQL: acknowledged or only sent, not the server's to send, and why they are missing.
 
-In: the tables that `mqtt_search.py` fills and those of numbers (`mqtt_events.py`), the views `in_publishes` and
+In: the tables that `search.py` fills and those of numbers (`events.py`), the views `in_publishes` and
 `mqtt_connections`, and `flows`.
 Out: steps that lead to the rows of `mqtt_deliveries`, SELECTs of these rows and of those of
 `mqtt_offline_periods`. Rows of publishes and flows are told by their numbers until the last of them.

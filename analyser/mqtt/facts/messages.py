@@ -1,6 +1,6 @@
 """What goes into the search for deliveries and what comes out (`mqtt_deliveries.py`): a message, a delivery, counts.
 
-Messages are told by the numbers of their rows in `mqtt_publishes`, flows by numbers of `mqtt_events.py`.
+Messages are told by the numbers of their rows in `mqtt_publishes`, flows by numbers of `events.py`.
 """
 
 from __future__ import annotations

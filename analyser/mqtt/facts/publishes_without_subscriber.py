@@ -1,6 +1,6 @@
 """PUBLISH packets of clients, as columns, of which the server sent none on: nearly all of them are over at once.
 
-In: events of `mqtt_events.py`. Out: columns for `mqtt_deliveries.Server`, and messages of some of them.
+In: events of `events.py`. Out: columns for `mqtt_deliveries.Server`, and messages of some of them.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _SERVER_ROWS = 1_024
 _NUMBER, _TEXT = pa.int64(), pa.string()
 _MESSAGE, _SUBSCRIBER = ("message", _NUMBER), ("subscriber", _NUMBER)
 _SERVER, _PORTS = ("server", _TEXT), [("near_port", _NUMBER), ("far_port", _NUMBER)]
-# In the order of `mqtt_told.py` and of `Absence`; servers behind that.
+# In the order of `messages.py` and of `Absence`; servers behind that.
 FOUND: Mapping[str, pa.Schema] = {
     "context_deliveries": pa.schema(
         [

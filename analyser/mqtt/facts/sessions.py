@@ -27,7 +27,7 @@ class Subscription:
 class Matching(NamedTuple):
     """By which of its filters a connection gets a topic.
 
-    targets: who is waited for, see `mqtt_waiting.py`. retain_as_published: does any of them ask for that?
+    targets: who is waited for, see `pending_publishes.py`. retain_as_published: does any of them ask for that?
     """
 
     targets: list[int | tuple[str, str]]

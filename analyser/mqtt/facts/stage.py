@@ -2,7 +2,7 @@
 
 In: a connection with views of the MQTT tables and of `flows`. Out: the tables `mqtt_deliveries` and
 `mqtt_offline_periods`, and `mqtt_publishes` with the columns `expected_deliveries` and `deliveries`. What happened at
-all servers passes once, sorted by time, through `mqtt_deliveries.Server`, one for each address (`mqtt_search.py`).
+all servers passes once, sorted by time, through `mqtt_deliveries.Server`, one for each address (`search.py`).
 Messages and flows are told by numbers until rows are made of what was found: no row of a publish is copied or found by
 its id.
 """

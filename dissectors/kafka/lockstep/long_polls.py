@@ -1,4 +1,4 @@
-"""Which of many requests ask the broker to wait, as `kafka/waiting.py` says of one."""
+"""Which of many requests ask the broker to wait, as `kafka/long_polls.py` says of one."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ In: packets, odd ones among them. Out: the packets of messages that are in doubt
 stretches, each from a PUBLISH to the last acknowledgement. A stretch where every packet is in turn, and which begins
 when nothing with its identifier is in flight, depends on no other one. All others are in doubt.
 
-Nor does one whose packets a gap put in another order, see `turned.py`, if there is room for all that waits.
+Nor does one whose packets a gap put in another order, see `reordered.py`, if there is room for all that waits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What each of many packets says, as far as its own bytes tell.
 
 In: `Frames`. Out: the kind of each packet, its identifier, topic and payload; those that the decoder reads by
-itself are ODD. The rules are those of `mqtt/ordinary.py`.
+itself are ODD. The rules are those of `mqtt/fast_path.py`.
 """
 
 from __future__ import annotations

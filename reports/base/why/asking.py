@@ -116,5 +116,5 @@ def place(found: Mapping[str, Any], packet: str = "request_packet", message: str
 
 
 def by_id(message_id: object) -> Place:
-    """A message by its id; its packet is looked up when the chain is there (`places.py`)."""
+    """A message by its id; its packet is looked up when the chain is there (`evidence_packets.py`)."""
     return Place(None, None, None if message_id is None else str(message_id))

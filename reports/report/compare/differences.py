@@ -1,6 +1,6 @@
 """What differs between two sources: two times of a capture, or two captures. In: sources; out: tables.
 
-Each table has what differs most first, by a factor that chance does not make (`chance.py`).
+Each table has what differs most first, by a factor that chance does not make (`confidence.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def groups_between(a: Iterable[Row], b: Iterable[Row]) -> list[dict[str, Any]]:
     """cluster_id, group_id; there, and what `_PAIRED` names, of both sides; wrong (what differs most), differs.
 
     Groups go by their names: the same system captured again may have told another cluster. differs: inf for a group of
-    one side only that did anything, else the least factor (`chance.py`) between shares of commits.
+    one side only that did anything, else the least factor (`confidence.py`) between shares of commits.
     """
     left, right = _by_name(a), _by_name(b)
     made = []

@@ -38,7 +38,7 @@ def clients_between(a: Source, b: Source) -> list[dict[str, Any]]:
     """protocol, client, client_id, client_address, before, after, exchanges of both, differs; only those that differ.
 
     before, after: whether it is there, or the libraries and the versions of operations that differ. differs: how much
-    more one side has of what the client asked, at least (`chance.py`); inf where both have it in other versions.
+    more one side has of what the client asked, at least (`confidence.py`); inf where both have it in other versions.
     """
     clients = _by_client(rows(a, _CLIENTS)), _by_client(rows(b, _CLIENTS))
     versions = _versions(a), _versions(b)

@@ -1,7 +1,7 @@
 """Operations and errors of two sources side by side, what differs most first. In: two sources; out: rows.
 
-Numbers stand in pairs, `_a` and `_b`; `differs` is the least factor between both sides (see `chance.py`), 1 where they
-are alike. Rates are of the time that each source selects, so that unequal times compare.
+Numbers stand in pairs, `_a` and `_b`; `differs` is the least factor between both sides (see `confidence.py`), 1 where
+they are alike. Rates are of the time that each source selects, so that unequal times compare.
 """
 
 from __future__ import annotations

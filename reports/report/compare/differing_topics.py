@@ -30,7 +30,7 @@ _TOPICS = """
 def topics_between(a: Source, b: Source) -> list[dict[str, Any]]:
     """topic; there, written, read (records), written_per_second, read_per_second of both sides; move, differs.
 
-    move: which differs most, '' where none does. differs: the least factor between the rates (`chance.py`).
+    move: which differs most, '' where none does. differs: the least factor between the rates (`confidence.py`).
     """
     sides = [{(row["topic"], row["move"]): row for row in rows(source, _TOPICS)} for source in (a, b)]
     seconds = [seconds_of(source) for source in (a, b)]
