@@ -11,7 +11,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 import duckdb
-import pyarrow as pa
 
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.rule import Rule
@@ -34,19 +33,17 @@ def run_rules(
     codes: Iterable[str] | None = None,
     failures: list[Failure] | None = None,
     rows: Mapping[str, int] = MappingProxyType({}),
-    tables: Mapping[str, pa.Table | Path] = MappingProxyType({}),
     folder: Path | None = None,
 ) -> list[Finding]:
     """Findings of the rules with these codes (None: all), on views named like the registered tables.
 
-    rows: how many rows tables have, where that is known. tables: those whose rows lie in memory or in a Parquet file.
-    folder: for temporary files, where there is one.
+    rows: how many rows tables have, where that is known. folder: for temporary files, where there is one.
 
     A rule that raises costs its findings of that one partition and is added to `failures`; without such a list
     the error is raised. KeyError for an unknown code.
     """
     chosen = list(RULES.values()) if codes is None else [RULES[code] for code in codes]
-    return run(con, chosen, failures, rows=rows, tables=tables, folder=folder)
+    return run(con, chosen, failures, rows=rows, folder=folder)
 
 
 def tables_needed(codes: Iterable[str] | None = None) -> frozenset[str]:

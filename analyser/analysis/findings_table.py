@@ -21,8 +21,8 @@ from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.engine.facts.shards import Dealer
 from wirewitness.analyser.engine.facts.stages import STAGE_OF, STAGES
 from wirewitness.analyser.engine.rules.failures import failure_of
-from wirewitness.analyser.engine.rules.families import families
 from wirewitness.analyser.engine.rules.findings import findings_table, stories_table
+from wirewitness.analyser.engine.rules.partition_sql import families
 from wirewitness.analyser.engine.rules.requested_codes import asked
 from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.queries import literal, quoted
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 # With fewer rows than these in all tables, one process is done before another could begin.
 FEW_ROWS = 1 << 15
-# Of a table with more rows than these, rules that look at partitions of one key go to one process: it deals and loads
-# the rows once for all of them.
+# Of a table with more rows than these, rules of one key are offered only when all of them can run, so that its rows are
+# read once for all of them.
 _MANY_ROWS = 1 << 18
 
 
@@ -91,10 +91,8 @@ def _alone(tables: Finishing, turns: Sequence[Sequence[str]]) -> pa.Table:
     for name in every:
         tables.ensure(name)
     codes = [one.code for one in asked(RULES.values(), _filled(tables, every), _spoken(tables))]
-    found = run_rules(
-        tables.views.con, codes, tables.failures, tables.views.rows, tables.views.at_hand, tables.views.folder
-    )
-    return findings_table(found)
+    views = tables.views
+    return findings_table(run_rules(views.con, codes, tables.failures, views.rows, views.folder))
 
 
 def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) -> pa.Table:
@@ -109,7 +107,7 @@ def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) 
             tables.ensure(name)
 
     views = tables.views
-    dealing = RuleDealing(helpers, views.folder, tables.names, expected, meanwhile)
+    dealing = RuleDealing(helpers, views.folder, tables.names, meanwhile)
     tables.dealer = dealing.stages
     ready: set[str] = set()
     filled: set[str] = set()
@@ -124,9 +122,9 @@ def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) 
         later = {one.code for one in waiting} - {one.code for one in made}
         now = [one for one in made if later.isdisjoint(_beside(one, kin[one.code], views.rows))]
         waiting = [one for one in waiting if one not in now]
-        together = _together(asked(now, filled, protocols), views.rows)
-        dealing.offer(shown, sorted(together, key=lambda some: -sum(_read(one, views.rows) for one in some)))
-    given = {one.code: looked for one, looked in dealing.looked(views.con, views.rows, views.at_hand, tables.faults)}
+        of_one_key = families(asked(now, filled, protocols))
+        dealing.offer(shown, sorted(of_one_key, key=lambda some: -sum(_read(one, views.rows) for one in some)))
+    given = {one.code: looked for one, looked in dealing.looked(views.con, views.rows, tables.faults)}
     in_order = [(code, given[code]) for code in RULES if code in given]
     tables.failures += [failure_of(code, data) for code, looked in in_order for data in looked.failures]
     return stories_table(row for _, looked in in_order for row in looked.rows)
@@ -149,12 +147,6 @@ def _has_many(rule: Rule, rows: Mapping[str, int]) -> bool:
 def _beside(rule: Rule, family: Sequence[Rule], rows: Mapping[str, int]) -> set[str]:
     """The codes of those rules that look at the same many rows as this one."""
     return {one.code for one in family if _has_many(one, rows)} if _has_many(rule, rows) else set()
-
-
-def _together(rules: Sequence[Rule], rows: Mapping[str, int]) -> list[list[Rule]]:
-    """Rules that one process runs in turns, in a list; most are alone in theirs."""
-    many = [one for one in rules if _has_many(one, rows)]
-    return [*families(many), *([one] for one in rules if one not in many)]
 
 
 def _read(rule: Rule, rows: Mapping[str, int]) -> int:

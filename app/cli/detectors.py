@@ -57,11 +57,23 @@ def _list(selected: list[Rule]) -> str:
 
 
 def _page(rule: Rule) -> str:
+    from wirewitness.analyser.engine.rules.questions import QUESTIONS
     from wirewitness.reports.base.formats.pages import page_text
 
     thresholds = [f"    {name} = {default}" for name, default in rule.thresholds.items()] or ["    none"]
     reads = [f"    {table}: {', '.join(columns)}" for table, columns in rule.reads.items()]
-    lines = [rule.page, "", "Thresholds", *thresholds, "", "Reads", *reads]
+    lines = [
+        rule.page,
+        "",
+        "Question",
+        f"    {QUESTIONS[rule.question]}",
+        "",
+        "Thresholds",
+        *thresholds,
+        "",
+        "Reads",
+        *reads,
+    ]
     return page_text("\n".join(lines), terminal_width())
 
 
@@ -81,6 +93,7 @@ def _as_json(rule: Rule) -> dict[str, Any]:
     return {
         "code": rule.code,
         "name": rule.name,
+        "question": rule.question,
         "severity": rule.severity,
         "confidence": rule.confidence,
         "thresholds": rule.thresholds,

@@ -75,7 +75,7 @@ def complain_of_failure(failure: Failure) -> None:
     """Says what a rule could not look at."""
     from wirewitness.analyser.analysis.all_rules import RULES
     from wirewitness.analyser.engine.rules.findings import subject_text
-    from wirewitness.analyser.engine.rules.running import NotLookedAt
+    from wirewitness.analyser.engine.rules.limits import NotLookedAt
 
     if isinstance(failure.error, NotLookedAt):
         about = subject_text(**dict(zip(RULES[failure.code].partition_by, failure.key, strict=False)))

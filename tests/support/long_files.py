@@ -126,7 +126,7 @@ ONE_OF = {
     "analyser/mongo/rules/test_mongo_words.py": 4,
     "analyser/engine/rules/test_corrections.py": 3,
     "analyser/engine/rules/test_scenarios.py": 19,
-    "analyser/engine/rules/test_shared_rows.py": 13,
+    "analyser/engine/rules/test_partitions.py": 4,
     "analyser/engine/rules/test_tls.py": 10,
     "analyser/engine/rules/test_which_side.py": 5,
     "analyser/tcp/test_flow_table.py": 4,

@@ -76,8 +76,6 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
     from functools import partial
     from pathlib import Path
 
-    import pyarrow as pa
-
     from wirewitness.analyser.analysis.all_rules import RULES
     from wirewitness.analyser.analysis.processes.evaluate import look
     from wirewitness.analyser.analysis.processes.messages import LookedAt, Shards
@@ -92,7 +90,6 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
     area = Area(begin.tables)
     offered: list[list[Rule]] = []
     rows: dict[str, int] = dict.fromkeys(begin.names, 0)
-    tables: dict[str, pa.Table | Path] = {}
     with TemporaryDirectory(prefix="rules-", dir=begin.folder) as own:
 
         def connect(name: str) -> DuckDBPyConnection:
@@ -108,7 +105,7 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
                 maker.add(told)
                 return
             for shown in told.tables:
-                tables[shown.name] = make_view(con, area, shown)
+                make_view(con, area, shown)
                 rows[shown.name] = shown.rows
             offered.extend([RULES[code] for code in codes] for codes in told.codes)
 
@@ -126,7 +123,6 @@ def _looked(begin: Begin, messages: IO[bytes]) -> LookedAt:
         with con, closing(maker):
             for name in begin.names:
                 con.register(name, arrow_schema(name).empty_table())
-            expected = [RULES[code] for code in begin.codes]
-            found = look(con, taken(begin.queue, begin.first, make), offered, expected, hear, rows, tables, Path(own))
+            found = look(con, taken(begin.queue, begin.first, make), offered, hear, rows, Path(own))
             # The process that started it has more memory: it runs those rules again that need it.
             return LookedAt({code: looked for code, looked in found.items() if not looked.lacks_memory})

@@ -21,7 +21,7 @@ class Begin:
 
     folder: holds the files of tables, and its own ones while it runs. tables: a descriptor of the memory with tables.
     queue: a descriptor to take numbers of rules from, `first` one for those of shards, which go before; `telling` one
-    to tell shards that are made. names: all tables that there are. codes: rules that may be offered.
+    to tell shards that are made. names: all tables that there are.
     """
 
     folder: Path
@@ -30,7 +30,6 @@ class Begin:
     first: int
     telling: int
     names: tuple[str, ...]
-    codes: tuple[str, ...]
 
 
 class Offer(NamedTuple):

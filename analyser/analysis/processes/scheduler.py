@@ -2,7 +2,7 @@
 Out: what all rules gave, in one fixed order.
 
 Rules are offered as soon as all their tables are there, so helpers run them while this process still makes the others,
-and those with most to read come first. Rules that look at the same rows in turns are taken together. In the end this
+and those with most to read come first. Rules of one key are taken together. In the end this
 process takes rules as the others do. A rule whose process does not tell what it gave runs here.
 """
 
@@ -119,7 +119,7 @@ _WORK = "ran rules"
 class RuleDealing:
     """What is offered so far. helpers: as many as are asked; whoever has this ends them.
 
-    names: all tables that there are. expected: rules that may be offered. meanwhile: see `StageDealing`.
+    names: all tables that there are. meanwhile: see `StageDealing`.
     """
 
     def __init__(
@@ -127,23 +127,18 @@ class RuleDealing:
         helpers: Helpers,
         folder: Path,
         names: Sequence[str],
-        expected: Sequence[Rule],
         meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         self._helpers = helpers
         self._children = [*map(Child, helpers.children)]
         self._folder = folder
         self._tables = SharedTables(Area(helpers.tables))
-        self._expected = expected
         self._offered: list[Sequence[Rule]] = []
         # Codes of rules that helpers ran.
         self.helped: list[str] = []
         self._shown: dict[str, Shown] = {}
         self.stages = StageDealing(helpers, folder, self._tables, self._shown, self._tell, meanwhile)
-        codes = tuple(one.code for one in expected)
-        self._tell(
-            Begin(folder, helpers.tables, helpers.taking, helpers.taking_first, helpers.telling, tuple(names), codes)
-        )
+        self._tell(Begin(folder, helpers.tables, helpers.taking, helpers.taking_first, helpers.telling, tuple(names)))
 
     def put(self, name: str, rows: pa.Table) -> tuple[Shown, pa.Table]:
         """Lay rows where all see them; where, and the rows that lie there."""
@@ -161,14 +156,13 @@ class RuleDealing:
         self,
         con: duckdb.DuckDBPyConnection,
         rows: Mapping[str, int],
-        tables: Mapping[str, pa.Table | Path],
         faults: list[str],
     ) -> Iterator[tuple[Rule, Looked]]:
-        """What each of the offered rules gave, once no more are offered. rows, tables: as in `look`. faults: gets
-        sentences about processes that are gone."""
+        """What each of the offered rules gave, once no more are offered. rows: as in `look`. faults: gets sentences
+        about processes that are gone."""
         self._helpers.no_more()
-        run = partial(look, con, rows=rows, tables=tables, folder=self._folder)
-        found = run(taken(self._helpers.taking), self._offered, self._expected)
+        run = partial(look, con, rows=rows, folder=self._folder)
+        found = run(taken(self._helpers.taking), self._offered)
         for child in self._children:
             try:
                 heard = _heard(child).found
@@ -178,7 +172,7 @@ class RuleDealing:
                 faults.append(sentence(caught(error), "a process that ran rules", "its rules ran in another one"))
         every = [one for some in self._offered for one in some]
         missing = [one for one in every if one.code not in found]
-        found.update(run(range(len(missing)), [[one] for one in missing], missing))
+        found.update(run(range(len(missing)), [[one] for one in missing]))
         return ((one, found[one.code]) for one in every)
 
     def _tell(self, message: Begin | Offer | Shards) -> None:

@@ -32,12 +32,19 @@ from wirewitness.analyser.archive.spark.workers import HERE, Workers
 from wirewitness.analyser.base.storage.exchange_files import scratch_in
 from wirewitness.analyser.engine.rules.evidence_packets import MESSAGES, located
 from wirewitness.analyser.engine.rules.failures import failure_data, failure_of
-from wirewitness.analyser.engine.rules.families import families
 from wirewitness.analyser.engine.rules.findings import Finding, findings_table
-from wirewitness.analyser.engine.rules.partition_sql import ALL_BUCKETS, TOPIC, key_sql, loaded_columns, selection_sql
-from wirewitness.analyser.engine.rules.prefilter import NOBODY, suspected
+from wirewitness.analyser.engine.rules.limits import MOST_PARTITION_ROWS
+from wirewitness.analyser.engine.rules.partition_sql import (
+    ROWS,
+    columns_read,
+    families,
+    key_sql,
+    sizes_sql,
+    tables_named,
+)
+from wirewitness.analyser.engine.rules.partitions import suspected
 from wirewitness.analyser.engine.rules.rule import Rule
-from wirewitness.analyser.engine.rules.running import MOST_PARTITION_ROWS, Failure, found_in, run
+from wirewitness.analyser.engine.rules.running import Failure, Input, run, run_family
 from wirewitness.analyser.tables.queries import quoted
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.analyser.tables.views import show_rows
@@ -81,7 +88,7 @@ def look(limits: Limits, snapshot: Snapshot, codes: Sequence[str]) -> Told:
     failures: list[Failure] = []
     many: list[str] = []
     with task_connection(snapshot) as (con, _):
-        for name in {*named_by(rules), MESSAGES}:
+        for name in {*tables_named(rules), MESSAGES}:
             view_of(con, snapshot, name)
         for rule in rules:
             try:
@@ -92,7 +99,7 @@ def look(limits: Limits, snapshot: Snapshot, codes: Sequence[str]) -> Told:
             if wanted > limits.few_rows:
                 many.append(rule.code)
             elif wanted:
-                found += found_in(con, rule, ALL_BUCKETS, failures, limits.most_rows)
+                found += run_family(Input(con, limits.most_rows), [rule], {rule.code: failures})[rule.code]
     return Told(found, told_of(failures), many)
 
 
@@ -108,12 +115,6 @@ def told_of(failures: Iterable[Failure]) -> list[tuple[str, bytes]]:
     return [(failure.code, failure_data(failure)) for failure in failures]
 
 
-def named_by(rules: Iterable[Rule]) -> set[str]:
-    """Tables that statements of these rules name."""
-    words = {word for rule in rules for word in re.findall(r"\w+", selection_sql(rule))}
-    return words & TABLES.keys()
-
-
 def _rule_tasks_wanted(con: duckdb.DuckDBPyConnection, rule: Rule, rows: Mapping[str, int], few_rows: int) -> int:
     """How many rows it has to look at, at most; of one whose rows cannot be parted, no more than few.
 
@@ -125,12 +126,12 @@ def _rule_tasks_wanted(con: duckdb.DuckDBPyConnection, rule: Rule, rows: Mapping
     if not rule.partition_by:
         return few_rows
     try:
-        with suspected(con, rule, ALL_BUCKETS) as suspects:
-            if suspects == NOBODY:
+        with suspected(con, [rule]) as suspects:
+            if not suspects.rules:
                 return 0
-            some = f"SELECT 1 FROM ({selection_sql(rule, suspects=suspects)}) LIMIT {few_rows + 1}"
-            wanted: int = con.sql(f"SELECT count(*) FROM ({some})").fetchall()[0][0]
-            return wanted
+            of_keys = sizes_sql(rule, suspects.name)
+            wanted = con.sql(f"SELECT sum({quoted(ROWS)}) FROM ({of_keys})").fetchall()[0][0]
+            return int(wanted or 0)
     except duckdb.OutOfMemoryException:
         return every
 
@@ -177,9 +178,10 @@ def _deals(change: Change, family: Sequence[Rule], name: str, shard_rows: int) -
     deals = []
     for table, key in keys.items():
         readers = [rule for rule in family if table in rule.reads]
-        only = [column for column in loaded_columns(readers, table) if column != TOPIC]
         parts = change.parts(table)
-        deals.append(Deal(name, table, parts, key, shards, only=only, where=_wanted(readers, table)))
+        deals.append(
+            Deal(name, table, parts, key, shards, only=columns_read(readers, table), where=_wanted(readers, table))
+        )
     return deals
 
 
@@ -195,19 +197,12 @@ def _look(snapshot: Snapshot, shard: _Shard) -> Told:
     failures: list[Failure] = []
     with task_connection(snapshot) as (con, scratch):
         own = {one.deal.table: _kept(con, snapshot, one, shard.number, scratch) for one in shard.dealt}
-        for name in named_by(rules) - own.keys():
+        for name in tables_named(rules) - own.keys():
             view_of(con, snapshot, name)
         for name, rows in own.items():
             show_rows(con, name, rows.place)
-        found = run(
-            con,
-            rules,
-            failures,
-            shard.most_rows,
-            {name: rows.rows for name, rows in own.items()},
-            {name: rows.place for name, rows in own.items()},
-            scratch,
-        )
+        counts = {name: held.rows for name, held in own.items()}
+        found = run(con, rules, failures, shard.most_rows, counts, scratch)
     return Told(found, told_of(failures))
 
 

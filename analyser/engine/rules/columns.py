@@ -1,6 +1,6 @@
 """Columns that are held for the rows of many partitions, and what was made of them.
 
-In: Arrow columns, or texts as codes. Out: of any run of rows plain values, arrays of numbers, or texts as codes.
+In: Arrow columns. Out: of any run of rows plain values, arrays of numbers, or texts as codes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Booleans = npt.NDArray[np.bool_]
 
+_TIME = pa.timestamp("ns", "UTC")
 # Stands for an unknown number in arrays.
 UNKNOWN = int(np.iinfo(np.int64).min)
 
@@ -97,47 +98,6 @@ class HeldColumn:
         return found
 
 
-class CodedColumn(HeldColumn):
-    """A column of texts as codes, -1 for null. names: in any order, and some of them may be those of other rows."""
-
-    def __init__(self, codes: Codes, names: pa.Array) -> None:
-        self._codes, self._names = codes, names
-
-    def array(self, start: int, end: int) -> pa.Array:
-        """As an Arrow array."""
-        codes = self._codes[start:end]
-        return self._names.take(pa.array(codes, mask=codes < 0))
-
-    def values(self, start: int, end: int) -> list[Any]:
-        """The texts, None for null."""
-        texts = self.texts(start, end)
-        names = [*texts.names.to_pylist(), None]
-        return [names[code] for code in texts.codes.tolist()]
-
-    def is_known(self, start: int, end: int) -> Booleans:
-        """Which rows have a text."""
-        found: Booleans = self._codes[start:end] >= 0
-        return found
-
-    def texts(self, start: int, end: int) -> Texts:
-        """Texts as codes, without the names of other rows."""
-        codes = self._codes[start:end]
-        # By code where its text stands first: the last of what is written to one place stays. Null has the last place.
-        first = np.empty(len(self._names) + 1, np.int32)
-        rows = np.arange(len(codes), dtype=np.int32)
-        first[codes[::-1]] = rows[::-1]
-        found = codes[first[codes] == rows]
-        found = found[found >= 0]
-        ranks = first  # of the codes that were found, whose places are not needed any more
-        ranks[found] = np.arange(len(found), dtype=np.int32)
-        ranks[-1] = -1
-        return Texts(ranks[codes], self._names.take(pa.array(found)))
-
-    def take(self, rows: Integers | None) -> HeldColumn:
-        """These rows, None for all."""
-        return CodedColumn(self._codes if rows is None else self._codes[rows], self._names)
-
-
 Held = Mapping[str, HeldColumn]
 
 
@@ -169,8 +129,11 @@ class TakenRows(Held):
 
 
 def held_rows(batch: pa.RecordBatch) -> Held:
-    """The columns of a batch by name."""
-    return {name: HeldColumn(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+    """The columns of a batch by name; times as the tables have them, whatever DuckDB calls their zone."""
+    return {
+        name: HeldColumn(column.view(_TIME) if pa.types.is_timestamp(column.type) else column)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }
 
 
 def encoded(texts: pa.Array) -> Texts:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 
-from wirewitness.analyser.engine.rules.running import Failure, PartitionTooLarge, TooManyFindings
+from wirewitness.analyser.engine.rules.limits import PartitionTooLarge, TooManyCompared, TooManyFindings
+from wirewitness.analyser.engine.rules.running import Failure
 
-_LIMITS = {kind.__name__: kind for kind in (PartitionTooLarge, TooManyFindings)}
+_LIMITS = {kind.__name__: kind for kind in (PartitionTooLarge, TooManyFindings, TooManyCompared)}
 
 
 class RuleBroke(Exception):

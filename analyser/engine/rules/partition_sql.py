@@ -1,128 +1,58 @@
-"""The statements that give a rule its rows.
+"""The statements that give rules their rows, over views named like the registered tables.
 
-In: a declared rule. Out: SQL over views named like the registered tables, for DuckDB or for Spark: all its tables
-under each other, sorted by key and time (`partitions_sql`), or of one table the rows that it wants. The suspects may be
-asked for first (`suspects_sql`): where there are none, planning the others would be most of the work.
+In: rules of one key (`families`). Out: SQL: whom they suspect (`suspects_sql`), and of one table all rows that any of
+them wants, sorted by key and time (`rows_sql`). One statement serves all rules of a key: to read and sort wide rows
+costs more than most rules do with them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.queries import name_list, quoted
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.dissectors.core.fields import Kind
 
-# The column that tells of which table a row is.
-TABLE_TAG = "@table"
-# The column with the number of a row where a table was loaded, the one with what stands for its topic as a key, and the
-# one with its bucket.
-ROW, TOPIC, BUCKET = "@row", "@topic", "@bucket"
-# How many rows a partition has.
-ROWS = "@rows"
-# Partitions are dealt by a hash of their key into so many buckets, so that some of them can be looked at apart.
+# Columns beside those of a table: a bit for each rule that suspects the key; whether a row is wanted by those rules
+# that have a certain condition; how many rows a partition has.
+SUSPECTED, WANTED, ROWS, _ROW = "@suspected", "@wanted", "@rows", "@row"
+# Bits of a BIGINT.
+_MOST_RULES = 62
+# A hash of their key puts partitions into so many buckets, so that some of them can be looked at apart.
 BUCKETS = 1024
 ALL_BUCKETS = range(BUCKETS)
 # How a key column is read. A topic without a known name is told from others by its id.
-_TOPIC_SQL, _OF_TOPICS = "coalesce(topic, topic_id)", ("topic", "topic_id")
+_TOPIC = "coalesce(topic, topic_id)"
 
 
-def column_of(table: str, column: str) -> str:
-    """The name of a table's own column where tables stand under each other. No dot: Spark would take it apart."""
-    return f"{table}@{column}"
-
-
-def partitions_sql(
-    rule: Rule,
-    buckets: Sequence[int] = ALL_BUCKETS,
-    suspects: str | None = None,
-    tables: Collection[str] | None = None,
-) -> str:
-    """All rows wanted, sorted by key, table and time; `cut` makes partitions of them. suspects, tables: as below."""
-    chosen = [table for table in rule.reads if tables is None or table in tables]
-    order = ", ".join(f"{quoted(column)} NULLS FIRST" for column in sorted_by(rule, chosen))
-    return f"{selection_sql(rule, buckets, suspects, chosen)} ORDER BY {order}"
-
-
-def filled_sql(rule: Rule, buckets: Sequence[int], suspects: str) -> str:
-    """The tables that have any wanted row of the suspects. Those without cost each row of others their columns."""
-    return " UNION ALL ".join(
-        f"SELECT '{table}' WHERE EXISTS (FROM ({_rows_sql(rule, table, (), buckets)}) AS r{_semi_join(rule, suspects)})"
-        for table in rule.reads
-    )
-
-
-def wanted_count_sql(rule: Rule, table: str, buckets: Sequence[int], suspects: str | None) -> str:
-    """How many rows of a table a rule wants. suspects: as below, None for all partitions."""
-    return f"SELECT count(*) FROM ({_rows_sql(rule, table, (), buckets)}) AS r{_semi_join(rule, suspects)}"
-
-
-def wanted_rows_sql(rule: Rule, table: str, buckets: Sequence[int], suspects: str | None) -> str:
-    """These rows in no particular order: key columns and own columns, times as such; with a key BUCKET, too."""
-    own = [quoted(name) for name in rule.own_columns(table)]
-    bucket = f", {_bucket_column(rule)}" if rule.partition_by else ""
-    return f"SELECT r.*{bucket} FROM ({_rows_sql(rule, table, own, buckets)}) AS r{_semi_join(rule, suspects)}"
-
-
-def sizes_sql(rule: Rule, buckets: Sequence[int], suspects: str | None) -> str:
-    """The keys of all partitions that a rule wants, with their ROWS in all its tables. Of rules with a key."""
-    keys = name_list(rule.partition_by)
-    parts = (
-        f"SELECT {keys}, count(*) AS rows FROM ({_rows_sql(rule, table, (), buckets)}) AS r"
-        f"{_semi_join(rule, suspects)} GROUP BY {keys}"
-        for table in rule.reads
-    )
-    return f"SELECT {keys}, sum(rows) AS {quoted(ROWS)} FROM ({' UNION ALL '.join(parts)}) GROUP BY {keys}"
-
-
-def wanted_numbers_sql(rule: Rule, table: str, source: str, buckets: Sequence[int], suspects: str | None) -> str:
-    """ROW of these rows among those of `loaded_sql`, with a key BUCKET, too. source: what the rows lie in."""
-    rows = _rows_sql(rule, table, [quoted(ROW)], buckets, source)
-    bucket = f", {_bucket_column(rule)}" if rule.partition_by else ""
-    return f"SELECT r.{quoted(ROW)}{bucket} FROM ({rows}) AS r{_semi_join(rule, suspects)}"
-
-
-def largest_sql(rule: Rule, table: str) -> str:
-    """How many rows of a table the largest partition has, whether they are wanted or not. Of rules with a key."""
-    keys = ", ".join(key_sql(rule, table))
-    return f"SELECT max(rows) FROM (SELECT count(*) AS rows FROM {table} GROUP BY {keys})"
-
-
-def buckets_sql(rule: Rule, table: str, source: str) -> str:
-    """BUCKET of every row of a table, whether it is wanted or not. source: what the rows lie in. Of rules with a
-    key."""
-    return f"SELECT {_bucket_column(rule)} FROM (SELECT {', '.join(_keys_sql(rule, table))} FROM {source})"
-
-
-def loaded_columns(rules: Collection[Rule], table: str) -> list[str]:
-    """The columns of a table that these rules speak of, keys as `key_column` names them."""
-    said = " ".join(rule.rows.get(table, "") for rule in rules)
-    words = {*re.findall(r"\w+", said), *TABLES[table].order}
-    for rule in rules:
-        words.update(rule.own_columns(table), (key_column(rule, table, key) for key in rule.partition_by))
-    names = [name for name in TABLES[table].column_names() if name in words or (name in _OF_TOPICS and TOPIC in words)]
-    return [*names, *([TOPIC] if TOPIC in words else [])]
-
-
-def loaded_sql(columns: Sequence[str], table: str) -> str:
-    """All rows of a table with such columns, times as such."""
-    selected = (f"{_TOPIC_SQL} AS {quoted(name)}" if name == TOPIC else quoted(name) for name in columns)
-    return f"SELECT {', '.join(selected)} FROM {table}"
-
-
-def key_column(rule: Rule, table: str, key: str) -> str:
-    """The column of `loaded_sql` that is the rule's key in that table."""
-    if key == "topic" and "topic_id" in TABLES[table].column_names():
-        return TOPIC
-    return rule.keys.get(table, {}).get(key, key)
+def families(rules: Iterable[Rule]) -> list[list[Rule]]:
+    """Rules with the same key, of which every table has one and the same columns for all; in the order in which
+    their first ones come."""
+    found: list[tuple[dict[str, list[str]], list[Rule]]] = []
+    for one in rules:
+        own = {table: key_sql(one, table) for table in one.reads}
+        for keys, family in found:
+            same = family[0].partition_by == one.partition_by and {**keys, **own} == {**own, **keys}
+            if same and len(family) < _MOST_RULES:
+                keys.update(own)
+                family.append(one)
+                break
+        else:
+            found.append((own, [one]))
+    return [family for _, family in found]
 
 
 def key_sql(rule: Rule, table: str) -> list[str]:
     """The key of a row of a table, as SQL over its columns."""
-    columns = (key_column(rule, table, key) for key in rule.partition_by)
-    return [_TOPIC_SQL if column == TOPIC else quoted(column) for column in columns]
+    return [_key_column(rule, table, key) for key in rule.partition_by]
+
+
+def _key_column(rule: Rule, table: str, key: str) -> str:
+    if key == "topic" and "topic_id" in TABLES[table].column_names():
+        return _TOPIC
+    return quoted(rule.keys.get(table, {}).get(key, key))
 
 
 def key_kind(rule: Rule, key: str) -> Kind:
@@ -131,93 +61,134 @@ def key_kind(rule: Rule, key: str) -> Kind:
     return TABLES[table].column(rule.keys.get(table, {}).get(key, key)).kind
 
 
+def columns_read(rules: Collection[Rule], table: str) -> list[str]:
+    """The columns of a table that these rules speak of."""
+    said = [rule.rows.get(table, "") for rule in rules]
+    said += [key for rule in rules if table in rule.reads for key in key_sql(rule, table)]
+    words = {*re.findall(r"\w+", " ".join(said)), *TABLES[table].order}
+    words.update(column for rule in rules for column in rule.own_columns(table))
+    return [name for name in TABLES[table].column_names() if name in words]
+
+
+def tables_named(rules: Iterable[Rule]) -> set[str]:
+    """All tables that statements of these rules name."""
+    return {
+        word
+        for rule in rules
+        for text in (*rule.reads, *rule.rows.values(), rule.suspects or "")
+        for word in re.findall(r"\w+", text)
+        if word in TABLES
+    }
+
+
 def suspected_from(rule: Rule) -> list[str]:
     """The tables by whose rows a rule suspects."""
     words = {*re.findall(r"\w+", rule.suspects or "")}
     return [table for table in rule.reads if f"r_{table}" in words]
 
 
-def suspects_sql(rule: Rule, buckets: Sequence[int] = ALL_BUCKETS) -> str:
-    """The keys of the partitions to look at, of a rule that says so. Only columns that it speaks of are planned."""
+def suspects_sql(rules: Sequence[Rule], buckets: Sequence[int] = ALL_BUCKETS) -> str:
+    """The keys of the partitions to look at, each with SUSPECTED: bit n for rule n. Of rules that say so."""
+    keys = name_list(rules[0].partition_by)
+    asked = " UNION ALL ".join(
+        f"SELECT {1 << number}::BIGINT AS bit, * FROM ({_suspects_of(rule, buckets)})"
+        for number, rule in enumerate(rules)
+        if rule.suspects is not None
+    )
+    return f"SELECT {keys}, bit_or(bit) AS {quoted(SUSPECTED)} FROM ({asked}) GROUP BY {keys}"
+
+
+def _suspects_of(rule: Rule, buckets: Sequence[int]) -> str:
     text = rule.suspects or ""
     words = {*re.findall(r"\w+", text)}
+    # Each use reads only the columns that it needs; kept whole they would be written to disk first.
     steps = [
-        _step(rule, table, [c for c in rule.own_columns(table) if c in words], buckets)
+        f"r_{table} AS NOT MATERIALIZED ({_wanted_rows(rule, table, _times_in_ns(rule, table, words), buckets)})"
         for table in suspected_from(rule)
     ]
     return f"WITH {', '.join(steps)} SELECT DISTINCT {name_list(rule.partition_by)} FROM ({text})"
 
 
-def bucket_sql(rule: Rule) -> str:
-    """The bucket of a row of `selection_sql`: each partition is in one of BUCKETS. Of rules with a key."""
-    return f"hash({', '.join(quoted(column) for column in rule.partition_by)}) % {BUCKETS}"
+def _times_in_ns(rule: Rule, table: str, words: Collection[str]) -> Iterator[str]:
+    for name in rule.own_columns(table):
+        if name in words:
+            is_time = TABLES[table].column(name).kind == "time"
+            yield f"epoch_ns({quoted(name)}) AS {quoted(name)}" if is_time else quoted(name)
 
 
-def sorted_by(rule: Rule, tables: Collection[str] | None = None) -> list[str]:
-    """Columns of `selection_sql` by which rows must be sorted before they are cut, each ascending with null first."""
-    chosen = rule.reads if tables is None else tables
-    own = [column_of(t, c) for t in chosen for c in TABLES[t].order if c in rule.own_columns(t)]
-    return [*rule.partition_by, TABLE_TAG, *own]
-
-
-def selection_sql(
-    rule: Rule,
-    buckets: Sequence[int] = ALL_BUCKETS,
-    suspects: str | None = None,
-    tables: Collection[str] | None = None,
-) -> str:
-    """All rows wanted of the partitions that `suspects` names, the tables under each other, times as int64 of ns.
-
-    buckets: only partitions that are in one of them. suspects: the table that holds the result of `suspects_sql`, where
-    it was asked for before. tables: those that have such rows, where that is known.
-    """
-    keys = [quoted(column) for column in rule.partition_by]
-    steps = [_step(rule, table, rule.own_columns(table), buckets) for table in rule.reads]
-    if rule.suspects is not None and suspects is None:
-        steps.append(f"suspects AS MATERIALIZED (SELECT DISTINCT {', '.join(keys)} FROM ({rule.suspects}))")
-    semi_join = _semi_join(rule, suspects or (None if rule.suspects is None else "suspects"))
-    parts: list[str] = []
-    for table in rule.reads if tables is None else tables:
-        own = (f"{quoted(c)} AS {quoted(column_of(table, c))}" for c in rule.own_columns(table))
-        columns = ", ".join([*keys, *own])
-        parts.append(f"SELECT '{table}' AS {quoted(TABLE_TAG)}, {columns} FROM r_{table} AS r{semi_join}")
-    return f"WITH {', '.join(steps)} {' UNION ALL BY NAME '.join(parts)}"
-
-
-def _semi_join(rule: Rule, suspects: str | None) -> str:
-    """Behind rows `r`: only those of these partitions."""
-    if suspects is None:
-        return ""
-    keys = map(quoted, rule.partition_by)
-    same = " AND ".join(f"r.{key} IS NOT DISTINCT FROM suspects.{key}" for key in keys)
-    return f" SEMI JOIN {suspects} AS suspects ON {same}"
-
-
-def _step(rule: Rule, table: str, own: Sequence[str], buckets: Sequence[int]) -> str:
-    # Each use reads only the columns that it needs; kept whole they would be written to disk first.
-    columns = [
-        f"epoch_ns({quoted(name)}) AS {quoted(name)}" if TABLES[table].column(name).kind == "time" else quoted(name)
-        for name in own
-    ]
-    return f"r_{table} AS NOT MATERIALIZED ({_rows_sql(rule, table, columns, buckets)})"
-
-
-def _rows_sql(rule: Rule, table: str, own: Sequence[str], buckets: Sequence[int], source: str | None = None) -> str:
-    """The rows wanted of a table, with the key and what `own` selects. source: where they lie if not in its view."""
+def _wanted_rows(rule: Rule, table: str, own: Iterable[str] = (), buckets: Sequence[int] = ALL_BUCKETS) -> str:
+    """The rows that a rule wants of a table, with the key and what `own` selects."""
     # A capture as a whole has no key, and a SELECT needs a column.
-    selected = ", ".join([*_keys_sql(rule, table), *own]) or "1"
+    selected = ", ".join([*_keys(rule, table), *own]) or "1"
     where = f" WHERE {rule.rows[table]}" if table in rule.rows else ""
-    rows = f"SELECT {selected} FROM {source or table}{where}"
-    if len(buckets) == BUCKETS:
-        return rows
-    return f"FROM ({rows}) WHERE {bucket_sql(rule)} IN ({', '.join(map(str, buckets))})"
+    return _in_buckets(rule, f"SELECT {selected} FROM {table}{where}", buckets)
 
 
-def _keys_sql(rule: Rule, table: str) -> list[str]:
+def rows_sql(
+    rules: Mapping[int, Rule],
+    always: Collection[int],
+    table: str,
+    suspects: str | None,
+    buckets: Sequence[int] = ALL_BUCKETS,
+) -> str:
+    """The rows of a table that any of these rules wants, sorted by key, then as the table is: key columns, the columns
+    of all rules, SUSPECTED, and the columns of `conditions`.
+
+    rules: by the numbers of their bits. always: numbers of those that look at every partition. suspects: the table that
+    has the result of `suspects_sql`; None where no rule suspects.
+    """
+    readers = [rule for rule in rules.values() if table in rule.reads]
+    wanted, keys = conditions(readers, table), readers[0].partition_by
+    own = dict.fromkeys(quoted(column) for rule in readers for column in rule.own_columns(table))
+    flags = [f"coalesce({condition}, false) AS {quoted(name)}" for condition, name in wanted.items() if name]
+    where = "" if "true" in wanted else f" WHERE {' OR '.join(f'({condition})' for condition in wanted)}"
+    place = f"row_number() OVER () AS {quoted(_ROW)}"
+    rows = f"SELECT {', '.join([*_keys(readers[0], table), *own, *flags, place])} FROM {table}{where}"
+    everywhere = sum(1 << number for number in always)
+    bits, joined = f"{everywhere}::BIGINT AS {quoted(SUSPECTED)}", ""
+    if suspects is not None:
+        same = " AND ".join(f"r.{quoted(key)} IS NOT DISTINCT FROM s.{quoted(key)}" for key in keys) or "true"
+        bits = f"coalesce(s.{quoted(SUSPECTED)}, 0) | {bits}"
+        joined = f" {'LEFT' if everywhere else 'INNER'} JOIN {suspects} AS s ON {same}"
+    order = [*keys, *(c for c in TABLES[table].order if c not in keys and quoted(c) in own), _ROW]
+    by = ", ".join(f"r.{quoted(column)} NULLS FIRST" for column in order)
+    return f"SELECT r.*, {bits} FROM ({_in_buckets(readers[0], rows, buckets)}) AS r{joined} ORDER BY {by}"
+
+
+def conditions(readers: Sequence[Rule], table: str) -> dict[str, str]:
+    """What rules want of a table -> the column that says so; "" where all want the same."""
+    found = dict.fromkeys(rule.rows.get(table, "true") for rule in readers)
+    return {one: "" if one == "true" or len(found) == 1 else f"{WANTED}{n}" for n, one in enumerate(found)}
+
+
+def sizes_sql(rule: Rule, suspects: str | None, buckets: Sequence[int] = ALL_BUCKETS) -> str:
+    """The keys of all partitions that a rule wants, with their ROWS in all its tables. suspects: as in `rows_sql`."""
+    keys = name_list(rule.partition_by)
+    same = " AND ".join(f"r.{quoted(key)} IS NOT DISTINCT FROM s.{quoted(key)}" for key in rule.partition_by)
+    joined = f" SEMI JOIN {suspects} AS s ON {same}" if suspects is not None else ""
+    selected, grouped = (f"{keys}, ", f" GROUP BY {keys}") if keys else ("", "")
+    parts = (
+        f"SELECT {selected}count(*) AS rows FROM ({_wanted_rows(rule, table, (), buckets)}) AS r{joined}{grouped}"
+        for table in rule.reads
+    )
+    return f"SELECT {selected}sum(rows) AS {quoted(ROWS)} FROM ({' UNION ALL '.join(parts)}){grouped}"
+
+
+def largest_sql(rule: Rule, table: str) -> str:
+    """How many rows of a table the largest partition has, whether they are wanted or not."""
+    keys = ", ".join(key_sql(rule, table))
+    return f"SELECT max(rows) FROM (SELECT count(*) AS rows FROM {table}{f' GROUP BY {keys}' if keys else ''})"
+
+
+def _keys(rule: Rule, table: str) -> list[str]:
     """The key columns of a table, for a SELECT."""
     keys = zip(key_sql(rule, table), rule.partition_by, strict=True)
     return [f"{key} AS {quoted(name)}" for key, name in keys]
 
 
-def _bucket_column(rule: Rule) -> str:
-    return f"({bucket_sql(rule)})::SMALLINT AS {quoted(BUCKET)}"
+def _in_buckets(rule: Rule, rows: str, buckets: Sequence[int]) -> str:
+    """These of the rows, which have the key. Of rules without a key there is one bucket."""
+    if len(buckets) == BUCKETS or not rule.partition_by:
+        return rows
+    of_key = f"hash({name_list(rule.partition_by)}) % {BUCKETS}"
+    return f"FROM ({rows}) WHERE {of_key} IN ({', '.join(map(str, buckets))})"

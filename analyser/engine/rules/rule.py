@@ -30,6 +30,7 @@ LIMITS_SECTION = "What it cannot tell"
 class Rule:
     """One rule.
 
+    question: the one of `QUESTIONS` that it asks of its facts.
     severity, confidence: the highest that its findings may have.
     reads: table -> columns. Columns of `partition_by` are given in any case.
     partition_by: key columns; every table in `reads` has them. Empty: the whole capture is one partition.
@@ -41,6 +42,7 @@ class Rule:
     """
 
     code: str
+    question: str
     name: str
     severity: Severity
     confidence: Confidence

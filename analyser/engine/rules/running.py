@@ -1,79 +1,63 @@
 """The machine that runs rules.
 
-In: a DuckDB connection with a view for every registered table. Out: findings, and what could not be looked at.
+In: a DuckDB connection with a view for every registered table. Out: findings, and what could not be evaluated.
 
-A rule that names suspects is asked for them first. Rules take their rows out of the same columns
-(`shared_rows.py`), some buckets at a time where these are too many: those of one key (`families.py`) look at the same
-buckets in turns, so that rows are loaded once for all of them. Where that does not suffice, one statement per rule
-(`partition_sql.py`) gives them, which DuckDB sorts (and spills); the Arrow stream is cut where the key changes
-(`partition_stream.py`), so that memory holds one partition and one batch.
+Rules of one key are run together: one statement says whom any of them suspects, one for each table gives the rows of
+these partitions, and each partition goes to the rules that suspect it (`partitions.py`). Where that does not work out,
+each rule is run for itself, and where memory does not suffice even so, some partitions at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
 
+from wirewitness.analyser.engine.rules import limits
 from wirewitness.analyser.engine.rules.evidence_packets import located
-from wirewitness.analyser.engine.rules.families import families
 from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.limits import (
+    MOST_PARTITION_ROWS,
+    NotLookedAt,
+    PartitionTooLarge,
+    TooManyCompared,
+    TooManyFindings,
+    counting,
+)
 from wirewitness.analyser.engine.rules.partition_sql import (
     ALL_BUCKETS,
     BUCKETS,
-    filled_sql,
-    partitions_sql,
+    ROWS,
+    SUSPECTED,
+    families,
+    largest_sql,
+    sizes_sql,
     suspected_from,
 )
-from wirewitness.analyser.engine.rules.partition_stream import Key, cut
-from wirewitness.analyser.engine.rules.prefilter import NOBODY, suspected
+from wirewitness.analyser.engine.rules.partitions import Key, Suspects, partitions, suspected
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.engine.rules.shared_rows import SharedRows
-from wirewitness.analyser.engine.rules.sizes import small_enough
+from wirewitness.analyser.tables.queries import name_list, quoted
 
-BATCH_ROWS = 16_384
-# Rows of one partition take up to half a KiB each, twice while they are put together.
-MOST_PARTITION_ROWS = 1_000_000
-# Nobody reads more of one rule, and each takes some milliseconds; 100 bytes of a capture can be made to give one.
-MOST_FINDINGS = 2_000
-# Where memory does not suffice for a 32nd of them, it is short for other reasons; each attempt reads all parts.
+# Where memory does not suffice for a 32nd of them, it is short for other reasons; each attempt reads all rows.
 _FEWEST_BUCKETS = BUCKETS // 32
 _UNREADABLE = (duckdb.Error, pa.ArrowException, OSError)
-
+_SIZES, _SMALL = "wirewitness_sizes", "wirewitness_small_enough"
 _NOTHING: Mapping[str, int] = MappingProxyType({})
-_NO_TABLES: Mapping[str, pa.Table | Path] = MappingProxyType({})
+_NOBODY = Suspects(None, frozenset(), frozenset())
 
-Partitions = Iterable[tuple[Key, Frames]]
-# What a rule gives in the end, with a stop wherever others may have their turn.
-Looking = Generator[None, None, list[Finding]]
-
-
-class NotLookedAt(Exception):
-    """Something was not looked at because of a limit. what: where no key tells it."""
-
-    what = "the capture"
-
-
-class PartitionTooLarge(NotLookedAt):
-    """A partition has more rows than memory is planned for; it was not looked at."""
-
-
-class TooManyFindings(NotLookedAt):
-    """A rule has as many findings as one may have; what lies behind the last one's partition was not looked at."""
-
-    what = "the rest of the capture"
+# Lists of what failed by the codes of rules; None where an error is to be raised.
+Failures = Mapping[str, "list[Failure] | None"]
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A rule that could not look at one partition, or at more than some: it broke, or reached a limit."""
+    """A rule that could not evaluate one partition, or more than some: it broke, or reached a limit."""
 
     code: str
     key: Key
@@ -85,184 +69,96 @@ class Failure:
         return not isinstance(self.error, NotLookedAt)
 
 
+class Input(NamedTuple):
+    """What rules are run over.
+
+    con: has the views. most_rows: larger partitions are not evaluated. rows: how many rows tables have, where that is
+    known. folder: for temporary files, where there is one.
+    """
+
+    con: duckdb.DuckDBPyConnection
+    most_rows: int = MOST_PARTITION_ROWS
+    rows: Mapping[str, int] = _NOTHING
+    folder: Path | None = None
+
+    def number_of_rows(self, table: str) -> int:
+        """How many rows a table has."""
+        known = self.rows.get(table)
+        if known is None:
+            known = self.con.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+        return known
+
+
 def run(
     con: duckdb.DuckDBPyConnection,
     rules: Iterable[Rule],
     failures: list[Failure] | None = None,
     most_rows: int = MOST_PARTITION_ROWS,
     rows: Mapping[str, int] = _NOTHING,
-    tables: Mapping[str, pa.Table | Path] = _NO_TABLES,
     folder: Path | None = None,
 ) -> list[Finding]:
-    """Run rules over all partitions. rows: how many rows tables have, where that is known. tables: those whose rows
-    lie in memory or in a Parquet file, as their views have them. folder: for temporary files, where there is one.
+    """Findings of rules in all partitions, in the order of the rules and of their keys. The rest as in `Input`.
 
     A rule that raises loses its findings on that partition only: the error is appended to `failures` (with an empty
     key when its rows could not be read). Without such a list the error is raised, as tests want it.
     """
-    chosen = [*rules]
-    shared = SharedRows(con, chosen, rows=rows, tables=tables, folder=folder)
-    failed = {one.code: None if failures is None else list[Failure]() for one in chosen}
+    chosen, given = [*rules], Input(con, most_rows, rows, folder)
+    failed: dict[str, list[Failure] | None] = {one.code: None if failures is None else [] for one in chosen}
     found: dict[str, list[Finding]] = {}
     for family in families(chosen):
-        found.update(found_together(con, family, failed, most_rows, shared=shared))
+        found.update(run_family(given, family, failed))
     if failures is not None:
         failures += [failure for some in failed.values() for failure in some or ()]
     return [finding for one in chosen for finding in found[one.code]]
 
 
-def found_together(
-    con: duckdb.DuckDBPyConnection,
-    rules: Sequence[Rule],
-    failures: Mapping[str, list[Failure] | None],
-    most_rows: int = MOST_PARTITION_ROWS,
-    *,
-    shared: SharedRows,
+def run_family(
+    given: Input, rules: Sequence[Rule], failures: Failures, buckets: Sequence[int] = ALL_BUCKETS
 ) -> dict[str, list[Finding]]:
-    """Findings of some rules, each as `found_in` gives them; they look at the same rows in turns, and what only
-    those read that have ended is let go.
-
-    failures, and what is returned: by their codes.
-    """
-    by_code = {one.code: one for one in rules}
-    looking = {
-        code: _looking(con, one, ALL_BUCKETS, failures[code], most_rows, shared) for code, one in by_code.items()
-    }
-    found: dict[str, list[Finding]] = {}
-    while looking:
-        ended: list[str] = []
-        for code in [*looking]:
-            try:
-                next(looking[code])
-            except StopIteration as end:
-                del looking[code]
-                found[code] = end.value
-                ended.append(code)
-        if ended:
-            shared.done(ended)
-        shared.look_together([by_code[code] for code in looking])
-    return found
-
-
-def found_in(
-    con: duckdb.DuckDBPyConnection,
-    rule: Rule,
-    buckets: Sequence[int],
-    failures: list[Failure] | None,
-    most_rows: int = MOST_PARTITION_ROWS,
-    shared: SharedRows | None = None,
-) -> list[Finding]:
-    """Findings of the partitions in these buckets; when memory does not suffice for all, of one half and the other.
-
-    shared: rows that other rules read, too.
-    """
-    looking = _looking(con, rule, buckets, failures, most_rows, shared)
-    while True:
+    """Findings of rules of one key, by their codes, of the partitions in these buckets."""
+    asked = [one for one in rules if _has_rows(given, suspected_from(one))]
+    found: dict[str, list[Finding]] = {one.code: [] for one in rules}
+    if asked:
         try:
-            next(looking)
-        except StopIteration as ended:
-            found: list[Finding] = ended.value
-            return found
-
-
-def _looking(
-    con: duckdb.DuckDBPyConnection,
-    rule: Rule,
-    buckets: Sequence[int],
-    failures: list[Failure] | None,
-    most_rows: int,
-    shared: SharedRows | None,
-) -> Looking:
-    """`found_in` with a stop wherever other rules may have their turn."""
-    failed: list[Failure] | None = None if failures is None else []
-    try:
-        found = yield from _looking_at(con, rule, buckets, failed, most_rows, shared)
-    except Exception as error:
-        if not (isinstance(error, _UNREADABLE) and _is_out_of_memory(error)):
-            _failed(failures, Failure(rule.code, (), error))
-            return []
-        half = len(buckets) // 2
-        if half >= _FEWEST_BUCKETS and rule.partition_by:
-            first = yield from _looking(con, rule, buckets[:half], failures, most_rows, shared)
-            second = yield from _looking(con, rule, buckets[half:], failures, most_rows, shared)
-            return [*first, *second]
-        _failed(failures, Failure(rule.code, (), PartitionTooLarge("more rows belong together than memory holds")))
-        return []
-    if failures is not None:
-        failures.extend(failed or ())
+            evaluations = _evaluated(given, asked, buckets, failures)
+        except Exception as error:
+            return found | _in_smaller_parts(given, asked, failures, buckets, error)
+        for one in evaluations:
+            found[one.rule.code] = one.found
+            if (failed := failures[one.rule.code]) is not None:
+                failed += one.failures
     return found
 
 
-def _looking_at(
-    con: duckdb.DuckDBPyConnection,
-    rule: Rule,
-    buckets: Sequence[int],
-    failures: list[Failure] | None,
-    most_rows: int,
-    shared: SharedRows | None,
-) -> Looking:
-    """Findings of partitions; asking for their rows is spared where none is suspected. It stops when that is known, and
-    after each portion of the rows."""
-    told_by = suspected_from(rule)
-    if shared is not None and told_by and shared.are_empty(told_by):
-        return []
-    with ExitStack() as there:
-        suspects = there.enter_context(suspected(con, rule, buckets))
-        if suspects == NOBODY:
-            return []
-        yield
-        too_large = partial(_too_large, rule, failures, most_rows)
-        if shared is not None and shared.may_exceed(rule, most_rows):
-            suspects = there.enter_context(small_enough(con, rule, buckets, suspects, most_rows, too_large))
-        found: list[Finding] = []
-        portions = iter([(buckets, None)]) if shared is None else shared.portions(rule, buckets, suspects)
-        for some, taken in portions:
-            partitions = (
-                _sorted(con, rule, some, suspects, too_large, most_rows)
-                if taken is None
-                else _of_bounded_size(taken, most_rows, too_large)
-            )
-            found += _found(partitions, rule, failures, MOST_FINDINGS - len(found))
-            if len(found) > MOST_FINDINGS:
-                _failed(failures, Failure(rule.code, (), TooManyFindings(f"it has {MOST_FINDINGS:,} findings already")))
-                del found[MOST_FINDINGS:]
-                break
-            del taken, partitions  # not needed while others have their turn
-            yield
-        return [*located(con, found)]
+def _has_rows(given: Input, tables: Sequence[str]) -> bool:
+    """Has any of the tables by which a rule suspects a row? Of one that names none nobody knows."""
+    return not tables or any(map(given.number_of_rows, tables))
 
 
-def _sorted(
-    con: duckdb.DuckDBPyConnection,
-    rule: Rule,
-    buckets: Sequence[int],
-    suspects: str | None,
-    too_large: Callable[[Key], None],
-    most_rows: int,
-) -> Partitions:
-    """Partitions of the rows that one statement gives."""
-    filled = None
-    if suspects is not None:
-        filled = {table for (table,) in con.execute(filled_sql(rule, buckets, suspects)).fetchall()}
-        if not filled:
-            return iter(())
-    batches = con.sql(partitions_sql(rule, buckets, suspects, filled)).to_arrow_reader(BATCH_ROWS)
-    return cut(batches, rule, most_rows, too_large)
+def _in_smaller_parts(
+    given: Input, rules: Sequence[Rule], failures: Failures, buckets: Sequence[int], error: Exception
+) -> dict[str, list[Finding]]:
+    """After rows of several rules could not be read: of each for itself; of one for which memory does not suffice: one
+    half of the partitions and the other."""
+    if len(rules) > 1:
+        return {code: found for one in rules for code, found in run_family(given, [one], failures, buckets).items()}
+    (rule,) = rules
+    failed = failures[rule.code]
+    if not (isinstance(error, _UNREADABLE) and _is_out_of_memory(error)):
+        _add(failed, Failure(rule.code, (), error))
+        return {}
+    half = len(buckets) // 2
+    if half >= _FEWEST_BUCKETS and rule.partition_by:
+        parts = [run_family(given, rules, failures, some) for some in (buckets[:half], buckets[half:])]
+        return {rule.code: [finding for part in parts for finding in part[rule.code]]}
+    _add(failed, Failure(rule.code, (), PartitionTooLarge("more rows belong together than memory holds")))
+    return {}
 
 
-def _of_bounded_size(
-    partitions: Partitions, most_rows: int, too_large: Callable[[Key], None]
-) -> Iterator[tuple[Key, Frames]]:
-    for key, frames in partitions:
-        if sum(map(len, frames.values())) <= most_rows:
-            yield key, frames
-        else:
-            too_large(key)
-
-
-def _too_large(rule: Rule, failures: list[Failure] | None, most_rows: int, key: Key) -> None:
-    error = PartitionTooLarge(f"more than {most_rows:,} rows belong together")
-    _failed(failures, Failure(rule.code, key, error))
+def _add(failures: list[Failure] | None, failure: Failure) -> None:
+    if failures is None:
+        raise failure.error
+    failures.append(failure)
 
 
 def _is_out_of_memory(error: Exception) -> bool:
@@ -270,26 +166,113 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory Error" in str(error)
 
 
-def _found(partitions: Partitions, rule: Rule, failures: list[Failure] | None, room: int) -> list[Finding]:
-    """Findings of partitions, one more than there is room for where there are more. Failures as in `run`."""
-    found: list[Finding] = []
-    for key, frames in partitions:
-        found += _findings(rule, key, frames, failures, room + 1 - len(found))
-        del frames  # else they are held while the next ones are put together
-        if len(found) > room:
-            break
-    return found
+class _TooLargeForAll(Exception):
+    """A partition of all rows that several rules want may have more than memory is planned for."""
 
 
-def _findings(rule: Rule, key: Key, frames: Frames, failures: list[Failure] | None, most: int) -> Sequence[Finding]:
+class _Evaluation:
+    """What one rule finds, partition by partition."""
+
+    def __init__(self, rule: Rule, most_rows: int, raises: bool) -> None:
+        self.rule = rule
+        self.found: list[Finding] = []
+        self.failures: list[Failure] = []
+        self._most_rows, self._raises = most_rows, raises
+        self._left = [limits.MOST_COMPARED]
+        self._ended = False
+
+    def add(self, key: Key, frames: Frames) -> None:
+        """Evaluate one partition."""
+        if self._ended:
+            return
+        if sum(map(len, frames.values())) > self._most_rows:
+            self.too_large(key)
+            return
+        own: list[Finding] = []
+        try:
+            with counting(self._left):
+                for finding in self.rule.detect(frames):
+                    own.append(finding)
+                    if len(self.found) + len(own) > limits.MOST_FINDINGS:
+                        break
+        except TooManyCompared as limit:
+            self._end(limit)
+        except Exception as error:
+            if self._raises:
+                raise
+            self.failures.append(Failure(self.rule.code, key, error))
+            return
+        self.found += own
+        if len(self.found) > limits.MOST_FINDINGS:
+            del self.found[limits.MOST_FINDINGS :]
+            self._end(TooManyFindings(f"it has {limits.MOST_FINDINGS:,} findings already"))
+
+    def too_large(self, key: Key) -> None:
+        """A partition has too many rows."""
+        error = PartitionTooLarge(f"more than {self._most_rows:,} rows belong together")
+        self._fail(Failure(self.rule.code, key, error))
+
+    def _end(self, error: NotLookedAt) -> None:
+        self._ended = True
+        self._fail(Failure(self.rule.code, (), error))
+
+    def _fail(self, failure: Failure) -> None:
+        if self._raises:
+            raise failure.error
+        self.failures.append(failure)
+
+
+def _evaluated(given: Input, rules: Sequence[Rule], buckets: Sequence[int], failures: Failures) -> list[_Evaluation]:
+    evaluations = {one.code: _Evaluation(one, given.most_rows, failures[one.code] is None) for one in rules}
+    with ExitStack() as stack:
+        suspects = stack.enter_context(suspected(given.con, rules, buckets))
+        if suspects.rules and _may_exceed(given, [rules[number] for number in suspects.rules]):
+            if len(rules) > 1:
+                raise _TooLargeForAll
+            suspects = stack.enter_context(_small_enough(given, suspects, buckets, evaluations[rules[0].code]))
+        if suspects.rules:
+            for key, some in partitions(given.con, rules, suspects, buckets, given.folder):
+                for rule, frames in some:
+                    evaluations[rule.code].add(key, frames)
+    every = located(given.con, [finding for one in evaluations.values() for finding in one.found])
+    at = 0
+    for one in evaluations.values():
+        one.found, at = [*every[at : at + len(one.found)]], at + len(one.found)
+    return [*evaluations.values()]
+
+
+def _may_exceed(given: Input, rules: Sequence[Rule]) -> bool:
+    """May any partition have more rows of the tables of these rules than one rule looks at?"""
+    of_table = {table: rule for rule in rules for table in rule.reads}
+    if sum(map(given.number_of_rows, of_table)) <= given.most_rows:
+        return False
+    largest = (given.con.execute(largest_sql(rule, table)).fetchall()[0][0] for table, rule in of_table.items())
+    return sum(rows or 0 for rows in largest) > given.most_rows
+
+
+@contextmanager
+def _small_enough(
+    given: Input, suspects: Suspects, buckets: Sequence[int], evaluation: _Evaluation
+) -> Iterator[Suspects]:
+    """The suspects of one rule without partitions that are too large, which is known before any of their rows are
+    loaded: a million rows that are loaded only to be counted take more memory than all else."""
+    rule, con = evaluation.rule, given.con
+    keys = name_list(rule.partition_by)
+    con.execute(f"CREATE TEMP TABLE {_SIZES} AS {sizes_sql(rule, suspects.name, buckets)}")
     try:
-        return list(islice(rule.detect(frames), most))
-    except Exception as error:
-        _failed(failures, Failure(rule.code, key, error))
-        return ()
-
-
-def _failed(failures: list[Failure] | None, failure: Failure) -> None:
-    if failures is None:
-        raise failure.error
-    failures.append(failure)
+        order = f" ORDER BY {', '.join(f'{quoted(key)} NULLS FIRST' for key in rule.partition_by)}" if keys else ""
+        too_large = f"FROM {_SIZES} WHERE {quoted(ROWS)} > {given.most_rows}"
+        large = con.execute(f"SELECT {keys or '1'} {too_large}{order}").fetchall()
+        for key in large:
+            evaluation.too_large(key if keys else ())
+        if not large or not keys:
+            yield _NOBODY if large else suspects
+            return
+        own = f"SELECT {keys}, 1::BIGINT AS {quoted(SUSPECTED)} FROM {_SIZES} WHERE {quoted(ROWS)} <= {given.most_rows}"
+        con.execute(f"CREATE TEMP VIEW {_SMALL} AS {own}")
+        try:
+            yield Suspects(_SMALL, frozenset({0}), frozenset())
+        finally:
+            con.execute(f"DROP VIEW {_SMALL}")
+    finally:
+        con.execute(f"DROP TABLE {_SIZES}")

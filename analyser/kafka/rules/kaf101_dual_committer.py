@@ -312,6 +312,7 @@ def _finding(
 
 RULE = Rule(
     code="KAF101",
+    question="concurrent",
     name="dual-committer",
     severity="critical",
     confidence="high",

@@ -278,6 +278,7 @@ def _next_step(last: Commit, overtaken: bool) -> str:
 
 RULE = Rule(
     code="KAF102",
+    question="went back",
     name="stuck-committer",
     severity="critical",
     confidence="high",

@@ -406,6 +406,7 @@ _WHERE: dict[Cause, str] = {
 
 RULE = Rule(
     code="KAF103",
+    question="went back",
     name="offset-regression",
     severity="critical",
     confidence="high",

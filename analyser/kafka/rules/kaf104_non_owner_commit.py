@@ -118,6 +118,7 @@ def _finding(
 
 RULE = Rule(
     code="KAF104",
+    question="concurrent",
     name="non-owner-commit",
     severity="critical",
     confidence="high",

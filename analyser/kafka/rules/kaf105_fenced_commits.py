@@ -218,6 +218,7 @@ def _next_step(refusals: _Refusals, is_zombie: bool) -> str:
 _CODES = ", ".join(map(str, MEANINGS))
 RULE = Rule(
     code="KAF105",
+    question="concurrent",
     name="fenced-commits",
     severity="warning",
     confidence="high",

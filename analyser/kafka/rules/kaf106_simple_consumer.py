@@ -106,6 +106,7 @@ def _finding(cluster: str | None, commits: Sequence[Commit], *, accepted: bool, 
 
 RULE = Rule(
     code="KAF106",
+    question="concurrent",
     name="simple-consumer-in-managed-group",
     severity="warning",
     confidence="high",

@@ -212,6 +212,7 @@ def _words(stop: _Stop) -> tuple[str, str]:
 
 RULE = Rule(
     code="KAF107",
+    question="stalled",
     name="commit-stopped",
     severity="warning",
     confidence="medium",

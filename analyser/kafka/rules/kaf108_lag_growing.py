@@ -287,6 +287,7 @@ def _finding(cluster: str | None, commits: CommitColumns, growth: _Growth, cause
 
 RULE = Rule(
     code="KAF108",
+    question="stalled",
     name="lag-growing",
     severity="warning",
     confidence="high",

@@ -104,6 +104,7 @@ def _finding(
 
 RULE = Rule(
     code="KAF109",
+    question="stalled",
     name="fetched-not-committed",
     severity="warning",
     confidence="medium",

@@ -133,6 +133,7 @@ def _finding(own: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
 
 RULE = Rule(
     code="KAF110",
+    question="repeated",
     name="rebalance-storm",
     severity="critical",
     confidence="high",

@@ -191,6 +191,7 @@ def _finding(silence: _Silence) -> Finding:
 
 RULE = Rule(
     code="KAF111",
+    question="ended",
     name="heartbeat-gap",
     severity="critical",
     confidence="high",

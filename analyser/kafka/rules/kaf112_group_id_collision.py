@@ -216,6 +216,7 @@ def _names(text: str | None) -> str:
 
 RULE = Rule(
     code="KAF112",
+    question="concurrent",
     name="group-id-collision",
     severity="warning",
     confidence="high",

@@ -179,6 +179,7 @@ def _taken_away(cluster: str | None, stored: CommitColumns) -> Finding:
 
 RULE = Rule(
     code="KAF113",
+    question="went back",
     name="commit-out-of-range",
     severity="critical",
     confidence="high",

@@ -90,6 +90,7 @@ def _next_step(jumps: list[Jump]) -> str:
 
 RULE = Rule(
     code="KAF114",
+    question="went back",
     name="resume-behind-commit",
     severity="warning",
     confidence="high",

@@ -145,6 +145,7 @@ _LAST_PLANS = f"""exchange_id IN (
     GROUP BY cluster_id, group_id, member_id)"""
 RULE = Rule(
     code="KAF115",
+    question="growing",
     name="assignment-skew",
     severity="warning",
     confidence="high",

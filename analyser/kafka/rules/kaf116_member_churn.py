@@ -150,6 +150,7 @@ def _next_step(member: Row, polls: bool, how: Counter[str]) -> str:
 
 RULE = Rule(
     code="KAF116",
+    question="repeated",
     name="member-churn",
     severity="warning",
     confidence="high",

@@ -117,6 +117,7 @@ _LIST = ", ".join(f"'{one}'" for one in STEPS)
 _CONSUMER = ", ".join(f"'{one}'" for one in _CONSUMES)
 RULE = Rule(
     code="KAF117",
+    question="repeated",
     name="start-up-order",
     severity="warning",
     confidence="high",

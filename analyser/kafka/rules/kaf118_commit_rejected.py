@@ -215,6 +215,7 @@ def _fate(outcomes: Sequence[_Outcome]) -> str:
 
 RULE = Rule(
     code="KAF118",
+    question="refused",
     name="commit-rejected",
     severity="warning",
     confidence="high",

@@ -311,6 +311,7 @@ def _passed_text(worst: Sequence[_Stuck]) -> str:
 
 RULE = Rule(
     code="KAF119",
+    question="repeated",
     name="poison-loop",
     severity="critical",
     confidence="high",

@@ -278,6 +278,7 @@ _MAY_JUMP = """
 
 RULE = Rule(
     code="KAF120",
+    question="went back",
     name="fetch-jump",
     severity="warning",
     confidence="medium",

@@ -113,6 +113,7 @@ def _next_step(jumps: list[Jump]) -> str:
 
 RULE = Rule(
     code="KAF121",
+    question="went back",
     name="records-skipped",
     severity="critical",
     confidence="high",

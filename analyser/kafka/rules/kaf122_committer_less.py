@@ -137,6 +137,7 @@ def _finding(cluster: str | None, runs: Sequence[FetchRange], given: int, lasts:
 
 RULE = Rule(
     code="KAF122",
+    question="stalled",
     name="committer-less",
     severity="warning",
     confidence="high",

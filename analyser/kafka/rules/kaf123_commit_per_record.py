@@ -104,6 +104,7 @@ def _finding(cluster: str | None, own: CommitColumns, requests: int, seconds: fl
 
 RULE = Rule(
     code="KAF123",
+    question="repeated",
     name="commit-per-record",
     severity="info",
     confidence="high",

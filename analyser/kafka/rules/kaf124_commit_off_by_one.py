@@ -112,6 +112,7 @@ def _finding(cluster: str | None, short: Sequence[FetchRange], begun: int) -> Fi
 
 RULE = Rule(
     code="KAF124",
+    question="went back",
     name="commit-off-by-one",
     severity="warning",
     confidence="high",

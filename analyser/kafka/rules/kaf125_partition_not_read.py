@@ -138,6 +138,7 @@ def _finding(cluster: str | None, run: FetchRange, stood: int, runs: Sequence[Fe
 
 RULE = Rule(
     code="KAF125",
+    question="stalled",
     name="partition-not-read",
     severity="warning",
     confidence="high",

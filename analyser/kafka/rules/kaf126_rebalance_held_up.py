@@ -359,6 +359,7 @@ def _knew(wait: _Wait) -> str:
 
 RULE = Rule(
     code="KAF126",
+    question="waiting",
     name="rebalance-held-up",
     severity="critical",
     confidence="high",

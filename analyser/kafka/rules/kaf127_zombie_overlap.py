@@ -219,6 +219,7 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
 
 RULE = Rule(
     code="KAF127",
+    question="concurrent",
     name="zombie-overlap",
     severity="critical",
     confidence="high",

@@ -150,6 +150,7 @@ def _cost(errors: Sequence[Row], names: Sequence[str]) -> str:
 
 RULE = Rule(
     code="KAF128",
+    question="concurrent",
     name="static-id-twice",
     severity="critical",
     confidence="high",

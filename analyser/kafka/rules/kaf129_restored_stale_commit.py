@@ -174,6 +174,7 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Commit
 
 RULE = Rule(
     code="KAF129",
+    question="went back",
     name="restored-stale-commit",
     severity="critical",
     confidence="high",

@@ -172,6 +172,7 @@ def _sequence(batches: Sequence[Row]) -> str:
 
 RULE = Rule(
     code="KAF201",
+    question="refused",
     name="producer-sequence",
     severity="critical",
     confidence="high",

@@ -112,6 +112,7 @@ def _finding(busy: Frame, rate: Integers, per_batch: float) -> Finding:
 
 RULE = Rule(
     code="KAF202",
+    question="growing",
     name="small-batches",
     severity="info",
     confidence="high",

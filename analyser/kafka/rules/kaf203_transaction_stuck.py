@@ -248,6 +248,7 @@ def _next_step(stuck: _Stuck, who: Row | None) -> str:
 
 RULE = Rule(
     code="KAF203",
+    question="stalled",
     name="transaction-stuck",
     severity="critical",
     confidence="high",

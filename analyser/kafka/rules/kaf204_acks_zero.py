@@ -70,6 +70,7 @@ def detect(frames: Frames, *, batches_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="KAF204",
+    question="differs",
     name="acks-zero",
     severity="info",
     confidence="high",

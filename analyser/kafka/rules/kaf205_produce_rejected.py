@@ -298,6 +298,7 @@ def _outcome(refused: _Refused) -> str:
 
 RULE = Rule(
     code="KAF205",
+    question="refused",
     name="produce-rejected",
     severity="critical",
     confidence="high",

@@ -156,6 +156,7 @@ def _aborted_by_other(span: Row) -> bool:
 
 RULE = Rule(
     code="KAF206",
+    question="concurrent",
     name="transactional-id-twice",
     severity="critical",
     confidence="high",

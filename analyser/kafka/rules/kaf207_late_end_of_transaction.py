@@ -114,6 +114,7 @@ def _finding(end: Row, earlier: Row, span: Row, behind: Sequence[Row]) -> Findin
 
 RULE = Rule(
     code="KAF207",
+    question="stalled",
     name="late-end-of-transaction",
     severity="critical",
     confidence="high",

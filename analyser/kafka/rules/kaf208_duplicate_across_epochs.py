@@ -105,6 +105,7 @@ def _evidence(row: Row) -> list[Evidence]:
 
 RULE = Rule(
     code="KAF208",
+    question="repeated",
     name="duplicate-across-epochs",
     severity="critical",
     confidence="high",

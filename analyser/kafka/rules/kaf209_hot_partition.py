@@ -177,6 +177,7 @@ def _evidence(own: Frame) -> Iterator[Evidence]:
 
 RULE = Rule(
     code="KAF209",
+    question="growing",
     name="hot-partition",
     severity="warning",
     confidence="high",

@@ -174,6 +174,7 @@ def _evidence(rows: Sequence[Row]) -> list[Evidence]:
 
 RULE = Rule(
     code="KAF301",
+    question="repeated",
     name="metadata-churn",
     severity="warning",
     confidence="high",

@@ -127,6 +127,7 @@ _LATE_FETCHES = f"""
 
 RULE = Rule(
     code="KAF302",
+    question="waiting",
     name="slow-api",
     severity="critical",
     confidence="high",

@@ -164,6 +164,7 @@ def _when(own: Sequence[_Open]) -> str:
 
 RULE = Rule(
     code="KAF303",
+    question="waiting",
     name="request-unanswered",
     severity="warning",
     confidence="high",

@@ -113,6 +113,7 @@ def _evidence(row: Row) -> Evidence:
 
 RULE = Rule(
     code="KAF304",
+    question="waiting",
     name="throttled",
     severity="warning",
     confidence="high",

@@ -163,6 +163,7 @@ def _evidence(row: Row) -> Evidence:
 
 RULE = Rule(
     code="KAF305",
+    question="refused",
     name="version-mismatch",
     severity="critical",
     confidence="high",

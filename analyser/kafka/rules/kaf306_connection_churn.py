@@ -94,6 +94,7 @@ def _finding(fullest: Sequence[Row], connections: int, minutes: int, usual: floa
 
 RULE = Rule(
     code="KAF306",
+    question="repeated",
     name="client-connection-churn",
     severity="warning",
     confidence="medium",

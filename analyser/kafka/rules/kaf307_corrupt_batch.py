@@ -86,6 +86,7 @@ def _evidence(row: dict[str, Any], written: bool) -> Evidence:
 
 RULE = Rule(
     code="KAF307",
+    question="differs",
     name="corrupt-batch",
     severity="warning",
     confidence="high",

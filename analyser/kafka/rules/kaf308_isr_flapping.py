@@ -144,6 +144,7 @@ _SHRUNK = (
 
 RULE = Rule(
     code="KAF308",
+    question="waiting",
     name="isr-flapping",
     severity="critical",
     confidence="high",

@@ -214,6 +214,7 @@ _SET_ONCE = f"""
 
 RULE = Rule(
     code="KAF309",
+    question="went back",
     name="admin-change",
     severity="warning",
     confidence="high",

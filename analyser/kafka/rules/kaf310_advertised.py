@@ -273,6 +273,7 @@ def _proof(told: _Told, way: _Way) -> Proof:
 
 RULE = Rule(
     code="KAF310",
+    question="ended",
     name="advertised-unreachable",
     severity="critical",
     confidence="high",

@@ -210,6 +210,7 @@ _CLOSED = "last_status = 'unanswered' AND closed_by = 'server' AND answered - le
 
 RULE = Rule(
     code="KAF311",
+    question="differs",
     name="wrong-protocol",
     severity="critical",
     confidence="high",

@@ -100,6 +100,7 @@ def _finding(refused: Sequence[Row]) -> Finding:
 
 RULE = Rule(
     code="KAF312",
+    question="refused",
     name="authentication-loop",
     severity="critical",
     confidence="high",

@@ -105,6 +105,7 @@ def _finding(own: Sequence[Row], names: Sequence[str], known: set[str]) -> Findi
 
 RULE = Rule(
     code="KAF313",
+    question="refused",
     name="unknown-name-loop",
     severity="warning",
     confidence="high",

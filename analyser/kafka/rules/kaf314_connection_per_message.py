@@ -104,6 +104,7 @@ def _finding(short: Sequence[Row]) -> Finding:
 
 RULE = Rule(
     code="KAF314",
+    question="repeated",
     name="connection-per-message",
     severity="warning",
     confidence="high",

@@ -89,6 +89,7 @@ def _finding(own: Sequence[Row], rate: float) -> Finding:
 
 RULE = Rule(
     code="KAF315",
+    question="repeated",
     name="request-spin",
     severity="warning",
     confidence="high",

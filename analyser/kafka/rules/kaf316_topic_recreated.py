@@ -194,6 +194,7 @@ def _cost(readers: _Readers, refused: Sequence[Row]) -> str:
 
 RULE = Rule(
     code="KAF316",
+    question="went back",
     name="topic-recreated",
     severity="critical",
     confidence="high",

@@ -205,6 +205,7 @@ def _evidence(row: Row) -> Evidence:
 
 RULE = Rule(
     code="KAF317",
+    question="growing",
     name="fetch-too-small",
     severity="warning",
     confidence="high",

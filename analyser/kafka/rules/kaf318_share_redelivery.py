@@ -210,6 +210,7 @@ _COLUMNS = (
 )  # fmt: skip
 RULE = Rule(
     code="KAF318",
+    question="repeated",
     name="share-redelivery",
     severity="critical",
     confidence="high",

@@ -183,6 +183,7 @@ def _finding(slow: list[Row], numbers: dict[str, float], slow_ms: float, is_warn
 
 RULE = Rule(
     code="MON101",
+    question="waiting",
     name="slow-command",
     severity="warning",
     confidence="high",

@@ -191,6 +191,7 @@ _TO = {"command": ", for", "write": ", for single writes of", "write concern": "
 
 RULE = Rule(
     code="MON102",
+    question="refused",
     name="command-error",
     severity="warning",
     confidence="high",

@@ -159,6 +159,7 @@ _UNANSWERED = f"status = 'unanswered' AND command NOT IN ('endSessions', 'killCu
 
 RULE = Rule(
     code="MON103",
+    question="waiting",
     name="unanswered",
     severity="warning",
     confidence="high",

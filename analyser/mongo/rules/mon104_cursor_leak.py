@@ -165,6 +165,7 @@ def _finding(how: _Left, cursors: list[Row], commands: list[Row]) -> Finding:
 
 RULE = Rule(
     code="MON104",
+    question="growing",
     name="cursor-leak",
     severity="warning",
     confidence="high",

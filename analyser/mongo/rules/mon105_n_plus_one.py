@@ -207,6 +207,7 @@ _KNOWN_IN_PART = f"""coalesce((server_address, server_port, client_address, shap
 
 RULE = Rule(
     code="MON105",
+    question="repeated",
     name="n-plus-one",
     severity="warning",
     confidence="medium",

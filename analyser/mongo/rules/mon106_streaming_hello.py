@@ -111,6 +111,7 @@ def _numbers(row: Row, **more: float | None) -> Row:
 
 RULE = Rule(
     code="MON106",
+    question="repeated",
     name="streaming-hello",
     severity="warning",
     confidence="high",

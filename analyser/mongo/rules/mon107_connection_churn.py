@@ -226,6 +226,7 @@ def _finding(rows: list[Row], connections: int, minutes: int, usual: float) -> F
 
 RULE = Rule(
     code="MON107",
+    question="repeated",
     name="connection-churn",
     severity="warning",
     confidence="medium",

@@ -93,6 +93,7 @@ _CODES = "code IN (" + ", ".join(f"'{code}'" for code in _KINDS) + ")"
 
 RULE = Rule(
     code="MON108",
+    question="differs",
     name="framing",
     severity="warning",
     confidence="high",

@@ -109,6 +109,7 @@ def _finding(rows: list[Row], kind: str, done: str, next_step: str) -> Finding:
 
 RULE = Rule(
     code="MON109",
+    question="growing",
     name="compression",
     severity="info",
     confidence="high",

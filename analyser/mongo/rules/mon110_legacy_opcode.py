@@ -77,6 +77,7 @@ def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="MON110",
+    question="differs",
     name="legacy-opcode",
     severity="info",
     confidence="high",

@@ -114,6 +114,7 @@ _OPEN = "outcome = 'open'"
 
 RULE = Rule(
     code="MON111",
+    question="stalled",
     name="transaction-open",
     severity="warning",
     confidence="high",

@@ -134,6 +134,7 @@ _WRITES = "lsid IS NOT NULL AND txn_number IS NOT NULL AND autocommit IS NOT FAL
 
 RULE = Rule(
     code="MON112",
+    question="repeated",
     name="retried-write",
     severity="info",
     confidence="high",

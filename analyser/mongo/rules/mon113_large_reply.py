@@ -99,6 +99,7 @@ def _finding(rows: list[Row], limit: int) -> Finding:
 
 RULE = Rule(
     code="MON113",
+    question="growing",
     name="large-reply",
     severity="info",
     confidence="high",

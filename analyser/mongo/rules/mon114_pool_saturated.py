@@ -241,6 +241,7 @@ def _finding(answered: Frame, busy: _Busy, pause_ms: float) -> Finding:
 
 RULE = Rule(
     code="MON114",
+    question="waiting",
     name="pool-saturated",
     severity="warning",
     confidence="medium",

@@ -128,6 +128,7 @@ _DELETES = "('delete', 'findAndModify', 'findandmodify', 'bulkWrite', 'drop', 'r
 
 RULE = Rule(
     code="MON115",
+    question="went back",
     name="stale-read",
     severity="warning",
     confidence="high",

@@ -105,6 +105,7 @@ def _finding(silences: Sequence[Sequence[Row]]) -> Finding:
 
 RULE = Rule(
     code="MON116",
+    question="waiting",
     name="server-stood-still",
     severity="warning",
     confidence="high",

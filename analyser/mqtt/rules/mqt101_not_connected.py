@@ -48,6 +48,7 @@ def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="MQT101",
+    question="refused",
     name="not-connected",
     severity="warning",
     confidence="high",

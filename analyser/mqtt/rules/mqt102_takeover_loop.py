@@ -144,6 +144,7 @@ def _clients(found: list[_TakeOver]) -> list[Row]:
 
 RULE = Rule(
     code="MQT102",
+    question="concurrent",
     name="takeover-loop",
     severity="critical",
     confidence="high",

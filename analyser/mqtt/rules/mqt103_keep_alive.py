@@ -154,6 +154,7 @@ def _outcome(row: Row, is_last: bool) -> str:
 
 RULE = Rule(
     code="MQT103",
+    question="ended",
     name="keep-alive-missed",
     severity="critical",
     confidence="high",

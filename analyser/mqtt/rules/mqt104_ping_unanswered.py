@@ -120,6 +120,7 @@ def _next_step(*, dead_path: bool, inconclusive: bool) -> str:
 
 RULE = Rule(
     code="MQT104",
+    question="waiting",
     name="ping-unanswered",
     severity="warning",
     confidence="high",

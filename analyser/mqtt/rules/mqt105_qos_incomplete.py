@@ -252,6 +252,7 @@ def _steps(rows: Iterable[Row]) -> Iterator[Evidence]:
 
 RULE = Rule(
     code="MQT105",
+    question="stalled",
     name="qos-incomplete",
     severity="warning",
     confidence="high",

@@ -47,6 +47,7 @@ def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="MQT106",
+    question="differs",
     name="dup-misuse",
     severity="warning",
     confidence="high",

@@ -149,6 +149,7 @@ def _numbers(connection: Row, **counts: int) -> Row:
 
 RULE = Rule(
     code="MQT107",
+    question="repeated",
     name="resend",
     severity="warning",
     confidence="high",

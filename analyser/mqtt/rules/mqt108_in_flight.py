@@ -52,6 +52,7 @@ def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="MQT108",
+    question="differs",
     name="inflight-exceeded",
     severity="warning",
     confidence="high",

@@ -48,6 +48,7 @@ def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="MQT109",
+    question="differs",
     name="packet-too-large",
     severity="warning",
     confidence="high",

@@ -59,6 +59,7 @@ def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="MQT110",
+    question="differs",
     name="topic-alias",
     severity="warning",
     confidence="high",

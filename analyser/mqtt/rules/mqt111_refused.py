@@ -153,6 +153,7 @@ def _on(places: list[str]) -> str:
 
 RULE = Rule(
     code="MQT111",
+    question="refused",
     name="refused",
     severity="warning",
     confidence="high",

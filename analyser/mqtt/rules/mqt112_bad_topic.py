@@ -77,6 +77,7 @@ def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="MQT112",
+    question="differs",
     name="bad-topic",
     severity="warning",
     confidence="high",

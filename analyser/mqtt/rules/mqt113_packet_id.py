@@ -59,6 +59,7 @@ _SEEN = {"mqtt_connections": (*_TABLES["reads"]["mqtt_connections"], "client_mes
 
 RULE = Rule(
     code="MQT113",
+    question="differs",
     name="packet-id",
     severity="warning",
     confidence="high",

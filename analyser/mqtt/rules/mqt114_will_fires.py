@@ -116,6 +116,7 @@ def _most_within(times: list[int], window_ns: int) -> int:
 
 RULE = Rule(
     code="MQT114",
+    question="ended",
     name="will-fires",
     severity="warning",
     confidence="high",

@@ -225,6 +225,7 @@ def _clients(missing: list[Row], got: list[Row]) -> list[Row]:
 
 RULE = Rule(
     code="MQT115",
+    question="stalled",
     name="undelivered",
     severity="warning",
     confidence="high",

@@ -77,6 +77,7 @@ def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
 
 RULE = Rule(
     code="MQT116",
+    question="repeated",
     name="retained-storm",
     severity="warning",
     confidence="high",

@@ -45,6 +45,7 @@ def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="MQT117",
+    question="differs",
     name="malformed",
     severity="warning",
     confidence="high",

@@ -254,6 +254,7 @@ _PUBLISHES = f"""
 
 RULE = Rule(
     code="MQT118",
+    question="stalled",
     name="no-messages",
     severity="warning",
     confidence="high",

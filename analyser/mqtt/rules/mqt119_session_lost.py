@@ -157,6 +157,7 @@ def _evidence(rows: list[Row]) -> Iterator[Evidence]:
 
 RULE = Rule(
     code="MQT119",
+    question="went back",
     name="session-lost",
     severity="warning",
     confidence="high",

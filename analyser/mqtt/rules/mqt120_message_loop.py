@@ -208,6 +208,7 @@ _ROUND = f"""
 
 RULE = Rule(
     code="MQT120",
+    question="repeated",
     name="message-loop",
     severity="warning",
     confidence="high",

@@ -182,6 +182,7 @@ def _finding(
 
 RULE = Rule(
     code="MQT121",
+    question="went back",
     name="stale-retained",
     severity="warning",
     confidence="high",

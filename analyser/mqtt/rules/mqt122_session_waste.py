@@ -145,6 +145,7 @@ def _sessions(rows: list[Row]) -> Finding:
 
 RULE = Rule(
     code="MQT122",
+    question="repeated",
     name="session-waste",
     severity="warning",
     confidence="high",

@@ -161,6 +161,7 @@ def _numbers(row: Row) -> Row:
 
 RULE = Rule(
     code="MQT123",
+    question="growing",
     name="bloat",
     severity="warning",
     confidence="high",

@@ -94,6 +94,7 @@ _UNTAKEN = """direction = 'client_to_server' AND qos > 0 AND topic IS NOT NULL A
 
 RULE = Rule(
     code="MQT124",
+    question="repeated",
     name="poison-message",
     severity="warning",
     confidence="medium",

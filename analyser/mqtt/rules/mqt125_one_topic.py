@@ -109,6 +109,7 @@ _FIRST = f"""
 
 RULE = Rule(
     code="MQT125",
+    question="growing",
     name="one-topic",
     severity="info",
     confidence="high",

@@ -59,6 +59,7 @@ _IS_GAP = "\"group\" = 'tcp' AND code = 'gap' AND ts IS NOT NULL"
 
 RULE = Rule(
     code="CAP101",
+    question="capture",
     name="gaps",
     severity="warning",
     confidence="high",

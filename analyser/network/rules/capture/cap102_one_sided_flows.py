@@ -68,6 +68,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="CAP102",
+    question="capture",
     name="one-sided-flows",
     severity="warning",
     confidence="medium",

@@ -51,6 +51,7 @@ def detect(frames: Frames, *, segments_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="CAP103",
+    question="capture",
     name="snaplen-cuts",
     severity="warning",
     confidence="high",

@@ -52,6 +52,7 @@ def detect(frames: Frames, *, share_least: float = 0.01, copies_least: int = 10)
 
 RULE = Rule(
     code="CAP104",
+    question="capture",
     name="doubled-packets",
     severity="info",
     confidence="high",

@@ -47,6 +47,7 @@ def detect(frames: Frames, *, packets_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="CAP105",
+    question="capture",
     name="kernel-drops",
     severity="warning",
     confidence="high",

@@ -107,6 +107,7 @@ def _one_of_each(table: str, name: str) -> str:
 
 RULE = Rule(
     code="CAP106",
+    question="capture",
     name="encrypted-share",
     severity="info",
     confidence="high",

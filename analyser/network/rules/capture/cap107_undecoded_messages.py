@@ -51,6 +51,7 @@ def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="CAP107",
+    question="capture",
     name="undecoded-messages",
     severity="info",
     confidence="high",

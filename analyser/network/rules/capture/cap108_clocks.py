@@ -86,6 +86,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
 
 RULE = Rule(
     code="CAP108",
+    question="capture",
     name="clocks",
     severity="warning",
     confidence="high",

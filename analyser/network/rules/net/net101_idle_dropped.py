@@ -257,6 +257,7 @@ _ON_SUSPECTS = f"flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT})"
 
 RULE = Rule(
     code="NET101",
+    question="ended",
     name="idle-dropped",
     severity="warning",
     confidence="high",

@@ -259,6 +259,7 @@ _REFUSED_OFTEN = (
 
 RULE = Rule(
     code="NET103",
+    question="repeated",
     name="retry-without-back-off",
     severity="warning",
     confidence="high",

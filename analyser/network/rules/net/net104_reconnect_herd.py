@@ -228,6 +228,7 @@ _TROUBLED = (
 
 RULE = Rule(
     code="NET104",
+    question="ended",
     name="reconnect-herd",
     severity="warning",
     confidence="medium",

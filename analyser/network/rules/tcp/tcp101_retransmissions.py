@@ -94,6 +94,7 @@ _SUSPECT = f"{_AGAIN} > 20 AND {_AGAIN} > 0.003 * data_segments AND duplicate_of
 
 RULE = Rule(
     code="TCP101",
+    question="waiting",
     name="retransmissions",
     severity="warning",
     confidence="high",

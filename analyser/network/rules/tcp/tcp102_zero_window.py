@@ -73,6 +73,7 @@ _CLOSED = "(client_zero_window_ms > 100 OR server_zero_window_ms > 100) AND dupl
 
 RULE = Rule(
     code="TCP102",
+    question="waiting",
     name="zero-window",
     severity="warning",
     confidence="high",

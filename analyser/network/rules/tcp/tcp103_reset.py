@@ -102,6 +102,7 @@ _RESET = "reset_by IS NOT NULL AND protocol IS NOT NULL AND duplicate_of IS NULL
 
 RULE = Rule(
     code="TCP103",
+    question="ended",
     name="reset-with-requests",
     severity="warning",
     confidence="high",

@@ -137,6 +137,7 @@ _CLIENTS = (
 
 RULE = Rule(
     code="TCP104",
+    question="ended",
     name="handshake",
     severity="warning",
     confidence="high",

@@ -163,6 +163,7 @@ _CUT = (
 
 RULE = Rule(
     code="TCP105",
+    question="waiting",
     name="delayed-ack-stall",
     severity="warning",
     confidence="high",

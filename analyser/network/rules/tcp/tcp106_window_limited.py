@@ -144,6 +144,7 @@ _LONG = "kind = 'full_window' AND wait_ms > 1000 AND window_least_bytes IS NOT N
 
 RULE = Rule(
     code="TCP106",
+    question="waiting",
     name="window-limited",
     severity="warning",
     confidence="high",

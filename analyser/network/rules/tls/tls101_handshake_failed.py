@@ -131,6 +131,7 @@ def _often(own: Sequence[Row]) -> str:
 
 RULE = Rule(
     code="TLS101",
+    question="refused",
     name="handshake-failed",
     severity="critical",
     confidence="high",

@@ -173,6 +173,7 @@ _STEPS = {
 
 RULE = Rule(
     code="TLS102",
+    question="refused",
     name="certificate",
     severity="critical",
     confidence="high",

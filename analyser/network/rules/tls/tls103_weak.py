@@ -93,6 +93,7 @@ _STEPS = {
 
 RULE = Rule(
     code="TLS103",
+    question="differs",
     name="weak",
     severity="warning",
     confidence="high",

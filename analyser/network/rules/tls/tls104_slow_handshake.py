@@ -94,6 +94,7 @@ _STEPS = {
 
 RULE = Rule(
     code="TLS104",
+    question="waiting",
     name="slow-handshake",
     severity="warning",
     confidence="high",

@@ -136,6 +136,7 @@ _STEPS = {
 
 RULE = Rule(
     code="TLS105",
+    question="repeated",
     name="no-resumption",
     severity="warning",
     confidence="high",

@@ -167,6 +167,7 @@ _STEPS = {
 
 RULE = Rule(
     code="TLS106",
+    question="differs",
     name="wrong-port",
     severity="critical",
     confidence="high",

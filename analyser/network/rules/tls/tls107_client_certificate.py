@@ -120,6 +120,7 @@ def _shown(own: Sequence[Row]) -> str:
 
 RULE = Rule(
     code="TLS107",
+    question="refused",
     name="client-certificate",
     severity="critical",
     confidence="high",

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -27,15 +27,15 @@ from tests.support.shares import pairs, proves_more, share, turns
 from wirewitness.analyser.analysis import findings_table, stored_tables
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.analysis.analysis import Analysis
-from wirewitness.analyser.analysis.processes import evaluate, scheduler
+from wirewitness.analyser.analysis.processes import scheduler
 from wirewitness.analyser.analysis.processes.scheduler import RuleDealing
 from wirewitness.analyser.base.faults import FAULTS
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import Source
 from wirewitness.analyser.decoding.run.pipeline import Pipeline
 from wirewitness.analyser.engine.facts import chunk_files, shards
-from wirewitness.analyser.engine.rules import running, shared_rows
-from wirewitness.analyser.engine.rules.running import MOST_FINDINGS
+from wirewitness.analyser.engine.rules import partitions, running
+from wirewitness.analyser.engine.rules.limits import MOST_FINDINGS
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.kafka.facts import enrich, fetch_stage
 from wirewitness.analyser.tables.tables import TABLES
@@ -107,9 +107,7 @@ def test_samples_give_the_same(dealings: list[RuleDealing], name: str, processes
     assert dealing.helped
 
 
-def test_rules_of_one_key_go_together_where_they_look_at_many_rows(
-    dealings: list[RuleDealing], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rules_of_one_key_go_together(dealings: list[RuleDealing], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one that reads a table which is made later than those of the others."""
     expected = alone(TOLD[0])
     monkeypatch.setattr(findings_table, "_MANY_ROWS", expected.tables["kafka_offset_commits"].num_rows - 1)
@@ -119,7 +117,6 @@ def test_rules_of_one_key_go_together_where_they_look_at_many_rows(
     offered = [{one.code for one in some} for some in dealings[0]._offered]
     assert sorted(code for some in offered for code in some) == sorted({code for some in offered for code in some})
     assert [some for some in offered if {"KAF102", "KAF103"} <= some]
-    assert {"KAF302"} in offered
 
 
 def nothing_left(descriptor: int) -> None:
@@ -167,25 +164,22 @@ def test_shards_that_others_cannot_make_are_made_here(
 
 @pytest.mark.parametrize("name", share(TOLD, TOLD[:1]))
 def test_rows_in_files_give_the_same(dealings: list[RuleDealing], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Also where tables are large and rules look at some buckets at a time, out of files to which rows were dealt."""
-    expected, dealt = alone(name), []
+    """Also where sorted rows of large tables lie in files meanwhile."""
+    expected, written = alone(name), []
     monkeypatch.setattr(stored_tables, "SMALL_ROWS", 300)
     monkeypatch.setattr(stored_tables, "SMALL_BYTES", 20_000)
     monkeypatch.setattr(chunk_files, "FEW_ROWS", 50)
-    for rules in (evaluate, running):
-        monkeypatch.setattr(rules, "SharedRows", partial(shared_rows.SharedRows, few_rows=100, portion_bytes=20_000))
-    monkeypatch.setattr(shared_rows, "MOST_TOGETHER", -1)
-    right = shared_rows.dealt
-    monkeypatch.setattr(shared_rows, "dealt", lambda *given: dealt.append(given[2]) or right(*given))
+    monkeypatch.setattr(partitions, "MOST_HELD_BYTES", 20_000)
+    right = partitions._from_file
+    monkeypatch.setattr(partitions, "_from_file", lambda *given: written.append(given[2]) or right(*given))
     with ThreadHelpers(1) as helpers:
         found = analysed(SAMPLES / name, helpers)
     assert_equal(found, expected)
     assert dealings[0].helped
-    # The other captures have few rows, or tables that stages made, which one process keeps in DuckDB.
-    assert dealt or name != TOLD[0]
-    dealt.clear()
+    assert written or name != TOLD[0]
+    written.clear()
     assert_equal(analysed(SAMPLES / name, None), expected)
-    assert dealt or name != TOLD[0]
+    assert written or name != TOLD[0]
 
 
 @contextmanager
@@ -304,27 +298,24 @@ def test_a_rule_that_needs_more_memory_than_helpers_have_runs_here(
 ) -> None:
     here = threading.main_thread()
 
-    def short(con: Any, rule: Any, *given: Any) -> Any:
-        if rule.code == "KAF103" and threading.current_thread() is not here:
-            raise duckdb.OutOfMemoryException("Out of Memory Error: as if it were")
-        return right(con, rule, *given)
+    run_here: list[list[str]] = []
 
-    right = running._looking_at
-    monkeypatch.setattr(running, "_looking_at", short)
-    loaded_for: list[list[str]] = []
-
-    def shared(con: Any, rules: Any, **given: Any) -> Any:
+    def short(given: Any, rules: Any, *more: Any) -> Any:
+        codes = [one.code for one in rules]
         if threading.current_thread() is here:
-            loaded_for.append([one.code for one in rules])
-        return shared_rows.SharedRows(con, rules, **given)
+            run_here.append(codes)
+        elif "KAF103" in codes:
+            raise duckdb.OutOfMemoryException("Out of Memory Error: as if it were")
+        return right(given, rules, *more)
 
-    monkeypatch.setattr(evaluate, "SharedRows", shared)
+    right = running._evaluated
+    monkeypatch.setattr(running, "_evaluated", short)
     with ThreadHelpers(1) as helpers:
         monkeypatch.setattr(RuleDealing, "looked", after_the_others(helpers))
         found = analysed(SAMPLES / TOLD[0], helpers)
     assert_equal(found, alone(TOLD[0]))
     assert "KAF103" not in dealings[0].helped
-    assert loaded_for[-1] == ["KAF103"]
+    assert run_here[-1] == ["KAF103"]
     assert len(dealings[0].helped) > 5
 
 

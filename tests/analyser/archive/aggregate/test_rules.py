@@ -16,7 +16,7 @@ from tests.conftest import SAMPLES
 from wirewitness.analyser.archive.aggregate.rules import LIMITS, STAGE, Limits, detect
 from wirewitness.analyser.archive.dataset.dataset import Change, write_parts
 from wirewitness.analyser.archive.spark.workers import HERE, OnSpark, Workers
-from wirewitness.analyser.engine.rules.running import MOST_PARTITION_ROWS, PartitionTooLarge
+from wirewitness.analyser.engine.rules.limits import MOST_PARTITION_ROWS, PartitionTooLarge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,6 @@ In: a scenario. Out: rules, or a connection with the scenario's tables.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 
 import duckdb
@@ -15,10 +14,9 @@ from tests.support.rows import connection_from_rows
 from tests.support.shares import RUNS_THE_REST
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.stages import STAGES, Stage
-from wirewitness.analyser.engine.rules import running
+from wirewitness.analyser.engine.rules import partitions as made
 from wirewitness.analyser.engine.rules.frame import Frame
-from wirewitness.analyser.engine.rules.partition_sql import partitions_sql
-from wirewitness.analyser.engine.rules.partition_stream import Key, cut
+from wirewitness.analyser.engine.rules.partitions import Key
 from wirewitness.analyser.engine.rules.requested_codes import asked
 from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.tables import TABLES
@@ -64,8 +62,10 @@ def _wanted(rules: Iterable[Rule]) -> list[Stage]:
 
 def partitions(con: duckdb.DuckDBPyConnection, rule: Rule) -> Iterator[tuple[Key, dict[str, Frame]]]:
     """Key and frames of every partition that `suspects` names, in the order of the keys."""
-    batches = con.sql(partitions_sql(rule)).to_arrow_reader(running.BATCH_ROWS)
-    return cut(batches, rule, sys.maxsize, lambda _: None)
+    with made.suspected(con, [rule]) as suspects:
+        if suspects.rules:
+            for key, some in made.partitions(con, [rule], suspects):
+                yield from ((key, frames) for _, frames in some)
 
 
 def _filled(scenario: Scenario) -> set[str]:

@@ -23,15 +23,16 @@ from tests.support.rows import arrow_from_rows, connection_from_rows
 from tests.support.shares import every, proves_more, share
 from wirewitness.analyser.analysis.all_rules import RULES, run_rules, tables_needed
 from wirewitness.analyser.base.severity import SEVERITIES, confidence_rank, severity_rank
-from wirewitness.analyser.engine.rules import running
+from wirewitness.analyser.engine.rules import limits
 from wirewitness.analyser.engine.rules.columns import UNKNOWN
 from wirewitness.analyser.engine.rules.findings import Finding, findings_table
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
-from wirewitness.analyser.engine.rules.partition_sql import ALL_BUCKETS, BUCKETS, partitions_sql
-from wirewitness.analyser.engine.rules.partition_stream import empty
+from wirewitness.analyser.engine.rules.limits import PartitionTooLarge, TooManyFindings
+from wirewitness.analyser.engine.rules.partition_sql import ALL_BUCKETS, BUCKETS, rows_sql
+from wirewitness.analyser.engine.rules.partitions import empty
 from wirewitness.analyser.engine.rules.rule import LIMITS_SECTION, PAGE_SECTIONS, Rule
-from wirewitness.analyser.engine.rules.running import Failure, PartitionTooLarge, TooManyFindings, run
+from wirewitness.analyser.engine.rules.running import Failure, Input, run, run_family
 from wirewitness.analyser.tables.tables import ARROW_TYPES, TABLES, arrow_schema
 
 Partition = tuple[tuple[Any, ...], dict[str, Frame]]
@@ -135,7 +136,7 @@ def test_findings_are_valid(index: int) -> None:
 @proves_more
 def test_same_findings_from_shuffled_rows_in_small_batches(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The findings of a second run are those of the first, whatever order and batches the rows come in."""
-    monkeypatch.setattr("wirewitness.analyser.engine.rules.running.BATCH_ROWS", 7)
+    monkeypatch.setattr("wirewitness.analyser.engine.rules.partitions.BATCH_ROWS", 7)
     shuffled = {table: list(rows) for table, rows in ALL[index].rows.items()}
     for rows in shuffled.values():
         random.Random(index).shuffle(rows)
@@ -192,7 +193,8 @@ def test_partitions_can_be_looked_at_bucket_by_bucket(index: int) -> None:
     rule = RULES[ALL[index].code]
     own = [key(finding) for finding in found_in(index) if finding.code == rule.code]
     thirds = [range(first, BUCKETS, 3) for first in range(3)] if rule.partition_by else [ALL_BUCKETS]
-    some = [key(one) for buckets in thirds for one in running.found_in(shared(index), rule, buckets, None)]
+    given, failures = Input(shared(index)), {rule.code: None}
+    some = [key(one) for buckets in thirds for one in run_family(given, [rule], failures, buckets)[rule.code]]
     assert sorted(some) == sorted(own)
 
 
@@ -241,7 +243,7 @@ def test_a_rule_ends_when_it_has_many_findings(
         table: [dict(row) | {"cluster_id": f"c{number}"} for row in held for number in range(4)]
         for table, held in scenario.rows.items()
     }
-    monkeypatch.setattr(running, "MOST_FINDINGS", most)
+    monkeypatch.setattr(limits, "MOST_FINDINGS", most)
     failures: list[Failure] = []
     assert len(run(connected(replace(scenario, rows=rows)), [RULES["KAF101"]], failures)) == found
     assert [type(one.error) for one in failures] == limited
@@ -268,8 +270,8 @@ def test_rows_for_which_memory_does_not_suffice(memory_mb: int, fails: bool, tmp
     expected = run(con, [rule])
     con.execute(f"SET memory_limit = '{memory_mb}MB'; SET temp_directory = ''; SET threads = 1")
     with pytest.raises(duckdb.OutOfMemoryException):
-        con.sql(partitions_sql(rule)).fetchall()
-    found = running.found_in(con, rule, ALL_BUCKETS, failures)
+        con.sql(rows_sql({0: rule}, {0}, "mqtt_connections", None)).fetchall()
+    found = run_family(Input(con), [rule], {rule.code: failures}, ALL_BUCKETS)[rule.code]
     assert [(type(one.error), one.is_own_fault) for one in failures[:1]] == [(PartitionTooLarge, False)] * fails
     if not fails:
         assert sorted(map(key, found)) == sorted(map(key, expected))
