@@ -26,7 +26,7 @@ from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.decoding.run.capture_rows import captures_table, reading_faults, remark_line
 from wirewitness.analyser.decoding.run.decoded import Decoded, UnreadInput
 from wirewitness.analyser.engine.facts.naming_tables import BROKERS, NAMED_BY, TOPICS
-from wirewitness.analyser.engine.facts.stages import STAGE_OF, Stage
+from wirewitness.analyser.engine.facts.stages import STAGE_OF, Stage, is_made_later
 from wirewitness.analyser.kafka.facts.inferred_names import INFERRED_FROM, inferred_names, naming_remarks
 from wirewitness.analyser.tables.coded import BATCH_ROWS, Coder, plain
 from wirewitness.analyser.tables.queries import distinct, name_list, quoted
@@ -84,6 +84,8 @@ class CaptureTables:
         self._decoded_rows = DecodedRows(decoded, names, self.faults, self._beside)
         self._dissectors = tuple(dissectors)
         self._finished: set[str] = set()
+        # Tables of a stage of which another one read the rows as they are before that.
+        self._raw: dict[str, Kept] = {}
         self.views = Views(decoded.store.folder)
         self._helpers = helpers
         # Deals shards of stages out while findings are looked for.
@@ -232,12 +234,13 @@ class CaptureTables:
         for name in stage.makes:
             if name in self.names:
                 self._finished.add(name)
-                without[name] = self._finish_table(name, known)
-                self._let_go(name)
+                without[name] = self._as_decoded(name, known)
         if not any(self._has_rows(name) for name in (*stage.makes, *stage.reads) if TABLES[name].protocol):
             return  # of a protocol that the capture is without: planning its queries costs as much as a small capture
         for name in (*stage.reads, *stage.uses):
-            if name in self.names:
+            if name in self.names and name not in self._finished and is_made_later(name, stage):
+                self._raw[name] = self._as_decoded(name, known)
+            elif name in self.names:
                 self.ensure(name)
         for name in stage.new:
             self.views.rows.pop(name, None)
@@ -255,6 +258,14 @@ class CaptureTables:
         except Exception as error:
             self._without(stage, without, caught(error))
         pa.default_memory_pool().release_unused()
+
+    def _as_decoded(self, name: str, known: Lookups) -> Kept:
+        """Make the view of a table of a stage as its rows are before that; once, for stages that read it so, too."""
+        if name in self._raw:
+            return self._raw.pop(name)
+        made = self._finish_table(name, known)
+        self._let_go(name)
+        return made
 
     def _without(self, stage: Stage, rows: Mapping[str, Kept], kind: str) -> None:
         """A stage failed: its tables hold these rows, without what others would have told."""

@@ -1,8 +1,8 @@
 """The findings of captures. In: tables that are made when they are asked for. Out: the table of findings.
 
-Tables come in turns: first those that the first stage of the context reads, then what it makes, all others that stand
-for themselves, and what each other stage makes. With helpers that decoded, rules whose tables are there run while the
-next ones are made (`analyser/analysis/processes/scheduler.py`), and stages are made in shards.
+Tables come in turns: first those that stages up to that of commits read, then what each of these makes, all others that
+stand for themselves, and what each other stage makes. With helpers that decoded, rules whose tables are there run while
+the next ones are made (`analyser/analysis/processes/scheduler.py`), and stages are made in shards.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # With fewer rows than these in all tables, one process is done before another could begin.
 FEW_ROWS = 1 << 15
+# Stages up to that of commits and fetches, which helpers take part in.
+_FIRST = STAGES.index(STAGE_OF["kafka_offset_commits"]) + 1
 # Of a table with more rows than these, rules of one key are offered only when all of them can run, so that its rows are
 # read once for all of them.
 _MANY_ROWS = 1 << 18
@@ -80,10 +82,10 @@ def detected(tables: Finishing, helpers: Helpers | None) -> pa.Table:
 def _turns(names: Sequence[str]) -> list[list[str]]:
     """Names of tables in the order in which they are made: in each turn those that need what came before."""
     plain = [name for name in names if name not in STAGE_OF and name != "findings"]
-    first, *others = ([name for name in stage.makes if name in names] for stage in STAGES)
-    read = {"flows", *STAGES[0].reads, *STAGES[0].uses}
+    made = [[name for name in stage.makes if name in names] for stage in STAGES]
+    read = {"flows", *(name for stage in STAGES[:_FIRST] for name in (*stage.reads, *stage.uses))}
     beside = [name for name in plain if name not in read]
-    return [[name for name in plain if name in read], first, beside, *others]
+    return [[name for name in plain if name in read], *made[:_FIRST], beside, *made[_FIRST:]]
 
 
 def _alone(tables: Finishing, turns: Sequence[Sequence[str]]) -> pa.Table:
@@ -103,7 +105,7 @@ def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) 
     kin = {one.code: family for family in families(expected) for one in family}
 
     def meanwhile() -> None:
-        for name in turns[2]:
+        for name in turns[_FIRST + 1]:
             tables.ensure(name)
 
     views = tables.views

@@ -11,6 +11,7 @@ from wirewitness.analyser.tables.kafka_groups import (
     SHARE_TABLES,
     STORED_OFFSETS_TABLE,
 )
+from wirewitness.analyser.tables.kafka_offsets import KAFKA_OFFSET_TABLES
 from wirewitness.analyser.tables.kafka_producers import KAFKA_PRODUCER_TABLES
 from wirewitness.analyser.tables.model import Column, Table, columns_of
 from wirewitness.analyser.tables.owners import CLIENT_BESIDE
@@ -363,6 +364,7 @@ KAFKA_TABLES = (
     READING_RUNS,
     *KAFKA_PRODUCER_TABLES,
     *KAFKA_GROUP_TABLES,
+    *KAFKA_OFFSET_TABLES,
     CONNECTIONS,
 )
 

@@ -95,11 +95,9 @@ READING_RUNS = Table(
         Column(
             "listed_timestamp", "int64", "what it asked: -1 latest, -2 earliest, else Unix ms", "context", unit="ms"
         ),
-        _number("last_log_end_offset", "the log's end that was reported last to anybody in the capture"),
-        _time("ts_last_log_end", "when that was"),
-        _number(
-            "earlier_log_end_offset", "the log's end that was reported to anybody 10 to 20 s before that, or longer ago"
-        ),
+        _number("last_log_end_offset", "the last known end of the log (kafka_log_ends)"),
+        _time("ts_last_log_end", "when a response reported on it last"),
+        _number("earlier_log_end_offset", "the end of the log that was known ten seconds before that"),
         Column(
             "transactional", "bool", "transactions write to the partition; null when no producer is seen", "context"
         ),

@@ -13,6 +13,8 @@ _TIME_COLUMNS = {
     "findings": ("ts_first", "ts_last"),
     "findings_history": ("ts_first", "ts_last"),
     "kafka_members": ("ts", "ts_last"),
+    "kafka_topics": ("ts", ""),
+    "kafka_log_ends": ("ts", "ts_last"),
     "kafka_rebalances": ("ts", "ts_end"),
 }
 

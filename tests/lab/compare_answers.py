@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tests.lab.load_slack import Slack
 from wirewitness.analyser.analysis.analysis import Analysis
-from wirewitness.analyser.kafka.facts.log_ends import DELETED_TOPICS, log_end_query
+from wirewitness.analyser.kafka.facts.log_ends import DELETED_TOPICS, LOG_STEPS, ends_of_bins
 from wirewitness.reports.base.questions.source import rows
 from wirewitness.reports.protocols.kafka.questions.view import view_sql
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS
@@ -180,7 +180,10 @@ class Told:
         return {part: late.get(part, told[part]) if part in marked else told[part] for part in parts if part in told}
 
     def _ends_at(self, when: int) -> dict[str, int]:
-        told = rows(self._analysis, log_end_query(told=f"at_ns <= {when}"))
+        told = rows(
+            self._analysis,
+            ends_of_bins(f"(SELECT *, 0 AS bin, true AS here FROM ({LOG_STEPS}) WHERE at_ns <= {when})"),
+        )
         return {f"{row['topic']}-{row['partition']}": row["log_end"] for row in told}
 
     def _transactions(self, answers: dict[str, Any], begin: int, end: int) -> Iterator[Row]:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from tests.support.rows import Rows, connection_from_rows
+from tests.support.rows import Rows, connection_from_rows, with_log_ends
 from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.kafka.facts.committed import add_committed
 from wirewitness.analyser.tables.selection import conditions
 from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
@@ -20,7 +21,8 @@ class RowsAnalysis:
 
     def __init__(self, rows: Rows, options: ReadOptions | None = None) -> None:
         self.options = options or ReadOptions()
-        self._connection = connection_from_rows(rows)
+        self._connection = with_log_ends(connection_from_rows(rows))
+        add_committed(self._connection)
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """The selected rows of a table in its order."""

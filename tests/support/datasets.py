@@ -15,9 +15,12 @@ import pyarrow.compute as pc
 import wirewitness
 from tests.support.rows import Rows, arrow_from_rows
 from wirewitness.analyser.analysis.analysis import Analysis
+from wirewitness.analyser.archive.aggregate.context import run_stage
 from wirewitness.analyser.archive.dataset.dataset import Change, InputFile, write_parts
+from wirewitness.analyser.archive.spark.workers import HERE
 from wirewitness.analyser.base.storage.folders import FolderPath
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
+from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 from wirewitness.dissectors.core.model import packet_of
 
@@ -38,6 +41,12 @@ def make_dataset(
                 change.add(*write_parts(table, rows, change.staging, f"{change.run}-{shard}"))
         change.commit(inputs_of(analysis, change.run), {"shares": SHARDS})
     return root
+
+
+def make_log_ends(change: Change) -> None:
+    """The tables of topics and log ends, from the rows of all others."""
+    for name in ("kafka_topics", "kafka_log_ends"):
+        run_stage(change, HERE, name, STAGE_OF[name])
 
 
 def inputs_of(analysis: Analysis, run: str) -> Iterator[InputFile]:

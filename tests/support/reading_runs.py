@@ -276,23 +276,17 @@ class _Capture:
         return max(before)[1] if before else min(((when, name) for name, when in heard.items()), default=(0, None))[1]
 
     def _log_end(self, place: tuple[Any, ...]) -> tuple[tuple[int, int] | None, int | None, bool | None]:
-        """The last end of all, the last of the third ten seconds from the end in which any was told, transactions."""
-        told = [
-            (_answered(row), row["high_watermark"], None)
-            for row in self._of("kafka_fetch_partitions")
-            if _place(row) == place and given(row.get("high_watermark"), -1) >= 0
-        ] + [
-            (_answered(row), row["last_offset"] + 1, row.get("transactional"))
-            for row in self._of("kafka_produce_batches")
-            if _place(row) == place and row.get("error_code") == 0 and given(row.get("last_offset"), -1) >= 0
-        ]
-        spans = {at // _TEN_SECONDS: max(one[:2] for one in told if one[0] // _TEN_SECONDS == at // _TEN_SECONDS)
-                 for at, *_ in told}  # fmt: skip
-        last = sorted(spans.values(), reverse=True)
+        """The last known end of all and when it was told, the one of ten seconds before, transactions."""
+        ends = [row for row in self._of("kafka_log_ends") if _place(row) == place and row["log_end_offset"] is not None]
+        last = max(ends, key=lambda row: row["ts"], default=None)
+        at = max((given(row["ts_last"], row["ts"]) for row in ends), default=0)
+        before = [row for row in ends if row["ts"] <= at - _TEN_SECONDS]
+        earlier = max(before, key=lambda row: row["ts"], default=None)
+        batches = [row for row in self._of("kafka_produce_batches") if _place(row) == place]
         return (
-            last[0] if last else None,
-            last[2][1] if len(last) > 2 else None,
-            _most((transactional for *_, transactional in told), any),
+            (at, last["log_end_offset"]) if last else None,
+            earlier["log_end_offset"] if earlier else None,
+            _most((row.get("transactional") for row in batches if row.get("error_code") == 0), any),
         )
 
     def _where_something_is_missing(self) -> set[tuple[str, int]]:

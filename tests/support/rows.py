@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from wirewitness.analyser.engine.facts.stages import STAGES
+from wirewitness.analyser.kafka.facts.log_ends import add_log_ends, add_topics
 from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
 
 # Stages of the context put their own views in the place of these.
@@ -52,6 +53,13 @@ def connection_from_rows(rows: Rows, own: bool = False) -> duckdb.DuckDBPyConnec
     for name, held in rows.items():
         data = arrow_from_rows(name, held)  # noqa: F841 - DuckDB finds it by name
         con.execute(f"CREATE TEMP TABLE data_{name} AS FROM data; CREATE TEMP VIEW {name} AS FROM data_{name}")
+    return con
+
+
+def with_log_ends(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """The connection with topics and log ends made of its rows, which most facts of Kafka read."""
+    add_topics(con)
+    add_log_ends(con)
     return con
 
 

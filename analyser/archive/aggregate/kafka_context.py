@@ -45,14 +45,14 @@ from wirewitness.analyser.archive.aggregate.hour_summaries import (
 from wirewitness.analyser.archive.aggregate.kafka_summaries import (
     COMMITS,
     COMMITS_OF_HOURS,
-    ENDS_AS_FETCHES,
     FETCHERS,
     FETCHES,
+    LAST_STEPS,
     SUMMARIES,
     TABLES,
     knowledge,
 )
-from wirewitness.analyser.archive.aggregate.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
+from wirewitness.analyser.archive.aggregate.lags import ENDS_OF_HOURS, TOPICS_OF_HOURS
 from wirewitness.analyser.archive.aggregate.partitioning import Deal, Dealt, deal_rows, rows_of_shard
 from wirewitness.analyser.archive.aggregate.shard_files import (
     Left,
@@ -67,14 +67,15 @@ from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.part import Part
 from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
-from wirewitness.analyser.engine.facts.stage import OF_PARTITIONS, OFFSETS, PARTITION, TITLES
+from wirewitness.analyser.engine.facts.stage import OFFSETS, PARTITION, TITLES, TOPIC_PARTITION
 from wirewitness.analyser.kafka.facts.commit_views import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
 from wirewitness.analyser.kafka.facts.enrich import enrich
 from wirewitness.analyser.kafka.facts.ownership import OWNERSHIP_SQL
-from wirewitness.analyser.tables.queries import literal, quoted
+from wirewitness.analyser.tables.queries import literal
 
 # As it is seen in Spark.
 STAGE = f"context: {TITLES[OFFSETS.makes]}"
+ENDS = "kafka_log_ends"
 _EVER = 2**63 - 1
 _HOUR = hour_of("ts")
 # What the whole dataset tells of: kept, and compared with what the last run kept.
@@ -138,7 +139,7 @@ def make_hours(change: Change, workers: Workers, made: Sequence[set[Hour]]) -> d
     Hours are one task for each table. The commits of an hour with more rows than one shard are dealt by partitions; of
     such fetches a task makes some: what they get depends on their client only.
     """
-    parts = parts_by_hour(change.parts(), (*OFFSETS.makes, *OF_PARTITIONS))
+    parts = parts_by_hour(change.parts(), (*OFFSETS.makes, ENDS))
     deals = [deal for number, hours in enumerate(made) for deal in _deals(parts, hours, str(number))]
     dealt: dict[str, list[Dealt]] = {}
     for one in deal_rows(change, workers, STAGE, deals) if deals else ():
@@ -172,10 +173,10 @@ def _deals(parts: Mapping[Hour, Sequence[Part]], hours: set[Hour], name: str) ->
     if shards <= 1:
         return []
     deals = []
-    for table in (COMMITS, FETCHES, "kafka_produce_batches"):
+    for table, key in ((COMMITS, PARTITION), (FETCHES, PARTITION), (ENDS, TOPIC_PARTITION)):
         near = hours if table == COMMITS else _beside(hours)
         found = [part for hour in near for part in parts.get(hour, ()) if part.table == table]
-        deals.append(Deal(name, table, found, PARTITION, shards, hidden=table == COMMITS))
+        deals.append(Deal(name, table, found, key, shards, hidden=table == COMMITS))
     return deals
 
 
@@ -242,13 +243,12 @@ def _make_views(
     whole = of_shard.get(COMMITS) or rows_of(snapshot, COMMITS, commits, hidden=True)
     knowledge(con, whole=whole, without=() if of_shard else work.hours)
     fetches = of_shard.get(FETCHES) or rows_of(snapshot, FETCHES, around)
+    con.execute(f"CREATE TEMP VIEW {FETCHES} AS {fetches}")
+    steps = of_shard.get(ENDS) or rows_of(snapshot, ENDS, around)
     con.execute(
-        f"CREATE TEMP VIEW {FETCHES} AS FROM ({fetches}) UNION ALL BY NAME "
-        f"SELECT * EXCLUDE hour FROM ({ENDS_AS_FETCHES}) WHERE NOT {among('hour', near)}"
+        f"CREATE TEMP VIEW {ENDS} AS FROM ({steps}) UNION ALL BY NAME "
+        f"SELECT * EXCLUDE hour FROM ({LAST_STEPS}) WHERE NOT {among('hour', near)}"
     )
-    for table in ("kafka_list_offsets", "kafka_produce_batches", "kafka_transactions"):
-        rows = of_shard.get(table) or rows_of(snapshot, table, around)
-        con.execute(f"CREATE TEMP VIEW {quoted(table)} AS {rows}")
     view_of(con, snapshot, "flows")
 
 
@@ -266,8 +266,7 @@ def _behind(con: duckdb.DuckDBPyConnection, anew: Anew, there: set[Hour]) -> set
         )
     )
     ends = " UNION ALL ".join(
-        f"SELECT at_hour FROM ({differing(summary, anew[summary])})"
-        for summary in (ENDS_OF_HOURS, TOPICS_OF_HOURS, DELETED_OF_HOURS)
+        f"SELECT at_hour FROM ({differing(summary, anew[summary])})" for summary in (ENDS_OF_HOURS, TOPICS_OF_HOURS)
     )
     first = con.execute(f"SELECT min(at_hour) FROM ({ends} UNION ALL {gaps})").fetchall()[0][0]
     return set() if first is None else {hour for hour in there if hour is not None and hour >= first}

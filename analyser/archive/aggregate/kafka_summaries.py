@@ -11,7 +11,7 @@ import duckdb
 
 from wirewitness.analyser.archive.aggregate.derived import Hour, among, hour_of
 from wirewitness.analyser.archive.aggregate.hour_summaries import HourSummary
-from wirewitness.analyser.archive.aggregate.lags import DELETED_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS
+from wirewitness.analyser.archive.aggregate.lags import ENDS_OF_HOURS, TOPICS_OF_HOURS
 from wirewitness.analyser.engine.facts.gaps import is_lost
 
 COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
@@ -79,13 +79,13 @@ LOST = HourSummary(
     f"""
     SELECT DISTINCT {_HOUR} AS hour, ts, "group", code, flow_id FROM expert_infos WHERE {is_lost("expert_infos")}""",
 )
-SUMMARIES = (ASSIGNMENTS, EVENTS, COMMITS_OF_HOURS, FETCHERS, LOST, ENDS_OF_HOURS, TOPICS_OF_HOURS, DELETED_OF_HOURS)
+SUMMARIES = (ASSIGNMENTS, EVENTS, COMMITS_OF_HOURS, FETCHERS, LOST, ENDS_OF_HOURS, TOPICS_OF_HOURS)
 TABLES = tuple(dict.fromkeys(table for summary in SUMMARIES for table in summary.tables))
 
-# The rows of the log ends as fetches of a broker, which nobody takes for a consumer.
-ENDS_AS_FETCHES = f"""
+# The last steps of hours as rows of `kafka_log_ends`.
+LAST_STEPS = f"""
     SELECT hour, make_timestamp_ns(at_ns)::TIMESTAMPTZ_NS AS ts, nullif(cluster, '') AS cluster_id,
-           nullif(topic, '') AS topic, topic_id, partition, log_end AS high_watermark, 0 AS replica_id
+           nullif(topic, '') AS topic, partition, incarnation, log_end AS log_end_offset
     FROM {ENDS_OF_HOURS.name}"""
 
 
@@ -97,8 +97,7 @@ def knowledge(
         ("kafka_assignments", ASSIGNMENTS),
         ("kafka_group_events", EVENTS),
         ("expert_infos", LOST),
-        ("kafka_partitions", TOPICS_OF_HOURS),
-        ("kafka_admin_changes", DELETED_OF_HOURS),
+        ("kafka_topics", TOPICS_OF_HOURS),
     ):
         con.execute(f"CREATE TEMP VIEW {prefix}{name} AS SELECT * EXCLUDE hour FROM {summary.name}")
     commits = f"SELECT * EXCLUDE hour FROM {COMMITS_OF_HOURS.name} WHERE NOT {among('hour', without)}"

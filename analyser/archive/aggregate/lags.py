@@ -36,9 +36,9 @@ from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
+from wirewitness.analyser.kafka.facts.committed import COMMITS, GROUP, LAST_READ, READS, STORED, STORED_TABLES
 from wirewitness.analyser.kafka.facts.lag import LAG_ROWS, LAG_STEPS, gone_steps
-from wirewitness.analyser.kafka.facts.log_ends import KEPT_S, LOG_ENDS, PARTITION, SECOND, TOPIC_LIVES, with_life
-from wirewitness.analyser.kafka.facts.stored_offsets import COMMITS, GROUP, LAST_READ, READS, STORED, STORED_TABLES
+from wirewitness.analyser.kafka.facts.log_ends import LIVES, LOG_STEPS, PARTITION
 
 TABLE = "kafka_lag_minutes"
 # As it is seen in Spark.
@@ -50,7 +50,6 @@ _COMMITS = f"""
     SELECT * REPLACE (NULL::BIGINT AS log_end_offset, NULL::VARCHAR AS owner_member_id), {hour_of("ts")} AS hour
     FROM ({COMMITS}) WHERE (accepted OR refused) AND partition IS NOT NULL"""
 _READS = f"SELECT *, {hour_of('ts')} AS hour FROM ({READS}) WHERE partition IS NOT NULL"
-_ENDS = f"SELECT *, {hour_of('ts')} AS hour FROM ({LOG_ENDS})"
 
 # `at_hour` is the hour of the answer; the rows lie in the hour of the request.
 COMMITS_OF_HOURS = HourSummary(
@@ -65,28 +64,19 @@ READS_OF_HOURS = HourSummary(
     ("kafka_offset_fetches",),
     f"SELECT hour, {hour_of_ns('at_ns')} AS at_hour, {GROUP}, {LAST_READ} AS read FROM ({_READS}) GROUP BY ALL",
 )
-# Ends that were told more than an hour late stay as they are: the context, too, reads only neighbouring hours. Of the
-# others the last seconds that an answer of a later hour may have to be compared with.
+# The last step of each hour, which holds in those behind it.
 ENDS_OF_HOURS = HourSummary(
     "log_ends_of_hours",
-    ("kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches", "kafka_transactions"),
+    ("kafka_log_ends",),
     f"""
-    SELECT * EXCLUDE (late, second) FROM (
-        SELECT hour, at_hour, {PARTITION}, topic_id, CASE WHEN at_hour > hour + 1 THEN at_ns END AS late,
-               {SECOND} AS second, max(at_ns) AS at_ns, max(log_end) AS log_end
-        FROM (SELECT *, {hour_of_ns("at_ns")} AS at_hour FROM ({_ENDS})) GROUP BY ALL)
-    QUALIFY late IS NOT NULL
-        OR second > max(second) OVER (PARTITION BY hour, at_hour, {PARTITION}, topic_id) - {KEPT_S}""",
+    SELECT {hour_of_ns("at_ns")} AS hour, hour AS at_hour, {PARTITION},
+           unnest(arg_max(struct_pack(incarnation, at_ns, last_ns, log_end), at_ns))
+    FROM ({LOG_STEPS}) GROUP BY {hour_of_ns("at_ns")}, {PARTITION}""",
 )
-# Which ids the names of topics had: all that TOPIC_LIVES needs of `kafka_partitions`.
 TOPICS_OF_HOURS = HourSummary(
-    "topic_ids_of_hours",
-    ("kafka_partitions",),
-    f"""
-    SELECT {hour_of("ts")} AS hour, {hour_of("ts")} AS at_hour, cluster_id, topic, topic_id, min(ts) AS ts
-    FROM kafka_partitions WHERE topic IS NOT NULL AND topic_id IS NOT NULL GROUP BY ALL""",
+    "topics_of_hours", ("kafka_topics",), f"SELECT {hour_of('ts')} AS hour, hour AS at_hour, * FROM kafka_topics"
 )
-# All that DELETED_TOPICS, DELETED_GROUPS and DELETED_OFFSETS need.
+# All that DELETED_GROUPS and DELETED_OFFSETS need.
 DELETED_OF_HOURS = HourSummary(
     "deleted_of_hours",
     ("kafka_admin_changes",),
@@ -94,17 +84,15 @@ DELETED_OF_HOURS = HourSummary(
     SELECT {hour_of("ts")} AS hour, {hour_of("coalesce(ts_response, ts)")} AS at_hour, ts, ts_response, cluster_id,
            operation, resource_name, change, error_code, validate_only
     FROM kafka_admin_changes
-    WHERE error_code = 0 AND operation IN ('DeleteTopics', 'DeleteGroups', 'OffsetDelete')""",
+    WHERE error_code = 0 AND operation IN ('DeleteGroups', 'OffsetDelete')""",
 )
 _SUMMARIES = (COMMITS_OF_HOURS, READS_OF_HOURS, ENDS_OF_HOURS, TOPICS_OF_HOURS, DELETED_OF_HOURS)
 
-_TOLD = with_life(
-    f"""
-    SELECT {PARTITION}, topic_id, at_ns, log_end, true AS here FROM ({_ENDS}) WHERE {{made}}
+_STEP = f"{PARTITION}, incarnation, at_ns, last_ns, log_end"
+_TOLD = f"""
+    SELECT {_STEP}, true AS here FROM ({LOG_STEPS}) WHERE {{made}}
     UNION ALL
-    SELECT {PARTITION}, topic_id, at_ns, log_end, false FROM {ENDS_OF_HOURS.name} WHERE {{earlier}}""",
-    "lag_lives",
-)
+    SELECT {_STEP}, false FROM {ENDS_OF_HOURS.name} WHERE {{earlier}}"""
 # What minutes of the hours that are made need: their own rows, and the last ones of each hour before.
 _ROWS_READ = {
     "lag_commits": f"""
@@ -155,13 +143,13 @@ def _hours_to_make(snapshot: Snapshot, anew: Anew) -> list[_Unit]:
 def _make_hours(snapshot: Snapshot, unit: _Unit) -> set[Hour]:
     made, lie_in = unit
     whole = f"""
-        WITH kafka_partitions AS (FROM {TOPICS_OF_HOURS.name}),
+        WITH kafka_topics AS (FROM {TOPICS_OF_HOURS.name}),
         kafka_admin_changes AS (FROM {DELETED_OF_HOURS.name})"""
     sources = parts_by_hour(snapshot.parts(), _TABLES)
     parts = [part for hour in lie_in for part in sources[hour]]
     with change_connection(snapshot) as con:
         make_summaries(con, snapshot, {one: set() for one in _SUMMARIES})
-        for name, query in {"lag_lives": TOPIC_LIVES, **gone_steps(_MINUTE)}.items():
+        for name, query in {"lag_lives": LIVES, **gone_steps(_MINUTE)}.items():
             con.execute(f"CREATE TEMP TABLE {name} AS {whole} {query}")
         for table in _TABLES:
             view_of(con, snapshot, table, parts)

@@ -64,3 +64,10 @@ def text_column(column: pa.DictionaryArray, places: Integers) -> pa.DictionaryAr
     if len(found.dictionary) > len(found):
         found = pc.dictionary_encode(pc.cast(found, pa.string()))
     return found
+
+
+def named_texts(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The texts; null for an empty one."""
+    nameless = pc.index(column.dictionary, "")
+    indices = pc.if_else(pc.equal(column.indices, nameless), None, column.indices)
+    return pa.DictionaryArray.from_arrays(indices, column.dictionary)

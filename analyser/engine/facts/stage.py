@@ -45,19 +45,31 @@ class Keyed(NamedTuple):
     own: str | None = None
 
 
+TOPICS = StageTables(makes=("kafka_topics",), reads=("kafka_partitions", "kafka_admin_changes"), new=("kafka_topics",))
+# What it reads of fetches is there before these get their columns.
+LOG_ENDS = StageTables(
+    makes=("kafka_log_ends",),
+    reads=(
+        "kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches", "kafka_transactions",
+        "kafka_admin_changes", "kafka_topics",
+    ),
+    new=("kafka_log_ends",),
+)  # fmt: skip
 OFFSETS = StageTables(
     makes=("kafka_offset_commits", "kafka_fetch_partitions"),
-    reads=(
-        "kafka_assignments", "kafka_group_events", "kafka_list_offsets", "kafka_produce_batches", "kafka_transactions",
-        "kafka_partitions", "kafka_admin_changes",
-    ),
+    reads=("kafka_assignments", "kafka_group_events", "kafka_log_ends", "kafka_topics"),
     uses=("exchanges", "expert_infos"),
-)  # fmt: skip
+)
+COMMITTED = StageTables(
+    makes=("kafka_committed",),
+    reads=("kafka_offset_commits", "kafka_offset_fetches", "kafka_admin_changes", "kafka_topics"),
+    new=("kafka_committed",),
+)
 READING = StageTables(
     makes=("kafka_fetch_ranges",),
     reads=(
         "kafka_fetch_partitions", "kafka_offset_commits", "kafka_offset_fetches", "kafka_list_offsets",
-        "kafka_group_events", "kafka_admin_changes", "kafka_transactions", "kafka_produce_batches",
+        "kafka_group_events", "kafka_admin_changes", "kafka_transactions", "kafka_produce_batches", "kafka_log_ends",
     ),
     uses=("expert_infos",),
     new=("kafka_fetch_ranges",),
@@ -96,7 +108,10 @@ CURSORS = StageTables(
 
 # What people call each stage.
 TITLES = {
+    TOPICS.makes: "topics and their ids",
+    LOG_ENDS.makes: "starts and ends of logs",
     OFFSETS.makes: "owners, log ends and committers",
+    COMMITTED.makes: "stored offsets",
     READING.makes: "where clients of groups read",
     GROUPS.makes: "members and rebalances",
     PRODUCERS.makes: "transactions and batches of producers",
@@ -109,10 +124,29 @@ TITLES = {
 OF_PARTITIONS = ("kafka_fetch_partitions", "kafka_offset_commits", "kafka_offset_fetches", "kafka_produce_batches")
 # Of rows of one partition it is the same.
 PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition)"
+# The same of tables whose topic is the id where no name is known.
+TOPIC_PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, ''), partition)"
 _GROUP, _CURSOR = "coalesce(cluster_id, ''), group_id", "server_address, server_port, cursor_id"
 # Stages that can be dealt, by the tables that they make.
 KEYED = {
-    READING.makes: [Keyed(READING.makes, dict.fromkeys(OF_PARTITIONS, PARTITION))],
+    # A change names several partitions.
+    LOG_ENDS.makes: [
+        Keyed(
+            LOG_ENDS.makes,
+            {
+                "kafka_fetch_partitions": PARTITION,
+                "kafka_produce_batches": PARTITION,
+                "kafka_list_offsets": TOPIC_PARTITION,
+            },
+            own=TOPIC_PARTITION,
+        )
+    ],
+    COMMITTED.makes: [
+        Keyed(COMMITTED.makes, dict.fromkeys(("kafka_offset_commits", "kafka_offset_fetches"), PARTITION))
+    ],
+    READING.makes: [
+        Keyed(READING.makes, {**dict.fromkeys(OF_PARTITIONS, PARTITION), "kafka_log_ends": TOPIC_PARTITION})
+    ],
     GROUPS.makes: [
         Keyed(GROUPS.makes, dict.fromkeys(("kafka_group_events", "kafka_offset_commits", "kafka_assignments"), _GROUP))
     ],

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wirewitness.analyser.engine.facts.shards import Dealer
 from wirewitness.analyser.engine.facts.stage import (
+    COMMITTED,
     CONNECTIONS,
     CURSORS,
     DELIVERIES,
     GROUPS,
+    LOG_ENDS,
     NOTHING,
     OFFSETS,
     PRODUCERS,
     READING,
+    TOPICS,
     Held,
 )
 
@@ -54,7 +57,10 @@ class Stage(NamedTuple):
 
 
 STAGES = (
+    Stage(*TOPICS, "kafka.facts.log_ends", "add_topics"),
+    Stage(*LOG_ENDS, "kafka.facts.log_ends", "add_log_ends"),
     Stage(*OFFSETS, "kafka.facts.enrich", "enrich", in_shards=True),
+    Stage(*COMMITTED, "kafka.facts.committed", "add_committed"),
     Stage(*READING, "kafka.facts.fetch_stage", "add_fetch_ranges", in_shards=True),
     Stage(*GROUPS, "kafka.facts.group_stage", "add_members_and_rebalances"),
     Stage(*PRODUCERS, "kafka.facts.producers_stage", "add_producers"),
@@ -63,3 +69,8 @@ STAGES = (
     Stage(*CURSORS, "mongo.facts.stage", "add_cursors_and_transactions"),
 )
 STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}
+
+
+def is_made_later(table: str, stage: Stage) -> bool:
+    """Does a stage read the rows of this table as they are before a later stage adds columns to them?"""
+    return table in STAGE_OF and STAGES.index(STAGE_OF[table]) > STAGES.index(stage)

@@ -1,6 +1,6 @@
 """Commits as narrow arrays, and who fetched their partitions. In: the views of `commit_views.py`. Out: arrays.
 
-Keys are numbers: a part is a partition of a group, a log a partition in one life of its topic.
+Keys are numbers: a part is a partition of a group, a log a partition in one incarnation of its topic.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wirewitness.analyser.engine.facts.topics import has_rows
 from wirewitness.analyser.kafka.facts.log_ends import with_life
 from wirewitness.analyser.tables.coded import BATCH_ROWS, coded_columns
 
-_PART, _LOG = ("cluster", "group_id", "topic", "partition"), ("cluster", "topic", "partition", "life")
+_PART, _LOG = ("cluster", "group_id", "topic", "partition"), ("cluster", "topic", "partition", "incarnation")
 # Without a partition or a time nothing can be told.
 _COMMITS = """
     SELECT row, coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, topic_id, partition,
@@ -24,7 +24,7 @@ _COMMITS = """
     FROM context_base WHERE partition IS NOT NULL AND ts IS NOT NULL"""
 # Of the columns of a shard. Most of it are texts, where hardly any two rows have the same.
 MOST_BYTES = 256 << 20
-_COLUMNS = "row, cluster, topic, partition, group_id, life, at_ns, member_id"
+_COLUMNS = "row, cluster, topic, partition, group_id, incarnation, at_ns, member_id"
 
 
 class Commits:
@@ -47,7 +47,7 @@ class Commits:
 
 
 def in_lives(con: duckdb.DuckDBPyConnection, told: str) -> str:
-    """A SELECT of these rows with the `life` of their topic; `told`: as of `with_life`."""
+    """A SELECT of these rows with the `incarnation` of their topic; `told`: as of `with_life`."""
     if has_rows(con, "context_lives"):
         return with_life(told, "context_lives")
-    return f"SELECT *, 0::BIGINT AS life FROM ({told})"
+    return f"SELECT *, 1::BIGINT AS incarnation FROM ({told})"

@@ -1,4 +1,4 @@
-"""SQL of what commits and fetches are told by: clients, lost bytes, owners, lives of topics, log ends.
+"""SQL of what commits and fetches are told by: clients, lost bytes, owners, lives of topics.
 
 In: nothing. Out: SELECTs and names of views; `enrich.py` makes tables and views of them. `in_<table>` is the view of a
 table before that stage, `some_<table>` has those of its rows that are looked at.
@@ -7,7 +7,7 @@ table before that stage, `some_<table>` has those of its rows that are looked at
 from __future__ import annotations
 
 from wirewitness.analyser.engine.facts.gaps import is_lost
-from wirewitness.analyser.kafka.facts.log_ends import END_TABLES, TOPIC_LIVES
+from wirewitness.analyser.kafka.facts.log_ends import LIVES
 from wirewitness.analyser.kafka.facts.ownership import OWNERSHIP_SQL
 
 COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
@@ -18,20 +18,17 @@ READS = (
     "kafka_assignments",
     "kafka_group_events",
     "kafka_offset_commits",
-    *END_TABLES,
+    "kafka_fetch_partitions",
+    "kafka_log_ends",
+    "kafka_topics",
 )
 
 # Of these views rows of the partitions alone are read that are looked at.
 OF_PARTITIONS = {
     "context_base": "context_commits",
     f"some_{FETCHES}": f"in_{FETCHES}",
-    "some_kafka_produce_batches": "in_kafka_produce_batches",
+    "some_kafka_log_ends": "(SELECT *, NULL AS topic_id FROM in_kafka_log_ends)",
 }
-# The same for what LOG_ENDS reads, behind WITH.
-END_VIEWS = ", ".join(
-    f"{table} AS (FROM {f'some_{table}' if f'some_{table}' in OF_PARTITIONS else f'in_{table}'})"
-    for table in END_TABLES
-)
 
 # Where bytes of clients are missing.
 GAPS_SQL = f"""
@@ -55,9 +52,7 @@ MAKE_CLIENTS = f"CREATE TEMP TABLE context_clients AS {CLIENTS_SQL}"
 
 # What is told once for all partitions, as temporary tables.
 ONCE = {
-    "context_lives": f"""
-        WITH kafka_partitions AS (FROM in_kafka_partitions),
-        kafka_admin_changes AS (FROM in_kafka_admin_changes) {TOPIC_LIVES}""",
+    "context_lives": LIVES.replace("kafka_topics", "in_kafka_topics"),
     "context_gaps": GAPS_SQL,
     "context_owned": OWNERSHIP_SQL,
 }

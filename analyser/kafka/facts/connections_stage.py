@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import duckdb
 
+from wirewitness.analyser.engine.facts.chunk_files import show_made
 from wirewitness.analyser.engine.facts.stage import CONNECTIONS, NOTHING, Held
 from wirewitness.analyser.engine.facts.steps import steps_made
 from wirewitness.analyser.engine.facts.topics import views
 from wirewitness.analyser.tables.kafka_connections import OF_FLOWS
-from wirewitness.analyser.tables.queries import keep, name_list, null_columns
-from wirewitness.analyser.tables.tables import TABLES
+from wirewitness.analyser.tables.queries import null_columns
 
 TABLE = "kafka_connections"
 # Why applications connect at all: they write, read, commit, or are members of a group.
@@ -101,8 +101,5 @@ def add_connections(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
         source = f"FROM {table}" if table in there else f"SELECT {null_columns(table)} LIMIT 0"
         con.execute(f"CREATE OR REPLACE TEMP VIEW use_{table} AS {source}")
     with steps_made(con, _STEPS, _ROWS):
-        made = keep(con, TABLE, _ROWS)
-    con.execute(f"DROP VIEW IF EXISTS {TABLE}")
-    columns = name_list(TABLES[TABLE].column_names())
-    con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {columns} FROM {made}")
+        show_made(con, TABLE, _ROWS)
     return NOTHING

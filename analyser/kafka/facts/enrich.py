@@ -25,16 +25,14 @@ from wirewitness.analyser.engine.facts.as_of import Integers, Timeline, taken
 from wirewitness.analyser.engine.facts.columns import UNKNOWN, columns_of, integers, number_column, time_column
 from wirewitness.analyser.engine.facts.keyed_rows import known_rows
 from wirewitness.analyser.engine.facts.keys import Key
-from wirewitness.analyser.engine.facts.row_groups import changes, highest_so_far
 from wirewitness.analyser.engine.facts.shards import Dealer, MakeShard, dealt, pieces_in, shards_of
 from wirewitness.analyser.engine.facts.stage import NOTHING, PARTITION, Held
 from wirewitness.analyser.engine.facts.steps import steps_made
 from wirewitness.analyser.engine.facts.topics import has_rows, views
 from wirewitness.analyser.kafka.facts.commit_owners import Owners
-from wirewitness.analyser.kafka.facts.commit_rows import Commits, in_lives
+from wirewitness.analyser.kafka.facts.commit_rows import Commits
 from wirewitness.analyser.kafka.facts.commit_views import (
     COMMITS,
-    END_VIEWS,
     FETCHES,
     FETCHES_SQL,
     GROUPS,
@@ -44,7 +42,6 @@ from wirewitness.analyser.kafka.facts.commit_views import (
     ONCE,
     READS,
 )
-from wirewitness.analyser.kafka.facts.log_ends import KEPT_S, LOG_ENDS, SECOND_NS
 from wirewitness.analyser.tables.coded import TooManyBytes
 from wirewitness.analyser.tables.queries import keep, null_columns
 
@@ -52,52 +49,12 @@ from wirewitness.analyser.tables.queries import keep, null_columns
 #
 # All is done in arrays of numbers, some 150 bytes for each commit and each fetch of their partitions while it lasts.
 
-# How far logs went, as of any time: what `log_ends.py` says a log end is, in arrays.
-#
-# In: ends that answers told (LOG_ENDS). Out: the log end that was known at a time.
-
-
-class KnownLogEnds:
-    """The log ends of logs, each in its life.
-
-    logs: their numbers, small and dense. at_ns: when an end was told, Unix ns. ends: which one.
-    """
-
-    def __init__(self, logs: Integers, at_ns: Integers, ends: Integers) -> None:
-        order = np.lexsort((at_ns, logs))
-        logs, at_ns, ends = logs[order], at_ns[order], ends[order]
-        seconds = at_ns // SECOND_NS
-        # An answer that repeats an end of its second, or tells a lower one, changes nothing: most are left out here.
-        told = changes(logs) | changes(seconds) | changes(ends)
-        logs, at_ns, ends, seconds = logs[told], at_ns[told], ends[told], seconds[told]
-        begins = changes(logs) | changes(seconds)
-        first = np.flatnonzero(begins)
-        highest = highest_so_far(ends, begins)
-        tells = begins | changes(highest)
-        last = np.append(first[1:], len(logs))[: len(first)] - 1
-        kept = _kept_before(logs[first], seconds[first], highest[last])
-        self._ends = np.maximum(highest, np.repeat(kept, last - first + 1))[tells]
-        self._line = Timeline(logs[tells], at_ns[tells])
-
-    def latest(self, logs: Integers, at_ns: Integers) -> Integers:
-        """The ends of these logs that were known at these times; UNKNOWN without one."""
-        return taken(self._ends, self._line.latest(logs, at_ns), UNKNOWN)
-
-
-def _kept_before(logs: Integers, seconds: Integers, highest: Integers) -> Integers:
-    """The highest end of the seconds before each that still counts in it; UNKNOWN without one.
-
-    They are seconds in which something was told, in the order of logs and seconds, so that few rows lie between.
-    """
-    kept = np.full(len(logs), UNKNOWN)
-    for back in range(1, min(KEPT_S, len(logs))):
-        counts = (logs[back:] == logs[:-back]) & (seconds[back:] - seconds[:-back] < KEPT_S)
-        np.maximum(kept[back:], np.where(counts, highest[:-back], UNKNOWN), out=kept[back:])
-    return kept
-
-
 CONTEXT = ("owner_member_id", "ownership_confidence", "log_end_offset", "client_gap_ts")
 _CONFIDENCES = ("high", "low")
+_LOG_ENDS = """
+    SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, '') AS topic, partition, incarnation,
+           epoch_ns(ts) AS at_ns, log_end_offset AS log_end
+    FROM some_kafka_log_ends"""
 _GAPS = "SELECT address, at_ns FROM context_gaps WHERE address IS NOT NULL AND at_ns IS NOT NULL"
 
 
@@ -124,12 +81,9 @@ def commits_context(con: duckdb.DuckDBPyConnection) -> pa.Table:
 
 def _log_ends(con: duckdb.DuckDBPyConnection, commits: Commits) -> Integers:
     """The log end that was known at each commit; UNKNOWN where none was."""
-    told = f"""
-        SELECT cluster, topic, partition, life, at_ns, log_end FROM ({in_lives(con, f"FROM ({LOG_ENDS})")})
-        WHERE partition IS NOT NULL AND at_ns IS NOT NULL AND log_end IS NOT NULL"""
-    ends = known_rows(con, f"WITH {END_VIEWS} {told}", {"log": commits.log}, ("at_ns", "log_end"))
-    known = KnownLogEnds(integers(ends["log"]), integers(ends["at_ns"]), integers(ends["log_end"]))
-    return known.latest(commits.logs, commits.at_ns)
+    steps = known_rows(con, _LOG_ENDS, {"log": commits.log}, ("at_ns", "log_end"))
+    line = Timeline(integers(steps["log"]), integers(steps["at_ns"]))
+    return taken(integers(steps["log_end"]), line.latest(commits.logs, commits.at_ns), UNKNOWN)
 
 
 def _gaps(con: duckdb.DuckDBPyConnection, commits: Commits) -> Integers:

@@ -15,6 +15,7 @@ from wirewitness.analyser.engine.facts.as_of import NOWHERE, Integers, Timeline,
 from wirewitness.analyser.engine.facts.columns import (
     UNKNOWN,
     integers,
+    named_texts,
     number_column,
     taken_rows,
     text_column,
@@ -36,7 +37,7 @@ from wirewitness.analyser.kafka.facts.fetch_stored_offsets import (
     commits_of,
     stored_of,
 )
-from wirewitness.analyser.kafka.facts.log_ends import LONGEST_LOG
+from wirewitness.analyser.kafka.facts.log_ends import KEPT_S, LOG_STEPS, PARTITION, SECOND_NS
 from wirewitness.analyser.tables.tables import arrow_schema
 
 # What led readers to where they began: the last of each kind before a run, and behind the reader's fetch before it.
@@ -56,23 +57,17 @@ _GAPS = f"""
     FROM read_expert_infos AS gaps JOIN read_flows AS flows USING (flow_id)
     WHERE {is_lost("gaps")} AND flows.client_address IS NOT NULL"""
 
-# The last end of the log that anybody was told, of one time the highest, one that was told ten seconds before at least,
-# and whether transactions write to it.
+# The last known end of each log, the one of ten seconds before, and whether transactions write to it.
 _ENDS = f"""
-    SELECT cluster, topic, partition, arg_max(log_end, at_ns) AS log_end, max(at_ns) AS at_ns,
-           arg_max(log_end, at_ns, 3)[3] AS earlier_end, bool_or(transactional) AS transactional
-    FROM (SELECT cluster, topic, partition, arg_max(log_end, row(at_ns, log_end)) AS log_end, max(at_ns) AS at_ns,
-                 bool_or(transactional) AS transactional
-          FROM (SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
-                       epoch_ns(coalesce(ts_response, ts)) AS at_ns, high_watermark AS log_end, NULL AS transactional
-                FROM read_kafka_fetch_partitions WHERE high_watermark >= 0
-                UNION ALL
-                SELECT coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition,
-                       epoch_ns(coalesce(ts_response, ts)), last_offset + 1, transactional
-                FROM read_kafka_produce_batches
-                WHERE error_code = 0 AND last_offset BETWEEN 0 AND {LONGEST_LOG}) AS told
-          GROUP BY cluster, topic, partition, told.at_ns // 10000000000)
-    GROUP BY ALL"""
+    WITH steps AS (FROM ({LOG_STEPS.replace("kafka_log_ends", "read_kafka_log_ends")})),
+    lasting AS (SELECT {PARTITION}, max(last_ns) AS at_ns FROM steps GROUP BY ALL)
+    SELECT {PARTITION}, arg_max(log_end, steps.at_ns) AS log_end, lasting.at_ns,
+           arg_max(log_end, steps.at_ns) FILTER (steps.at_ns <= lasting.at_ns - {KEPT_S * SECOND_NS}) AS earlier_end
+    FROM steps JOIN lasting USING ({PARTITION}) GROUP BY {PARTITION}, lasting.at_ns"""
+_WRITTEN = """
+    SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+           bool_or(transactional) AS transactional
+    FROM read_kafka_produce_batches WHERE error_code = 0 GROUP BY ALL"""
 
 
 def asked(begun: Begun, answers: Answers) -> Integers:
@@ -142,18 +137,26 @@ def gaps_of(con: duckdb.DuckDBPyConnection, readers: Readers, begun: Begun, unse
 
 
 class Ends(NamedTuple):
-    """The ends of the logs, and for each reader the place of its partition's; NOWHERE where nobody told one."""
+    """The ends of the logs and who writes to them, and for each reader the place of its partition's; NOWHERE where
+    nobody told one."""
 
     columns: dict[str, pa.Array]
     place: Integers
+    transactional: pa.Array
+    written: Integers
 
 
 def ends_of(con: duckdb.DuckDBPyConnection, readers: Readers) -> Ends:
     """The ends of the logs that are read."""
-    rows = known_rows(con, _ENDS, {"place": readers.place}, ("at_ns", "log_end", "earlier_end", "transactional"))
-    places = np.full(readers.place.count, NOWHERE)
-    places[integers(rows["place"])] = np.arange(len(rows["place"]))
-    return Ends(rows, places[readers.place.numbers])
+    rows = known_rows(con, _ENDS, {"place": readers.place}, ("at_ns", "log_end", "earlier_end"))
+    written = known_rows(con, _WRITTEN, {"place": readers.place}, ("transactional",))
+
+    def places(of: dict[str, pa.Array]) -> Integers:
+        found = np.full(readers.place.count, NOWHERE)
+        found[integers(of["place"])] = np.arange(len(of["place"]))
+        return found[readers.place.numbers]
+
+    return Ends(rows, places(rows), written["transactional"], places(written))
 
 
 TABLE = "kafka_fetch_ranges"
@@ -208,9 +211,9 @@ def _columns(
     refusals = refused_before(begun, out_of_range)
     listed, gaps = listed_before(con, readers, begun), gaps_of(con, readers, begun, unseen_connections)
     found, ends = members_of(con, readers, begun), ends_of(con, readers)
-    end = ends.place[begun.reader]
-    who = {name: _named(column) for name, column in readers.columns.items() if name != "partition"}
-    changed = {name: _named(column) for name, column in changes.columns.items()}
+    end, written = ends.place[begun.reader], ends.written[begun.reader]
+    who = {name: named_texts(column) for name, column in readers.columns.items() if name != "partition"}
+    changed = {name: named_texts(column) for name, column in changes.columns.items()}
 
     def shown(name: str) -> _Column:
         return _texts(fetches.columns[name], places.rows(name))
@@ -259,7 +262,7 @@ def _columns(
         "last_log_end_offset": _numbers(integers(ends.columns["log_end"]), end),
         "ts_last_log_end": _times(integers(ends.columns["at_ns"]), end),
         "earlier_log_end_offset": _numbers(integers(ends.columns["earlier_end"]), end),
-        "transactional": lambda some: taken_rows(ends.columns["transactional"], end[some]),
+        "transactional": lambda some: taken_rows(ends.transactional, written[some]),
         "client_gap_ts": _times(gaps.before_ns),
         "ts_last_gap": _times(gaps.last_ns),
         "flow_id": shown("flow_id"),
@@ -272,13 +275,6 @@ def _columns(
 def _started_by(begun: Begun) -> Integers:
     elsewhere = begun.first_offset != begun.position_before
     return np.select([begun.before_ns == UNKNOWN, begun.other_id, elsewhere], [0, 1, 2], 3)
-
-
-def _named(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The texts; null for an empty one."""
-    nameless = pc.index(column.dictionary, "")
-    indices = pc.if_else(pc.equal(column.indices, nameless), None, column.indices)
-    return pa.DictionaryArray.from_arrays(indices, column.dictionary)
 
 
 def _times(times: Integers, places: Integers | None = None) -> _Column:

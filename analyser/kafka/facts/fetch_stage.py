@@ -15,15 +15,14 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
-from wirewitness.analyser.engine.facts.chunk_files import kept_pieces
+from wirewitness.analyser.engine.facts.chunk_files import given_or_shown, show_pieces
 from wirewitness.analyser.engine.facts.shards import Dealer, MakeShard, dealt, pieces_in, shards_of
 from wirewitness.analyser.engine.facts.stage import NOTHING, OF_PARTITIONS, PARTITION, READING, Held
 from wirewitness.analyser.engine.facts.topics import views
 from wirewitness.analyser.kafka.facts.fetch_members import COMMITTERS, members_known
 from wirewitness.analyser.kafka.facts.fetch_ranges import TABLE, run_pieces, unseen_of
 from wirewitness.analyser.kafka.facts.fetch_start_rows import UNSEEN_SCHEMA
-from wirewitness.analyser.tables.queries import keep, keep_more, name_list, null_columns
-from wirewitness.analyser.tables.tables import TABLES
+from wirewitness.analyser.tables.queries import null_columns
 
 # They are put together so many at a time.
 PIECE_ROWS = 1 << 15
@@ -31,7 +30,7 @@ PIECE_ROWS = 1 << 15
 VIEW_ROWS = 1 << 17
 # The arrays of so many fetches, and of as many commits, take some 100 MiB.
 STEP_ROWS = 1 << 18
-_ALL_UNSEEN, _ALL_COMMITTERS, _PIECE = "reading_all_unseen", "reading_all_committers", "reading_piece"
+_ALL_UNSEEN, _ALL_COMMITTERS = "reading_all_unseen", "reading_all_committers"
 _ROWS_READ = """
     SELECT (SELECT count(group_id) FROM whole_kafka_fetch_partitions),
            (SELECT count(*) FROM whole_kafka_offset_commits)"""
@@ -48,11 +47,8 @@ def add_fetch_ranges(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, deale
     and the view is left to the caller. dealer: of work on them to several processes.
     """
     _set_aside(con)
-    if TABLE in held:
-        rows = kept_pieces(_pieces(con, PIECE_ROWS, dealer), held[TABLE])
-        return NOTHING if rows is None else {TABLE: rows}
-    _make_view(con, _pieces(con, VIEW_ROWS))
-    return NOTHING
+    pieces = _pieces(con, PIECE_ROWS, dealer) if TABLE in held else _pieces(con, VIEW_ROWS)
+    return given_or_shown(con, TABLE, pieces, held)
 
 
 class OfAllShards(NamedTuple):
@@ -78,7 +74,7 @@ def add_shard(con: duckdb.DuckDBPyConnection, told: OfAllShards) -> None:
     """As `add_fetch_ranges`, where views have the rows of one shard of the partitions alone."""
     _set_aside(con)
     con.register(_ALL_COMMITTERS, told.committers)
-    _make_view(con, _pieces(con, VIEW_ROWS, unseen=told.unseen, committers=f"FROM {_ALL_COMMITTERS}"))
+    show_pieces(con, TABLE, _pieces(con, VIEW_ROWS, unseen=told.unseen, committers=f"FROM {_ALL_COMMITTERS}"))
     con.unregister(_ALL_COMMITTERS)
 
 
@@ -89,21 +85,6 @@ def _set_aside(con: duckdb.DuckDBPyConnection) -> None:
         source = f"FROM {table}" if table in there else f"SELECT {null_columns(table)} LIMIT 0"
         con.execute(f"CREATE OR REPLACE TEMP VIEW whole_{table} AS {source}")
         con.execute(f"CREATE OR REPLACE TEMP VIEW read_{table} AS FROM whole_{table}")
-
-
-def _make_view(con: duckdb.DuckDBPyConnection, pieces: Iterator[pa.Table]) -> None:
-    """The view of the table; it stays as it is where nobody reads."""
-    name = ""
-    for piece in pieces:
-        con.register(_PIECE, piece)
-        if name:
-            keep_more(con, name, f"FROM {_PIECE}")
-        else:
-            name = keep(con, TABLE, f"FROM {_PIECE}")
-        con.unregister(_PIECE)
-    if name:
-        con.execute(f"DROP VIEW IF EXISTS {TABLE}")
-        con.execute(f"CREATE TEMP VIEW {TABLE} AS SELECT {name_list(TABLES[TABLE].column_names())} FROM {name}")
 
 
 def _pieces(

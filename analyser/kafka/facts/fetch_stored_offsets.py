@@ -18,8 +18,8 @@ from wirewitness.analyser.engine.facts.as_of import NOWHERE, Integers, Timeline,
 from wirewitness.analyser.engine.facts.columns import UNKNOWN, Booleans, booleans, codes, columns_of, integers
 from wirewitness.analyser.engine.facts.keyed_rows import known_rows
 from wirewitness.analyser.engine.facts.keys import Columns
+from wirewitness.analyser.kafka.facts.committed import DELETED_PARTITIONS, DELETED_TOPIC
 from wirewitness.analyser.kafka.facts.fetch_rows import ANSWERED_NS, CLIENT, CLIENT_SQL, KEYS_SQL, PART, Readers
-from wirewitness.analyser.kafka.facts.stored_offsets import DELETED_PARTITIONS, DELETED_TOPIC
 from wirewitness.analyser.tables.coded import coded_array
 
 _COMMITTED = f"""

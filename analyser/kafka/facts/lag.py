@@ -16,16 +16,7 @@ An unknown cluster is a cluster of its own (''), never a wildcard, and so are an
 
 from __future__ import annotations
 
-from wirewitness.analyser.kafka.facts.log_ends import (
-    DELETED_TOPICS,
-    END_TABLES,
-    LOG_ENDS,
-    PARTITION,
-    TOPIC_LIVES,
-    ends_of_bins,
-    with_life,
-)
-from wirewitness.analyser.kafka.facts.stored_offsets import (
+from wirewitness.analyser.kafka.facts.committed import (
     COMMITS,
     DELETED_GROUPS,
     DELETED_OFFSETS,
@@ -35,17 +26,25 @@ from wirewitness.analyser.kafka.facts.stored_offsets import (
     STORED,
     STORED_TABLES,
 )
+from wirewitness.analyser.kafka.facts.log_ends import (
+    DELETED_TOPICS,
+    LIVES,
+    LOG_STEPS,
+    PARTITION,
+    ends_of_bins,
+    with_life,
+)
 
 # What `lag_query` reads, beside `exchanges` for bins.
-LAG_TABLES = (*STORED_TABLES, *END_TABLES)
+LAG_TABLES = (*STORED_TABLES, "kafka_log_ends", "kafka_topics", "kafka_admin_changes")
 
 LAG = """
     CASE WHEN log_end_offset >= committed_offset
          THEN try_cast(log_end_offset::HUGEINT - committed_offset AS BIGINT)
          WHEN log_end_offset < committed_offset THEN 0 END"""
 
-# Lag by bins of time, step by step. `lag_lives` are TOPIC_LIVES, `lag_commits` rows of COMMITS, `lag_reads` rows of
-# READS and `lag_ends` rows of LOG_ENDS with the `life` of their topic, all with the begin of their `bin`, and `here`:
+# Lag by bins of time, step by step. `lag_lives` are LIVES, `lag_commits` rows of COMMITS, `lag_reads` rows of
+# READS and `lag_ends` rows of LOG_STEPS, all with the begin of their `bin`, and `here`:
 # false for rows of earlier times, which say how things stood but make no row. `lag_gone_*` are rows of DELETED_* with
 # their `bin`.
 LAG_STEPS = {
@@ -97,7 +96,8 @@ def gone_steps(begin: str, until: str = "true") -> dict[str, str]:
     """The steps `lag_gone_*`. begin: of the bin of `at_ns`. until: a condition on `at_ns`."""
     return {
         f"lag_gone_{name}": f"""
-            SELECT {keys}, {begin} AS bin, max(at_ns) AS at_ns FROM ({DELETED[name]}) WHERE {until} GROUP BY ALL"""
+            SELECT {keys}, {begin} AS bin, max(at_ns) AS at_ns{", max(incarnation) AS incarnation" * (name == "topics")}
+            FROM ({DELETED[name]}) WHERE {until} GROUP BY ALL"""
         for name, keys in _GONE.items()
     }
 
@@ -108,9 +108,10 @@ _HELD = f"""
            coalesce(epoch_ns(reads.ts) > greatest(gone_ns, coalesce(stored.at_ns, 0))
                     AND (reads.stable OR NOT coalesce(stored.transactional, false)), false) AS by_read
     FROM (
-        SELECT bins.*, stored, reads, ends.log_end, ends.end_ns, ends.life AS end_life,
-               coalesce(gone_topics.at_ns, 0) AS topic_gone_ns,
-               greatest(coalesce(gone_offsets.at_ns, 0), coalesce(gone_groups.at_ns, 0), topic_gone_ns) AS gone_ns
+        SELECT bins.*, stored, reads, ends.log_end, ends.end_ns, ends.incarnation AS end_life,
+               gone_topics.incarnation AS gone_life,
+               greatest(coalesce(gone_offsets.at_ns, 0), coalesce(gone_groups.at_ns, 0), coalesce(gone_topics.at_ns, 0))
+                   AS gone_ns
         FROM lag_bins AS bins
         {_as_of("lag_stored", "stored", GROUP)}
         {_as_of("lag_last_reads", "reads", GROUP)}
@@ -118,13 +119,13 @@ _HELD = f"""
         {" ".join(_as_of(f"lag_gone_{name}", f"gone_{name}", keys) for name, keys in _GONE.items())})"""
 _STANDS = f"""
     SELECT * EXCLUDE (stored, reads, log_end, end_ns), stored.log_end_offset AS known_end,
-           CASE WHEN by_read THEN reads.life WHEN by_commit THEN stored.life END AS life,
+           CASE WHEN by_read THEN reads.incarnation WHEN by_commit THEN stored.incarnation END AS life,
            CASE WHEN by_read THEN nullif(reads.committed_offset, -1)
                 WHEN by_commit THEN stored.committed_offset END AS committed_offset,
            CASE WHEN by_commit AND (NOT by_read OR reads.committed_offset = stored.committed_offset) THEN stored END
                AS last,
-           CASE WHEN coalesce(end_life >= topic_gone_ns, true) THEN log_end END AS log_end,
-           CASE WHEN coalesce(end_life >= topic_gone_ns, true) THEN end_ns END AS end_ns
+           CASE WHEN coalesce(end_life >= gone_life, true) THEN log_end END AS log_end,
+           CASE WHEN coalesce(end_life >= gone_life, true) THEN end_ns END AS end_ns
     FROM ({_HELD})"""
 # How things stand at the end of each bin: what LAG_STEPS come to.
 LAG_ROWS = f"""
@@ -188,13 +189,16 @@ def lag_steps(
     """What LAG_ROWS reads, step by step: in the end, or at the end of bins of `width` ns (SQL; reads `exchanges`).
 
     until: a condition on `at_ns` of all that is told. group: one on COMMITS and READS; commits, ends: on COMMITS and
-    LOG_ENDS. assigned: a SELECT of partitions (GROUP) that have a row even where nothing was committed.
+    LOG_STEPS. assigned: a SELECT of partitions (GROUP) that have a row even where nothing was committed.
     """
     begin = f"at_ns // {width} * {width}" if width else "0"
-    told = with_life(f"FROM ({LOG_ENDS}) WHERE {ends} AND {until}", "lag_lives")
+    # The answers of a row come until the next one, up to a minute later.
+    told = f"""
+        SELECT * REPLACE (CASE WHEN {until.replace("at_ns", "last_ns")} THEN last_ns ELSE at_ns END AS last_ns)
+        FROM ({LOG_STEPS}) WHERE {ends} AND {until}"""
     row = f"{begin} AS bin, true AS here"
     steps = {
-        "lag_lives": TOPIC_LIVES,
+        "lag_lives": LIVES,
         "lag_commits": f"SELECT *, {row} FROM ({COMMITS}) WHERE {until} AND {group} AND {commits}",
         "lag_reads": f"SELECT *, {row} FROM ({READS}) WHERE {until} AND {group}",
         "lag_ends": f"SELECT *, {row} FROM ({told})",

@@ -8,8 +8,8 @@ Why it matters
     is; the wire says why: whether the client asks for nothing, or waits for answers.
 
 How it decides
-    The log end is the greatest that Fetch, ListOffsets (latest) and batches with acks -1 told so far; the lag is from
-    the last accepted commit to it, looked at at `samples` times, over the whole time in which both are known and over
+    The log end is the greatest that was known so far (`kafka_log_ends`); the lag is from the last accepted commit to
+    it, looked at at `samples` times, over the whole time in which both are known and over
     its second half. It grows when it never falls by more than a fifth of what it was, gains half of what it began with
     and `least_lag` messages at least, and the oldest message that was not committed is `least_s` seconds old. A group
     that fetches to near the log's end only commits late, and one that has read all decided transactions waits for
@@ -38,7 +38,7 @@ References
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -50,7 +50,7 @@ from wirewitness.analyser.engine.rules.columns import UNKNOWN, Integers
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
-from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
+from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
@@ -62,10 +62,8 @@ from wirewitness.analyser.kafka.rules.commits import (
     partition_text,
 )
 
-FETCHES, LISTS, BATCHES = "kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches"
+FETCHES, ENDS = "kafka_fetch_partitions", "kafka_log_ends"
 KEYS = ("cluster_id", "topic", "partition")
-# What somebody made up may be more, and fits into no array.
-_GREATEST = int(np.iinfo(np.int64).max)
 
 
 class _Ends(NamedTuple):
@@ -104,7 +102,7 @@ class _Cause(NamedTuple):
 
 def detect(frames: Frames, *, samples: int = 10, least_lag: int = 100, least_s: float = 10.0) -> Iterator[Finding]:
     """At most one finding per group of a partition."""
-    ends = _ends(frames[FETCHES], rows_of(frames[LISTS]), rows_of(frames[BATCHES]))
+    ends = _ends(frames[ENDS])
     if not len(ends.at):
         return
     for group in commit_columns(frames[COMMITS]).accepted().groups():
@@ -123,25 +121,12 @@ def _fetches_of(group: str | None, fetches: Frame) -> Frame:
     return fetches.take(own & (replicas < 0))
 
 
-def _ends(fetches: Frame, lists: Sequence[Row], batches: Sequence[Row]) -> _Ends:
-    """As analyser/kafka/facts/log_ends.py, but for logs that are cut: these have no growing lag."""
-    answered = fetches["ts_response"].numbers()
-    at = np.where(answered == UNKNOWN, fetches["ts"].numbers(), answered)
-    told = [
-        (row["ts_response"] or row["ts"], row["offset"])
-        for row in lists
-        if row["timestamp"] == -1 and not row["isolation_level"] and row["replica_id"] in (None, -1)
-    ]
-    told += [
-        (row["ts_response"] or row["ts"], min(row["base_offset"] + row["records_count"], _GREATEST))
-        for row in batches
-        if row["acks"] == -1 and row["error_code"] == 0 and (row["base_offset"] or -1) >= 0 and row["records_count"]
-    ]
-    others = np.array([(at, end) for at, end in told if end is not None], np.int64).reshape(-1, 2)
-    at = np.concatenate([at, others[:, 0]])
-    end = np.concatenate([fetches["high_watermark"].numbers(), others[:, 1]])
+def _ends(steps: Frame) -> _Ends:
+    """The highest so far: a log that is cut has no growing lag."""
+    at, last, end = (steps[name].numbers() for name in ("ts", "ts_last", "log_end_offset"))
+    at, end = np.concatenate([at, last]), np.concatenate([end, end])
     order = np.lexsort((end, at))
-    order = order[end[order] >= 0]
+    order = order[(end[order] >= 0) & (at[order] != UNKNOWN)]
     return _Ends(at[order], np.maximum.accumulate(end[order]))
 
 
@@ -297,8 +282,7 @@ RULE = Rule(
             "ts", "ts_response", "group_id", "replica_id", "fetch_offset", "next_offset", "high_watermark",
             "records_bytes", "partition_max_bytes", "last_stable_offset", "isolation_level",
         ),
-        LISTS: ("ts", "ts_response", "timestamp", "offset", "isolation_level", "replica_id"),
-        BATCHES: ("ts", "ts_response", "acks", "error_code", "base_offset", "records_count"),
+        ENDS: ("ts", "ts_last", "log_end_offset"),
     },
     partition_by=KEYS,
     detect=detect,

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wirewitness.analyser.kafka.facts.log_ends import log_end_query
-from wirewitness.analyser.kafka.facts.stored_offsets import BROKER_ORDER
+from wirewitness.analyser.kafka.facts.committed import BROKER_ORDER
+from wirewitness.analyser.kafka.facts.log_ends import LOG_STEPS, ends_of_bins
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.base.questions.source import Source, all_rows, rows, selected
 
@@ -30,7 +30,7 @@ _COMMITTERS = """
     from kafka_offset_commits where {group}
     group by client_id, client_address, member_id order by first_ns, client_id, client_address, member_id"""
 
-# A commit counts from its answer on. What went back is told by all that was stored before, also before the time range;
+# A commit counts from its answer on. What went back (`kafka_committed`) may have done so from before the time range;
 # the last offset stored before it is where its line begins.
 _OWN_COMMITS = f"""
     with told as (
@@ -39,9 +39,9 @@ _OWN_COMMITS = f"""
                coalesce(error_code, 0) <> 0 as refused,
                coalesce(error_code = 0 and committed_offset >= 0, false) as stored,
                owner_member_id is not null and member_id is not null and owner_member_id <> member_id as by_other,
-               coalesce(coalesce(error_code, 0) = 0 and committed_offset < max(committed_offset)
-                   filter (coalesce(error_code, 0) = 0) over (partition by coalesce(topic, topic_id), partition
-                   order by {BROKER_ORDER} rows between unbounded preceding and 1 preceding), false) as went_back,
+               coalesce(error_code = 0 and (exchange_id, coalesce(topic, topic_id), partition) in (
+                   select (exchange_id, topic, partition) from kafka_committed where {{group}} and step_back > 0
+               ), false) as went_back,
                row_number() over (partition by coalesce(topic, topic_id), partition order by {BROKER_ORDER}) as step,
                request_packet, exchange_id, not ({{inside}}) as before, {{too_late}} as too_late
         from kafka_offset_commits where {{group}} and {{place}}),
@@ -147,8 +147,8 @@ def commits(
 
     t (of the answer), topic, partition, committed_offset, client_id, client_address, member_id, generation, refused,
     stored (it was accepted), by_other (the partition belonged to another member), went_back (a higher offset was stored
-    before), request_packet, exchange_id, step (its place in the broker's order), before (it is the one that stood when
-    the time range began). By topic and partition, in the broker's order.
+    just before), request_packet, exchange_id, step (its place in the broker's order), before (it is the one that stood
+    when the time range began). By topic and partition, in the broker's order.
     """
     chosen = source.options
     where = {
@@ -182,9 +182,10 @@ def log_ends(
     same = f"cluster = {literal(cluster_id or '')} and topic = {literal(topic or '')} and partition = {int(partition)}"
     to_ns, from_ns = source.options.to_ns, source.options.from_ns or 0
     told = same if to_ns is None else f"{same} and at_ns < {to_ns}"
-    ends = log_end_query(_bin(width_ns), told)
+    ends = f"select *, {_bin(width_ns)} as bin, true as here from ({LOG_STEPS}) where {told}"
     query = f"""
-        select greatest(bin, {from_ns}) / 1e6 as t, log_end from ({ends})
+        with ends as ({ends})
+        select greatest(bin, {from_ns}) / 1e6 as t, log_end from ({ends_of_bins("ends")})
         qualify bin >= {from_ns} or row_number() over (partition by bin < {from_ns} order by bin desc) = 1
         order by t"""
     return all_rows(source, query)
@@ -229,29 +230,12 @@ def _names(identities: list[tuple[str | None, str | None, str | None]]) -> list[
     return names
 
 
-# The window is the dear part, so it carries numbers only; who committed is counted beside it.
-_SUSPECTS = f"""
-    with own as (
-        select coalesce(topic, topic_id) as topic, partition, committed_offset,
-               max(committed_offset) over (partition by coalesce(topic, topic_id), partition
-                   order by {BROKER_ORDER} rows between unbounded preceding and 1 preceding) as highest
-        from kafka_offset_commits where {{group}} and coalesce(error_code, 0) = 0),
-    back as (
-        select topic, partition, count(*) filter (committed_offset < highest) as steps_back,
-               try_cast(max(highest::hugeint - committed_offset)
-                        filter (committed_offset < highest) as bigint) as furthest_back
-        from own group by all),
-    senders as (
-        select coalesce(topic, topic_id) as topic, partition, client_id, client_address, member_id,
-               count(*) as commits, count(*) filter (owner_member_id <> member_id) as by_others
-        from kafka_offset_commits where {{group}} and coalesce(error_code, 0) = 0 group by all),
-    totals as (
-        select topic, partition, sum(commits)::bigint as commits, sum(by_others)::bigint as by_others,
-               count(*) as committers
-        from senders group by all)
-    select t.topic, t.partition, t.commits, b.steps_back, b.furthest_back, t.by_others, t.committers
-    from totals t join back b on b.topic is not distinct from t.topic and b.partition is not distinct from t.partition
-    order by by_others > 0 desc, furthest_back desc nulls last, t.topic, t.partition"""
+_SUSPECTS = """
+    select topic, partition, count(*) as commits, count(*) filter (step_back > 0) as steps_back,
+           nullif(max(step_back), 0) as furthest_back, count(*) filter (owner_member_id <> member_id) as by_others,
+           count(distinct (client_id, client_address, member_id)) as committers
+    from kafka_committed where {group} and kind in ('commit', 'transaction', 'below 0') group by all
+    order by by_others > 0 desc, furthest_back desc nulls last, topic, partition"""
 
 
 def partitions_by_suspicion(source: Source, cluster_id: str | None, group_id: str | None) -> list[dict[str, Any]]:

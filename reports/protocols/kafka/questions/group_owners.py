@@ -13,7 +13,7 @@ from wirewitness.analyser.kafka.facts.time_lag import PASSED_STEPS
 
 OWNER_TABLES = ("kafka_assignments", "kafka_group_events")
 # What PARTITIONS_OF_GROUPS reads.
-PARTITION_TABLES = (*LAG_TABLES, *OWNER_TABLES, "captures")
+PARTITION_TABLES = (*LAG_TABLES, *OWNER_TABLES, "kafka_fetch_partitions", "captures")
 
 _TOLD = """
     select coalesce(cluster_id, '') as cluster, coalesce(group_id, '') as group_id, member_id,

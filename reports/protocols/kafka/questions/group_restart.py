@@ -7,7 +7,7 @@ its values. As in the views, `{until}` is a SQL boolean over `at_ns`, and `{now_
 
 from __future__ import annotations
 
-from wirewitness.analyser.kafka.facts.stored_offsets import COMMITS, READS
+from wirewitness.analyser.kafka.facts.committed import COMMITS, READS
 from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS
 
 RESTART_TABLES = (*PARTITION_TABLES, "kafka_records")
@@ -15,13 +15,12 @@ RESTART_TABLES = (*PARTITION_TABLES, "kafka_records")
 _PLACE = "cluster, group_id, topic, partition"
 _READ = """
     select coalesce(cluster_id, '') as cluster, group_id, coalesce(topic, topic_id, '') as topic, partition,
-           epoch_ns(coalesce(ts_response, ts)) as at_ns, next_offset, log_start_offset
+           epoch_ns(coalesce(ts_response, ts)) as at_ns, next_offset
     from kafka_fetch_partitions where error_code = 0 and coalesce(replica_id, -1) < 0"""
-_LOG_STARTS = f"""
-    select cluster, topic, partition, at_ns, log_start_offset from ({_READ}) where log_start_offset >= 0
-    union all
-    select coalesce(cluster_id, ''), coalesce(topic, ''), partition, epoch_ns(coalesce(ts_response, ts)), "offset"
-    from kafka_list_offsets where "timestamp" = -2 and "offset" >= 0 and error_code = 0"""
+_LOG_STARTS = """
+    select coalesce(cluster_id, '') as cluster, coalesce(topic, '') as topic, partition, epoch_ns(ts) as at_ns,
+           log_start_offset
+    from kafka_log_ends where log_start_offset is not null"""
 # Offsets of markers of transactions are no records, and those of removed ones are not there.
 _RECORDS = """
     select coalesce(cluster_id, '') as cluster, coalesce(topic, topic_id, '') as topic, partition, "offset",

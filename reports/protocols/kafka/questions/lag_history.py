@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from wirewitness.analyser.kafka.facts.committed import GROUP
 from wirewitness.analyser.kafka.facts.lag import DELETED, LAG_ROWS, LAG_STEPS, MOST_CARRIED, lag_steps
-from wirewitness.analyser.kafka.facts.stored_offsets import GROUP
 from wirewitness.analyser.kafka.facts.time_lag import PASSED_STEPS
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.base.questions.source import Source, all_rows

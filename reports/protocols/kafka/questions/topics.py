@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirewitness.analyser.kafka.facts.log_ends import DELETED_TOPICS, TOPIC_LIVES, log_end_query, with_life
+from wirewitness.analyser.kafka.facts.log_ends import DELETED_TOPICS, LIVES, LOG_STEPS, ends_of_bins, with_life
 from wirewitness.analyser.tables.queries import UNAWAITED_MS, literal
 from wirewitness.reports.base.questions.failures import IS_UNANSWERED
 from wirewitness.reports.base.questions.source import Source, rows
@@ -57,17 +57,22 @@ _DESCRIBED = with_life(
         select * replace (coalesce(topic, topic_id) as topic) from kafka_partitions where partition is not null)""",
     "lives",
 )
+_STEPS = f"(select *, 0 as bin, true as here from ({LOG_STEPS}))"
+PARTITION_TABLES = (
+    "kafka_partitions", "kafka_produce_batches", "kafka_fetch_partitions", "kafka_log_ends", "kafka_topics",
+)  # fmt: skip
 PARTITIONS_OF_TOPICS = f"""
-    with lives as ({TOPIC_LIVES}),
+    with lives as ({LIVES}),
     gone as (
-        select nullif(cluster, '') as cluster_id, topic, max(at_ns) as gone_ns from ({DELETED_TOPICS}) group by all),
+        select nullif(cluster, '') as cluster_id, topic, max(at_ns) as gone_ns, max(incarnation) as gone_life
+        from ({DELETED_TOPICS}) group by all),
     described as (
         select cluster_id, topic, partition, max_by(leader_id, ts) filter (there) as leader_id,
                max_by(leader_epoch, ts) filter (there) as leader_epoch, max_by(replicas, ts) filter (there) as replicas,
                max_by(isr, ts) filter (there) as isr, min(len(isr)) filter (there) as least_isr,
                count(distinct leader_epoch) filter (there and leader_epoch is not null) as leader_epochs,
                bool_or(there) as there
-        from (select told.*, coalesce(life >= gone_ns, true) as there from ({_DESCRIBED}) as told
+        from (select told.*, coalesce(incarnation >= gone_life, true) as there from ({_DESCRIBED}) as told
               left join gone on told.cluster_id is not distinct from gone.cluster_id and told.topic = gone.topic)
         group by all),
     written as (
@@ -76,26 +81,30 @@ PARTITIONS_OF_TOPICS = f"""
         from kafka_produce_batches group by all),
     fetched as (
         select cluster_id, coalesce(topic, topic_id) as topic, partition,
-               sum(records_count)::bigint as records_read,
-               min(log_start_offset) filter (log_start_offset >= 0) as log_start
+               sum(records_count)::bigint as records_read
         from kafka_fetch_partitions where {_BY_CLIENTS} group by all),
     ends as (
-        select nullif(cluster, '') as cluster_id, topic, partition, log_end, life
-        from ({log_end_query()})),
+        select nullif(cluster, '') as cluster_id, topic, partition, log_end, incarnation
+        from ({ends_of_bins(_STEPS)})),
+    starts as (
+        select cluster_id, topic, partition, incarnation, max(log_start_offset) as log_start from kafka_log_ends
+        group by all),
     names as (
         select cluster_id, topic, partition from described
         union select cluster_id, topic, partition from written
         union select cluster_id, topic, partition from fetched)
     select n.cluster_id, n.topic, n.partition, d.leader_id, d.leader_epoch, d.replicas::varchar as replicas,
            d.isr::varchar as isr, d.least_isr, d.leader_epochs, w.records_written, w.bytes_written, f.records_read,
-           case when coalesce(e.life >= gone_ns, true) then f.log_start end as log_start,
-           case when coalesce(e.life >= gone_ns, true) then e.log_end end as log_end,
-           case when not coalesce(e.life >= gone_ns, gone_ns is null) and not coalesce(d.there, false)
+           case when coalesce(e.incarnation >= gone_life, true) then s.log_start end as log_start,
+           case when coalesce(e.incarnation >= gone_life, true) then e.log_end end as log_end,
+           case when not coalesce(e.incarnation >= gone_life, gone_life is null) and not coalesce(d.there, false)
                then make_timestamp_ns(gone_ns)::timestamptz_ns end as ts_deleted
     from names n
     left join gone g on g.cluster_id is not distinct from n.cluster_id and g.topic = n.topic
     left join ends e on e.cluster_id is not distinct from n.cluster_id and e.topic = n.topic
         and e.partition = n.partition
+    left join starts s on s.cluster_id is not distinct from n.cluster_id and s.topic = n.topic
+        and s.partition = n.partition and s.incarnation = e.incarnation
     left join described d on d.cluster_id is not distinct from n.cluster_id and d.topic = n.topic
         and d.partition = n.partition
     left join written w on w.cluster_id is not distinct from n.cluster_id and w.topic = n.topic

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from wirewitness.analyser.kafka.facts.log_ends import END_TABLES
 from wirewitness.analyser.tables.queries import UNAWAITED_MS
 from wirewitness.reports.base.questions.columns import PAGE, TEXT, Column
 from wirewitness.reports.base.questions.failures import IS_UNANSWERED
@@ -13,6 +12,7 @@ from wirewitness.reports.protocols.kafka.questions.topics import (
     BROKERS,
     CLIENTS,
     LEADER_CHANGES,
+    PARTITION_TABLES,
     PARTITIONS_OF_TOPICS,
     TOPICS,
 )
@@ -131,7 +131,7 @@ _TOPICS = {
         ),
     ),
     "partitions": KafkaView(
-        END_TABLES,
+        PARTITION_TABLES,
         PARTITIONS_OF_TOPICS, "cluster_id, topic, partition",
         (
             PART, Column("leader_id", "Leader", "plain"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from wirewitness.analyser.base.times import seconds_text
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.kafka.facts.stored_offsets import BROKER_ORDER
+from wirewitness.analyser.kafka.facts.committed import BROKER_ORDER
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.base.formats.words import rate
 from wirewitness.reports.base.why.asking import COMMITS_OF, Asking, known, name, place, row, where, who

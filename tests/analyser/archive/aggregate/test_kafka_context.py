@@ -23,7 +23,7 @@ from tests.analyser.engine.rules.scenarios.build import (
 )
 from tests.support.archived import parts_of
 from tests.support.datasets import take_in
-from tests.support.rows import Rows, connection_from_rows
+from tests.support.rows import Rows, connection_from_rows, with_log_ends
 from tests.support.shares import examples
 from wirewitness.analyser.archive.aggregate.context import run_context
 from wirewitness.analyser.archive.aggregate.hour_summaries import stamp_again
@@ -168,7 +168,7 @@ def _of(told: list[Told]) -> dict[str, list[Row]]:
 
 def _check(root: Path, rows: Rows) -> None:
     """The dataset has the context columns that the stage gives when it reads everything at once."""
-    con = connection_from_rows(rows)
+    con = with_log_ends(connection_from_rows(rows))
     enrich(con)
     for table, columns in CONTEXT.items():
         kept = parts_of(root, table)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.analyser.engine.rules.scenarios.build import at, commit, fetch
 from tests.support.archived import parts_of
-from tests.support.datasets import take_in
+from tests.support.datasets import make_log_ends, take_in
 from tests.support.shares import examples
 from wirewitness.analyser.archive.aggregate.lags import TABLE, run_lags
 from wirewitness.analyser.archive.dataset.dataset import Change
@@ -66,19 +66,27 @@ def told(draw: st.DrawFn) -> Told:
 def test_several_runs_make_what_one_makes(rows: list[Told]) -> None:
     with TemporaryDirectory() as folder:
         once, often = Path(folder) / "once", Path(folder) / "often"
-        take_in(once, _of(rows), [run_lags])
+        take_in(once, _of(rows), [make_log_ends, run_lags])
         for run in range(3):
             settled = [one for one in rows if one.run + one.open == run]
             held = [one for one in rows if one.open and one.run == run]
-            take_in(often, {**_of(settled), **{f"{name}?": own for name, own in _of(held).items()}}, [run_lags])
-        take_in(often, _of([one for one in rows if one.run + one.open == 3]), [run_lags])
+            take_in(
+                often,
+                {**_of(settled), **{f"{name}?": own for name, own in _of(held).items()}},
+                [make_log_ends, run_lags],
+            )
+        take_in(often, _of([one for one in rows if one.run + one.open == 3]), [make_log_ends, run_lags])
         assert _rows(often) == _rows(once)
 
 
 def test_a_run_reads_and_writes_what_is_new(tmp_path: Path) -> None:
     hours = [[commit(3600 * hour + 10, hour), fetch(3600 * hour + 20, hour)] for hour in range(HOURS)]
     for one, other in hours[:-1]:
-        take_in(tmp_path / "d", {"kafka_offset_commits": [one], "kafka_fetch_partitions": [other]}, [run_lags])
+        take_in(
+            tmp_path / "d",
+            {"kafka_offset_commits": [one], "kafka_fetch_partitions": [other]},
+            [make_log_ends, run_lags],
+        )
     one, other = hours[-1]
     written: list[set[int | None]] = []
 
@@ -89,7 +97,7 @@ def test_a_run_reads_and_writes_what_is_new(tmp_path: Path) -> None:
                 change.location(part).write_bytes(b"not read")
 
     take_in(tmp_path / "d", {"kafka_offset_commits": [one], "kafka_fetch_partitions": [other]},
-            [gone_but_the_last, lambda change: written.append(run_lags(change))])  # fmt: skip
+            [make_log_ends, gone_but_the_last, lambda change: written.append(run_lags(change))])  # fmt: skip
     assert [len(hours) for hours in written] == [1]
     assert [row["lag"] for row in _rows(tmp_path / "d")] == [100_000 - hour for hour in range(HOURS)]
 

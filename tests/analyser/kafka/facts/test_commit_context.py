@@ -14,13 +14,13 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.support.rows import arrow_from_rows, connection_from_rows
+from tests.support.rows import arrow_from_rows, connection_from_rows, with_log_ends
 from tests.support.shares import share
 from wirewitness.analyser.kafka.facts import commit_rows
 from wirewitness.analyser.kafka.facts import enrich as stage
 from wirewitness.analyser.kafka.facts.commit_views import COMMITS, FETCHES, GAPS_SQL
 from wirewitness.analyser.kafka.facts.enrich import enrich
-from wirewitness.analyser.kafka.facts.log_ends import TOPIC_LIVES
+from wirewitness.analyser.kafka.facts.log_ends import LIVES
 from wirewitness.analyser.kafka.facts.ownership import OWNERSHIP_SQL
 from wirewitness.analyser.tables.coded import TooManyBytes
 
@@ -148,7 +148,11 @@ class Rules:
         self.tables = rows.tables
         self.owned, self.lives = intervals(rows.tables)
         self.clients = self.clients_of_one_group()
-        self.ends = [*self.told_ends()]
+        told = [*self.told_ends()]
+        # A late answer about what had ended by then tells nothing.
+        self.ends = [
+            one for one in told if not any(two[0] == one[0] and two[1] > one[1] and two[2] <= one[2] for two in told)
+        ]
 
     def of(self, commit: Row) -> tuple[Any, ...]:
         gap = self.gap(commit)
@@ -236,7 +240,7 @@ class Rules:
     def log_end(self, commit: Row) -> int | None:
         """The greatest end told in the ten seconds of the clock up to the newest answer."""
         place = key_of(commit), self.life(commit, commit["ts"])
-        told = [(at_ns, end) for key, life, at_ns, end in self.ends if (key, life) == place and at_ns <= commit["ts"]]
+        told = [(at_ns, end) for *of, at_ns, end in self.ends if tuple(of) == place and at_ns <= commit["ts"]]
         newest = max((at_ns for at_ns, _ in told), default=0) // SECOND
         return max((end for at_ns, end in told if at_ns // SECOND > newest - 10), default=None)
 
@@ -255,12 +259,12 @@ class Rules:
 
 def intervals(tables: dict[str, list[Row]]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Intervals of owners, and lives of topics."""
-    con = connection_from_rows(tables)
+    con = with_log_ends(connection_from_rows(tables))
     for name in OWN_SQL:
         con.execute(f"CREATE TEMP VIEW in_{name} AS FROM {name}")
     con.execute(f"CREATE TEMP TABLE context_gaps AS {GAPS_SQL}")
     owned = con.sql(f"SELECT * REPLACE (coalesce(ended, {2**63 - 1}) AS ended) FROM ({OWNERSHIP_SQL})").fetchall()
-    return owned, con.sql(TOPIC_LIVES).fetchall()
+    return owned, con.sql(f"SELECT * EXCLUDE incarnation FROM ({LIVES})").fetchall()
 
 
 def told(table: pa.Table) -> list[tuple[Any, ...]]:
@@ -284,11 +288,11 @@ def test_texts_that_take_too_much_memory_are_looked_at_in_parts(monkeypatch: pyt
     monkeypatch.setattr(stage, "PARTS", 2)
     monkeypatch.setattr(commit_rows, "MOST_BYTES", 5_000)
     given = arrow_from_rows(COMMITS, rows.commits)
-    assert in_shards(connection_from_rows(rows.tables), given, 1 << 20) == expected
+    assert in_shards(with_log_ends(connection_from_rows(rows.tables)), given, 1 << 20) == expected
     monkeypatch.setattr(stage, "MOST_PARTS", 2)
     monkeypatch.setattr(commit_rows, "MOST_BYTES", 1)
     with pytest.raises(TooManyBytes):
-        enrich(connection_from_rows(rows.tables))
+        enrich(with_log_ends(connection_from_rows(rows.tables)))
 
 
 @cache
@@ -303,7 +307,7 @@ def test_commits_get_what_looking_at_all_rows_finds(seed: int) -> None:
     rows, expected = Rows(seed), found_by_looking(seed)
     given = arrow_from_rows(COMMITS, rows.commits)
     for at_a_time in (1 << 20, 30):
-        assert in_shards(connection_from_rows(rows.tables), given, at_a_time) == expected
+        assert in_shards(with_log_ends(connection_from_rows(rows.tables)), given, at_a_time) == expected
 
 
 def test_the_random_rows_tell_all_there_is_to_tell() -> None:

@@ -24,7 +24,7 @@ from tests.analyser.engine.rules.scenarios.build import (
     remark,
     simple_commit,
 )
-from tests.support.rows import arrow_from_rows, connection_from_rows
+from tests.support.rows import arrow_from_rows, connection_from_rows, with_log_ends
 from wirewitness.analyser.engine.facts.stage import Held
 from wirewitness.analyser.kafka.facts import enrich as stage
 from wirewitness.analyser.kafka.facts.commit_views import COMMITS, FETCHES
@@ -37,14 +37,14 @@ KEYS = ["ts", "exchange_id", "topic", "partition", "client_id"]
 
 def context(**rows: list[Row]) -> duckdb.DuckDBPyConnection:
     """The enriched views, which are the same where rows of commits and fetches lie in memory or in files."""
-    con = connection_from_rows(rows)
+    con = with_log_ends(connection_from_rows(rows))
     enrich(con)
     given = {name: arrow_from_rows(name, rows[name]) for name in (COMMITS, FETCHES) if name in rows}
     in_memory = enriched(rows, given)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stage, "STEP_ROWS", 2)
         some_at_a_time = enriched(rows, given)
-        in_views = connection_from_rows(rows)
+        in_views = with_log_ends(connection_from_rows(rows))
         enrich(in_views)
     for name in in_memory:
         found, some = (sorted(map(repr, one.sql(f"FROM {name}").fetchall())) for one in (con, in_views))
@@ -83,7 +83,7 @@ def coded(table: pa.Table) -> pa.Table:
 
 def enriched(rows: dict[str, list[Row]], given: Mapping[str, pa.Table | Path]) -> Held:
     """Commits and fetches with their context, whose rows are given."""
-    con = connection_from_rows(rows)
+    con = with_log_ends(connection_from_rows(rows))
     for name, held in given.items():
         con.execute(f"DROP VIEW {name}")
         if isinstance(held, Path):
@@ -289,7 +289,7 @@ def test_gaps_of_the_clients_flows() -> None:
 
 def test_columns_types_and_rows_stay() -> None:
     rows = {"kafka_offset_commits": [commit(n, n) for n in range(5)], "kafka_fetch_partitions": [fetch(1, 1)]}
-    con = connection_from_rows(rows)
+    con = with_log_ends(connection_from_rows(rows))
     before = {name: con.sql(f"DESCRIBE {name}").fetchall() for name in rows}
     enrich(con)
     for name, columns in before.items():
@@ -299,7 +299,7 @@ def test_columns_types_and_rows_stay() -> None:
 
 
 def test_missing_tables_are_empty_ones() -> None:
-    con = connection_from_rows({"kafka_offset_commits": [commit(1, 10)]}, own=True)
+    con = with_log_ends(connection_from_rows({"kafka_offset_commits": [commit(1, 10)]}, own=True))
     for name in ("kafka_assignments", "kafka_group_events", "kafka_list_offsets", "kafka_fetch_partitions", "flows"):
         con.execute(f"DROP VIEW {name}")
     enrich(con)
@@ -419,7 +419,7 @@ class Planned:
     ],
 )
 def test_nothing_is_planned_for_commits_that_are_not_there(rows: dict[str, list[Row]], steps: set[str]) -> None:
-    con: Any = Planned(connection_from_rows(rows))
+    con: Any = Planned(with_log_ends(connection_from_rows(rows)))
     enrich(con)
     assert {*con.steps} == steps
     assert con.sql("FROM kafka_offset_commits").fetchall() == []

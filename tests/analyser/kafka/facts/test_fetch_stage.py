@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, group_event, simple_commit, stored
-from tests.support.rows import connection_from_rows
+from tests.support.rows import connection_from_rows, with_log_ends
 from wirewitness.analyser.engine.facts import chunk_files
 from wirewitness.analyser.kafka.facts import fetch_stage
 from wirewitness.analyser.kafka.facts.enrich import enrich
@@ -29,11 +29,11 @@ def _some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def runs(columns: str, **rows: list[Row]) -> list[Values]:
     """These columns of the runs that the context makes of the rows, and gives back to who makes the view himself."""
     given = {"kafka_group_events": [group_event(0, "join", "m1"), group_event(0, "join", "m2")], **rows}
-    con = connection_from_rows(given)
+    con = with_log_ends(connection_from_rows(given))
     enrich(con)
     held = add_fetch_ranges(con, {TABLE: Path("nowhere")}).get(TABLE)
     con.close()
-    con = connection_from_rows(given)
+    con = with_log_ends(connection_from_rows(given))
     enrich(con)
     assert add_fetch_ranges(con) == {}
     con.execute("SET TimeZone = 'UTC'")
@@ -214,7 +214,7 @@ def test_many_runs_lie_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def made(given: dict[str, list[Row]], path: Path) -> pa.Table | Path:
-    con = connection_from_rows(given)
+    con = with_log_ends(connection_from_rows(given))
     enrich(con)
     found = add_fetch_ranges(con, {TABLE: path})[TABLE]
     con.close()
@@ -264,7 +264,8 @@ def test_a_batch_whose_end_is_too_large_for_a_number_tells_no_log_end() -> None:
     fetched = read(1, 5, 6, high_watermark=None)
     place = {name: fetched[name] for name in ("cluster_id", "topic", "partition")}
     batches = [
-        {**place, "ts": at(0), "ts_response": at(0), "error_code": 0, "last_offset": last} for last in (2**63 - 1, 30)
+        {**place, "ts": at(0), "acks": -1, "error_code": 0, "base_offset": base, "records_count": 1}
+        for base in (2**63 - 1, 30)
     ]
     found = runs("last_log_end_offset", kafka_fetch_partitions=[fetched], kafka_produce_batches=batches)
     assert found == [(31,)]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.reading_runs import expected_runs
-from tests.support.rows import connection_from_rows
+from tests.support.rows import connection_from_rows, with_log_ends
 from wirewitness.analyser.kafka.facts import fetch_stage
 from wirewitness.analyser.kafka.facts.fetch_stage import TABLE, add_fetch_ranges
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
@@ -48,6 +48,7 @@ class Made:
             if ties and table != "kafka_transactions":
                 rows += map(dict, self._random.sample(rows, len(rows) // 4))
             self.tables[table] = sorted(rows, key=lambda row: row["ts"] or 0) if self.one(True, False) else rows
+        self.tables["kafka_log_ends"] = log_ends(self.tables)
         self.tables["flows"] = [self.flow(number) for number in range(self._random.randint(0, 4))]
 
     def one(self, *values: Any) -> Any:
@@ -132,7 +133,10 @@ class Made:
 
     def batch(self) -> Row:
         row = self.some("topic", "topic_id", "partition", "error_code")
-        return row | {"last_offset": self.one(None, 29, 44), "transactional": self.one(None, True, False)}
+        return row | {
+            "acks": self.one(-1, -1, 1), "base_offset": self.one(None, 20, 35), "records_count": 10,
+            "transactional": self.one(None, True, False),
+        }  # fmt: skip
 
     def loss(self) -> Row:
         return {"ts": self.one(None, self.at()), "flow_id": self.one("f0", "f1", "f9"),
@@ -145,6 +149,15 @@ class Made:
             "handshake_seen": identified_by != "request log" and self.one(True, False), "identified_by": identified_by,
             "missing_requests": self.one(None, 0),
         }  # fmt: skip
+
+
+def log_ends(tables: dict[str, list[Row]]) -> list[Row]:
+    """What the fact makes of the rows; it has tests of its own."""
+    con = with_log_ends(connection_from_rows(tables))
+    columns = "* REPLACE (epoch_ns(ts) AS ts, epoch_ns(ts_last) AS ts_last)"
+    found: list[Row] = con.sql(f"SELECT {columns} FROM kafka_log_ends").to_arrow_table().to_pylist()
+    con.close()
+    return found
 
 
 def made_of(tables: dict[str, list[Row]], folder: Path) -> list[Row]:

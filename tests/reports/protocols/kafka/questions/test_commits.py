@@ -49,10 +49,10 @@ def rows(seed: int) -> dict[str, list[Row]]:
 def counted(commits: list[Row]) -> list[Row]:
     """What `partitions_by_suspicion` promises, from one commit after the other; refused ones do not count."""
     found: dict[int, Row] = {}
-    highest: dict[int, int] = {}
+    before: dict[int, int] = {}
     who: dict[int, set[tuple[Any, Any]]] = {}
     for one in commits:
-        if one["error_code"] not in (0, None):
+        if one["error_code"] != 0:
             continue
         place, offset = one["partition"], one["committed_offset"]
         told = found.setdefault(place, {"topic": "t", "partition": place, "commits": 0, "steps_back": 0,
@@ -60,10 +60,10 @@ def counted(commits: list[Row]) -> list[Row]:
         told["commits"] += 1
         told["by_others"] += None not in (one["owner_member_id"], one["member_id"]) and one["member_id"] != "m1"
         who.setdefault(place, set()).add((one["member_id"], one["client_id"]))
-        if offset < highest.setdefault(place, offset):
+        if offset < before.get(place, offset):
             told["steps_back"] += 1
-            told["furthest_back"] = max(told["furthest_back"] or 0, highest[place] - offset)
-        highest[place] = max(highest[place], offset)
+            told["furthest_back"] = max(told["furthest_back"] or 0, before[place] - offset)
+        before[place] = offset
     counts = [told | {"committers": len(who[place])} for place, told in found.items()]
     return sorted(counts, key=lambda told: (not told["by_others"], -(told["furthest_back"] or -1), told["partition"]))
 

@@ -20,14 +20,13 @@ import wirewitness
 from tests.analyser.engine.rules.scenarios.build import CLIENTS, at
 from tests.conftest import SAMPLES
 from tests.support.archived import parts_of
-from tests.support.datasets import take_in
-from tests.support.rows import Rows, arrow_from_rows
+from tests.support.datasets import make_log_ends, take_in
+from tests.support.rows import Rows, arrow_from_rows, with_log_ends
 from tests.support.shares import examples, share, smallest
 from wirewitness.analyser.archive.aggregate.lags import MINUTE_NS, run_lags
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.engine.rules.columns import held_rows
 from wirewitness.analyser.engine.rules.frame import Frame, Span
-from wirewitness.analyser.kafka.facts.log_ends import END_TABLES
 from wirewitness.analyser.kafka.rules.commits import commits_of
 from wirewitness.analyser.tables.tables import TABLES as TABLES_BY_NAME
 from wirewitness.app.cli.main import cli
@@ -44,7 +43,10 @@ SECOND_NS = 1_000_000_000
 # So many seconds after the scenarios' start a full hour is 100 seconds ahead.
 HOUR_AHEAD_S = 3500 - at(0) // SECOND_NS % 3600
 # What tells of a partition beside commits.
-OTHER_TABLES = (*END_TABLES, "kafka_offset_fetches")
+OTHER_TABLES = (
+    "kafka_fetch_partitions", "kafka_list_offsets", "kafka_produce_batches", "kafka_transactions", "kafka_partitions",
+    "kafka_admin_changes", "kafka_offset_fetches",
+)  # fmt: skip
 DELETED_IN = "kafka_admin_changes"
 DELETIONS = (
     ("OffsetDelete", "billing", "delete offsets of payments 0,1"),
@@ -62,8 +64,9 @@ class Held:
     def __init__(self, tables: Rows) -> None:
         self.options = ReadOptions()
         self.con = duckdb.connect(":memory:")
-        for table in (*TABLES, "exchanges"):
+        for table in {*TABLES, *OTHER_TABLES, "exchanges"}:
             self.con.register(table, arrow_from_rows(table, tables.get(table, ())))
+        with_log_ends(self.con)
 
     def sql(self, query: str) -> pa.Table:
         return self.con.sql(query).to_arrow_table()
@@ -132,7 +135,7 @@ def in_report(source: Source) -> State:
 def in_dataset(tables: Rows) -> dict[int, State]:
     """The table `kafka_lag_minutes` of a dataset with these rows."""
     with TemporaryDirectory() as folder:
-        take_in(Path(folder) / "d", tables, [run_lags])
+        take_in(Path(folder) / "d", tables, [run_lags] if "kafka_log_ends" in tables else [make_log_ends, run_lags])
         made = parts_of(Path(folder) / "d", "kafka_lag_minutes").to_pylist()
     bins: dict[int, list[dict[str, Any]]] = {}
     for row in made:

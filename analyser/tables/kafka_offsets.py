@@ -1,0 +1,111 @@
+"""Tables of offsets that facts make: topics and their incarnations, starts and ends of logs, stored offsets.
+
+`analyser/kafka/facts/log_ends.py` and `committed.py` say what these words mean.
+"""
+
+from __future__ import annotations
+
+from wirewitness.analyser.tables.model import Column, Table
+from wirewitness.analyser.tables.shared import CLUSTER, ts_column
+
+_INCARNATION = Column(
+    "incarnation",
+    "int64",
+    "of the topic (kafka_topics.incarnation): 1, and one more each time that it was deleted or made anew",
+    "context",
+    nullable=False,
+)
+_TOPIC = Column("topic", "string", "topic name, else its id", "context")
+_PARTITION = Column("partition", "int64", "partition index", "context", nullable=False)
+
+
+def _time(name: str, meaning: str) -> Column:
+    return Column(name, "time", meaning, "context", unit="UTC")
+
+
+def _number(name: str, meaning: str) -> Column:
+    return Column(name, "int64", meaning, "context")
+
+
+KAFKA_OFFSET_TABLES = (
+    Table(
+        "kafka_topics",
+        "one row per incarnation of a topic: an id that its name had, or a deletion behind which no id was reported",
+        (
+            ts_column("time of the first Metadata that had the id, or of the deletion", "context"),
+            CLUSTER,
+            Column("topic", "string", "topic name", "context", nullable=False),
+            _INCARNATION,
+            Column("topic_id", "string", "topic id; null where none was reported since the deletion", "context"),
+            _time("ts_from", "since when it has the name; null for longer than the capture shows"),
+            _time("ts_until", "until when: deleted, or another id was reported; null while neither is seen"),
+            Column(
+                "started_by",
+                "string",
+                "DeleteTopics (the name was free since then) or Metadata (another id was reported); null for the first",
+                "context",
+            ),
+        ),
+        ("ts", "cluster_id", "topic", "incarnation"),
+        "kafka",
+    ),
+    Table(
+        "kafka_log_ends",
+        "one row per step of a partition's log: from its response on the log ends or starts elsewhere, until the next "
+        "row; and the first response of each minute",
+        (
+            ts_column("time of the response", "context"),
+            CLUSTER,
+            _TOPIC,
+            _PARTITION,
+            _INCARNATION,
+            _number("log_end_offset", "the greatest end that responses reported in the ten seconds up to this one"),
+            _number("log_start_offset", "the greatest start that responses reported so far"),
+            _time("ts_last", "time of the last response about the end before the next row; null without one"),
+            Column(
+                "source",
+                "string",
+                "what the response is of: Fetch, ListOffsets, Produce (acks=-1), transaction marker (asked for by "
+                "EndTxn or WriteTxnMarkers), DeleteRecords",
+                "context",
+                nullable=False,
+            ),
+        ),
+        ("ts", "cluster_id", "topic", "partition"),
+        "kafka",
+    ),
+    Table(
+        "kafka_committed",
+        "one row per change of the stored offset of a group's partition: accepted commits, deletions, and what an "
+        "OffsetFetch got that no commit in the capture stored; in the broker's order",
+        (
+            ts_column("time of the response, since when it counts", "context"),
+            CLUSTER,
+            Column("group_id", "string", "consumer group", "context"),
+            _TOPIC,
+            _PARTITION,
+            _INCARNATION,
+            Column("step", "int64", "number of the row in its group's partition, from 1", "context", nullable=False),
+            Column(
+                "kind",
+                "string",
+                "commit, transaction (TxnOffsetCommit), below 0 (a commit of an offset below 0, which deletes), "
+                "OffsetFetch (a commit that the capture lacks), OffsetDelete, DeleteGroups, DeleteTopics",
+                "context",
+                nullable=False,
+            ),
+            _number("committed_offset", "the offset that is stored since; null: none"),
+            _number("step_back", "of a commit: records below the offset that stood just before; 0 for none"),
+            _number("below_highest", "of a commit: records below the highest stored since the last deletion"),
+            Column("member_id", "string", "member that committed", "context"),
+            Column("client_id", "string", "client id of who committed", "context"),
+            Column("client_address", "string", "its IP address", "context"),
+            _number("generation", "generation or member epoch of the commit"),
+            Column("owner_member_id", "string", "member that had the partition then", "context"),
+            Column("exchange_id", "string", "the commit, or the OffsetFetch", "context"),
+            _number("request_packet", "packet of its request"),
+        ),
+        ("ts", "cluster_id", "group_id", "topic", "partition", "step"),
+        "kafka",
+    ),
+)
