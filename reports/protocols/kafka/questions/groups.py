@@ -118,7 +118,7 @@ class PartitionState:
 
     accepted, refused: commits in the capture. committers: identities (address, client id, member id) among the
     accepted ones. All but the counts are None when no commit was accepted. lag: see analyser/kafka/facts/lag.py.
-    log_end_age_ms: since the log end was told; time_lag_ms: since it passed the offset (lag_times.py), None: not known.
+    log_end_age_ms: since the log end was told; time_lag_ms: since it passed the offset (time_lag.py), None: not known.
     """
 
     topic: str | None
