@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wirewitness.analyser.tables.kafka_connections import CONNECTIONS
-from wirewitness.analyser.tables.kafka_groups import (
-    KAFKA_GROUP_TABLES,
-    READING_RUNS,
-    SHARE_TABLES,
-    STORED_OFFSETS_TABLE,
-)
+from wirewitness.analyser.tables.kafka_group_facts import KAFKA_GROUP_TABLES
+from wirewitness.analyser.tables.kafka_groups import READING_RUNS, SHARE_TABLES, STORED_OFFSETS_TABLE
 from wirewitness.analyser.tables.kafka_offsets import KAFKA_OFFSET_TABLES
 from wirewitness.analyser.tables.kafka_producers import KAFKA_PRODUCER_TABLES
 from wirewitness.analyser.tables.model import Column, Table, columns_of

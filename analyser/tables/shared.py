@@ -52,3 +52,23 @@ FLOW_COLUMNS = (
 def packet_column(name: str, meaning: str) -> Column:
     """A packet number."""
     return Column(name, "int64", f"{meaning}: number in its file, from 1 as Wireshark counts", "derived")
+
+
+def text(name: str, meaning: str, *, json: bool = False) -> Column:
+    """A text that other rows tell."""
+    return Column(name, "string", meaning, "context", json=json)
+
+
+def number(name: str, meaning: str, unit: str = "", *, nullable: bool = True) -> Column:
+    """A number that other rows tell."""
+    return Column(name, "int64", meaning, "context", unit=unit, nullable=nullable)
+
+
+def time(name: str, meaning: str, *, nullable: bool = True) -> Column:
+    """A time that other rows tell."""
+    return Column(name, "time", meaning, "context", unit="UTC", nullable=nullable)
+
+
+def milliseconds(name: str, meaning: str) -> Column:
+    """A span of time that other rows tell, with its fractions."""
+    return Column(name, "float64", meaning, "context", unit="ms")

@@ -22,8 +22,8 @@ from wirewitness.analyser.capture.privileges import invoking_user
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.app.dashboard.opened import META
 
-# Contents of records are not shown in dashboards.
-SHARED_TABLES = tuple(name for name, table in TABLES.items() if not table.on_request)
+# Contents of records are not shown in dashboards; states of groups are.
+SHARED_TABLES = tuple(name for name, table in TABLES.items() if not table.on_request or name == "kafka_group_states")
 MARK = "live.json"
 _CURRENT = "current"
 _KEPT = 3

@@ -41,10 +41,10 @@ def main() -> None:
 
 def keep_tables(paths: list[str], given: dict[str, Any], key: str) -> Path:
     """The folder with the tables of these captures. Raises CaptureError."""
-    from wirewitness.analyser.tables.tables import TABLES
+    from wirewitness.app.dashboard.snapshots import SHARED_TABLES
 
     options = reading_options(given)
-    wanted = [name for name, table in TABLES.items() if not table.on_request]
+    wanted = [*SHARED_TABLES]
     with read(paths, options=options, tables=wanted, progress=_tell) as analysis, _place(key) as folder:
         for number, name in enumerate(wanted):
             _say(stage=name, done=number, total=len(wanted) + 1)

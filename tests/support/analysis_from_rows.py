@@ -5,15 +5,20 @@ In: {table: [row, ...]}, missing columns null, missing tables empty. Out: what r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pyarrow as pa
 
 from tests.support.rows import Rows, connection_from_rows, with_log_ends
 from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.engine.facts.stage import GROUPS, OWNERS, STATES
+from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.analyser.kafka.facts.committed import add_committed
 from wirewitness.analyser.tables.selection import conditions
 from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
+
+_OF_GROUPS = (OWNERS.makes, GROUPS.makes, STATES.makes)
 
 
 class RowsAnalysis:
@@ -23,6 +28,10 @@ class RowsAnalysis:
         self.options = options or ReadOptions()
         self._connection = with_log_ends(connection_from_rows(rows))
         add_committed(self._connection)
+        filled = {name for name, held in rows.items() if held}
+        # Stages that make tables of groups of these rows, until a query asks for one of them.
+        self._waiting = [stage for stage in STAGES if stage.makes in _OF_GROUPS and filled & {*stage.reads}
+                         and not filled & {*stage.makes}]  # fmt: skip
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """The selected rows of a table in its order."""
@@ -34,4 +43,7 @@ class RowsAnalysis:
 
     def sql(self, query: str) -> pa.Table:
         """Any query over the tables."""
+        names = {*re.findall(r"\w+", query)}
+        while self._waiting and any(names & {*stage.makes} for stage in self._waiting):
+            self._waiting.pop(0).run(self._connection)
         return self._connection.sql(query).to_arrow_table()

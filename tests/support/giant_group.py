@@ -9,7 +9,10 @@ from functools import cache
 
 from tests.analyser.engine.rules.scenarios.build import Row, assigned, commit, fetch, flow, group_event
 
-MADE = ("kafka_offset_commits", "kafka_fetch_partitions", "kafka_members", "kafka_rebalances", "kafka_fetch_ranges")
+MADE = (
+    "kafka_generations", "kafka_ownership", "kafka_clients", "kafka_offset_commits", "kafka_fetch_partitions",
+    "kafka_members", "kafka_rebalances", "kafka_fetch_ranges",
+)  # fmt: skip
 HOURS, GIANT, OTHERS = 3, 4_000, 400
 FLOWS = [flow(f"flow{one}{of}", client_address=f"10.1.0.{one}") for one in (1, 2, 3) for of in ("", "data")]
 

@@ -4,8 +4,8 @@ In: a change that has all base rows, and who works. Out: hours, and the commits 
 `analyser/kafka/facts/enrich.py`, some hours of one of both tables in each task; of an hour with many rows the commits
 of some partitions, or some of the fetches.
 
-What a row takes from far away is little, and each hour tells it in few rows (`kafka_summaries.py`): which generations
-were heard of and when, last heartbeats, assignments, log ends, lost bytes, who committed and fetched under which name.
+What a row takes from far away is little: owners and clients of groups are tables of their own, made before, and each
+hour tells in few rows (`kafka_summaries.py`) of log ends, lost bytes, who fetched under which name.
 A row comes out otherwise only
 - in an hour with other parts, or beside one with other fetches, since they count for some seconds;
 - behind a log end or lost bytes that are new;
@@ -68,9 +68,9 @@ from wirewitness.analyser.archive.dataset.part import Part
 from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
 from wirewitness.analyser.engine.facts.stage import OFFSETS, PARTITION, TITLES, TOPIC_PARTITION
-from wirewitness.analyser.kafka.facts.commit_views import CLIENTS_SQL, FETCHES_SQL, GAPS_SQL
+from wirewitness.analyser.kafka.facts.clients import clients_of_one_group
+from wirewitness.analyser.kafka.facts.commit_views import FETCHES_SQL, GAPS_SQL, owned_sql
 from wirewitness.analyser.kafka.facts.enrich import enrich
-from wirewitness.analyser.kafka.facts.ownership import OWNERSHIP_SQL
 from wirewitness.analyser.tables.queries import literal
 
 # As it is seen in Spark.
@@ -78,11 +78,13 @@ STAGE = f"context: {TITLES[OFFSETS.makes]}"
 ENDS = "kafka_log_ends"
 _EVER = 2**63 - 1
 _HOUR = hour_of("ts")
+# Made before, of the whole dataset.
+_OF_GROUPS = ("kafka_ownership", "kafka_clients")
 # What the whole dataset tells of: kept, and compared with what the last run kept.
 _KNOWN = {
     "context_known_gaps": GAPS_SQL,
-    "context_known_clients": CLIENTS_SQL,
-    "context_known_owners": OWNERSHIP_SQL,
+    "context_known_clients": clients_of_one_group(),
+    "context_known_owners": owned_sql("kafka_ownership"),
 }
 _CLIENT = "cluster, address, client_id"
 _OTHER_CLIENTS = f"""
@@ -90,14 +92,15 @@ _OTHER_CLIENTS = f"""
         (FROM context_known_clients EXCEPT FROM context_known_clients_before) UNION ALL
         (FROM context_known_clients_before EXCEPT FROM context_known_clients)) USING ({_CLIENT})"""
 _OWNED = "cluster, group_id, topic, partition, member_id, began"
+_ENDS = f"coalesce(ended, {_EVER}) AS until, coalesce(greatest(ended, gone), {_EVER}) AS last"
 # An interval that ends at another time matters between both ends; one that is new or gone, from its begin.
 _OTHER_OWNERS = f"""
     SELECT DISTINCT {hour_of_ns("since")} AS first, {hour_of_ns("until")} AS last FROM (
         SELECT CASE WHEN was.here AND now.here THEN least(was.until, now.until) ELSE began END AS since,
-               CASE WHEN was.here AND now.here THEN greatest(was.until, now.until) ELSE {_EVER} END AS until
-        FROM (SELECT {_OWNED}, coalesce(ended, {_EVER}) AS until, true AS here
+               CASE WHEN was.here AND now.here THEN greatest(was.last, now.last) ELSE {_EVER} END AS until
+        FROM (SELECT {_OWNED}, {_ENDS}, true AS here
               FROM (FROM context_known_owners_before EXCEPT FROM context_known_owners)) AS was
-        FULL JOIN (SELECT {_OWNED}, coalesce(ended, {_EVER}) AS until, true AS here
+        FULL JOIN (SELECT {_OWNED}, {_ENDS}, true AS here
                    FROM (FROM context_known_owners EXCEPT FROM context_known_owners_before)) AS now USING ({_OWNED}))"""
 
 
@@ -194,7 +197,8 @@ def _hours_to_make(snapshot: Snapshot, anew: Anew) -> list[set[Hour]]:
         make_summaries(con, snapshot, anew)
         con.execute(f"CREATE TEMP VIEW in_flows AS {rows_of(snapshot, 'flows')}")
         knowledge(con, "in_")
-        con.execute(f"CREATE TEMP VIEW context_base AS FROM in_{COMMITS}")
+        for table in _OF_GROUPS:
+            view_of(con, snapshot, table)
         for name, query in _KNOWN.items():
             con.execute(f"CREATE TEMP TABLE {name} AS {query.replace('context_gaps', 'context_known_gaps')}")
         known = [remember(con, snapshot, name) for name in _KNOWN]
@@ -232,7 +236,7 @@ def _make_views(
 ) -> None:
     """The views that `enrich` reads, with whole rows of a shard of these hours. Whole rows have a `filename`.
 
-    Groups have partitions in several shards: what summaries tell of the hours themselves stands for the others' rows.
+    Owners and clients are those of the whole dataset.
     """
     for summary in SUMMARIES:
         source = f"FROM read_parquet({literal(kept(snapshot, summary.name))})"
@@ -241,7 +245,8 @@ def _make_views(
     of_shard = {one.deal.table: rows_of_shard(snapshot, one, work.shard) for one in work.dealt}
     commits, around = ([part for hour in some for part in parts.get(hour, ())] for some in (work.hours, near))
     whole = of_shard.get(COMMITS) or rows_of(snapshot, COMMITS, commits, hidden=True)
-    knowledge(con, whole=whole, without=() if of_shard else work.hours)
+    con.execute(f"CREATE TEMP VIEW {COMMITS} AS {whole}")
+    knowledge(con)
     fetches = of_shard.get(FETCHES) or rows_of(snapshot, FETCHES, around)
     con.execute(f"CREATE TEMP VIEW {FETCHES} AS {fetches}")
     steps = of_shard.get(ENDS) or rows_of(snapshot, ENDS, around)
@@ -249,7 +254,8 @@ def _make_views(
         f"CREATE TEMP VIEW {ENDS} AS FROM ({steps}) UNION ALL BY NAME "
         f"SELECT * EXCLUDE hour FROM ({LAST_STEPS}) WHERE NOT {among('hour', near)}"
     )
-    view_of(con, snapshot, "flows")
+    for table in ("flows", *_OF_GROUPS):
+        view_of(con, snapshot, table)
 
 
 def _beside(hours: set[Hour]) -> set[Hour]:

@@ -20,7 +20,8 @@ NOTHING: Held = MappingProxyType({})
 class StageTables(NamedTuple):
     """The tables of one stage.
 
-    makes: its tables. reads: tables that it needs besides; their rows are decoded too. uses: tables that it reads only
+    makes: its tables. reads: tables that it needs besides; their rows are decoded too, and it sees them as the stages
+    before it left them. uses: tables that it reads only
     where somebody wants them anyway. new: those of `makes` that have no rows before; the others get columns, and keep
     what else stands in their rows.
     """
@@ -55,9 +56,15 @@ LOG_ENDS = StageTables(
     ),
     new=("kafka_log_ends",),
 )  # fmt: skip
+# It sees commits without what OFFSETS adds to them.
+OWNERS = StageTables(
+    makes=("kafka_generations", "kafka_ownership", "kafka_clients"),
+    reads=("kafka_group_events", "kafka_assignments", "kafka_offset_commits", "flows", "expert_infos"),
+    new=("kafka_generations", "kafka_ownership", "kafka_clients"),
+)
 OFFSETS = StageTables(
     makes=("kafka_offset_commits", "kafka_fetch_partitions"),
-    reads=("kafka_assignments", "kafka_group_events", "kafka_log_ends", "kafka_topics"),
+    reads=("kafka_ownership", "kafka_clients", "kafka_log_ends", "kafka_topics"),
     uses=("exchanges", "expert_infos"),
 )
 COMMITTED = StageTables(
@@ -76,9 +83,20 @@ READING = StageTables(
 )  # fmt: skip
 GROUPS = StageTables(
     makes=("kafka_members", "kafka_rebalances"),
-    reads=("kafka_group_events", "kafka_assignments", "kafka_offset_commits", "flows", "expert_infos", "exchanges"),
+    reads=(
+        "kafka_group_events", "kafka_generations", "kafka_ownership", "kafka_offset_commits", "flows", "expert_infos",
+        "exchanges",
+    ),
     new=("kafka_members", "kafka_rebalances"),
-)
+)  # fmt: skip
+STATES = StageTables(
+    makes=("kafka_group_states",),
+    reads=(
+        "kafka_group_events", "kafka_members", "kafka_ownership", "kafka_offset_commits", "kafka_admin_changes",
+        "kafka_partitions", "flows", "expert_infos",
+    ),
+    new=("kafka_group_states",),
+)  # fmt: skip
 _OF_PRODUCERS = (
     "kafka_transaction_spans", "kafka_refused_batches", "kafka_repeated_batches", "kafka_stable_offset_waits",
 )  # fmt: skip
@@ -110,10 +128,12 @@ CURSORS = StageTables(
 TITLES = {
     TOPICS.makes: "topics and their ids",
     LOG_ENDS.makes: "starts and ends of logs",
+    OWNERS.makes: "generations, owners and clients of groups",
     OFFSETS.makes: "owners, log ends and committers",
     COMMITTED.makes: "stored offsets",
     READING.makes: "where clients of groups read",
     GROUPS.makes: "members and rebalances",
+    STATES.makes: "states of groups",
     PRODUCERS.makes: "transactions and batches of producers",
     CONNECTIONS.makes: "connections to Kafka",
     DELIVERIES.makes: "MQTT deliveries",
@@ -127,6 +147,7 @@ PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), parti
 # The same of tables whose topic is the id where no name is known.
 TOPIC_PARTITION = "hash(coalesce(cluster_id, ''), coalesce(topic, ''), partition)"
 _GROUP, _CURSOR = "coalesce(cluster_id, ''), group_id", "server_address, server_port, cursor_id"
+_OF_GROUPS = ("kafka_group_events", "kafka_offset_commits", "kafka_assignments")
 # Stages that can be dealt, by the tables that they make.
 KEYED = {
     # A change names several partitions.
@@ -147,8 +168,13 @@ KEYED = {
     READING.makes: [
         Keyed(READING.makes, {**dict.fromkeys(OF_PARTITIONS, PARTITION), "kafka_log_ends": TOPIC_PARTITION})
     ],
+    OWNERS.makes: [Keyed(OWNERS.makes, dict.fromkeys(_OF_GROUPS, _GROUP))],
     GROUPS.makes: [
-        Keyed(GROUPS.makes, dict.fromkeys(("kafka_group_events", "kafka_offset_commits", "kafka_assignments"), _GROUP))
+        Keyed(GROUPS.makes, dict.fromkeys((*_OF_GROUPS[:2], "kafka_generations", "kafka_ownership"), _GROUP))
+    ],
+    # Deletions name groups of all shards.
+    STATES.makes: [
+        Keyed(STATES.makes, dict.fromkeys((*_OF_GROUPS[:2], "kafka_members", "kafka_ownership"), _GROUP), own=_GROUP)
     ],
     DELIVERIES.makes: [
         Keyed(

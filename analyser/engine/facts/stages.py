@@ -20,8 +20,10 @@ from wirewitness.analyser.engine.facts.stage import (
     LOG_ENDS,
     NOTHING,
     OFFSETS,
+    OWNERS,
     PRODUCERS,
     READING,
+    STATES,
     TOPICS,
     Held,
 )
@@ -59,10 +61,12 @@ class Stage(NamedTuple):
 STAGES = (
     Stage(*TOPICS, "kafka.facts.log_ends", "add_topics"),
     Stage(*LOG_ENDS, "kafka.facts.log_ends", "add_log_ends"),
+    Stage(*OWNERS, "kafka.facts.ownership", "add_owners"),
     Stage(*OFFSETS, "kafka.facts.enrich", "enrich", in_shards=True),
     Stage(*COMMITTED, "kafka.facts.committed", "add_committed"),
     Stage(*READING, "kafka.facts.fetch_stage", "add_fetch_ranges", in_shards=True),
     Stage(*GROUPS, "kafka.facts.group_stage", "add_members_and_rebalances"),
+    Stage(*STATES, "kafka.facts.group_states", "add_states"),
     Stage(*PRODUCERS, "kafka.facts.producers_stage", "add_producers"),
     Stage(*CONNECTIONS, "kafka.facts.connections_stage", "add_connections"),
     Stage(*DELIVERIES, "mqtt.facts.stage", "add_deliveries"),

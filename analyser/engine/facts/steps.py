@@ -12,6 +12,9 @@ from contextlib import contextmanager
 
 import duckdb
 
+from wirewitness.analyser.tables.queries import name_list
+from wirewitness.analyser.tables.tables import TABLES
+
 
 @contextmanager
 def steps_made(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], query: str) -> Iterator[None]:
@@ -29,6 +32,16 @@ def steps_made(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], query: 
     finally:
         for name in held:
             con.execute(f"DROP TABLE {name}")
+
+
+def make_tables(con: duckdb.DuckDBPyConnection, steps: Mapping[str, str], rows: Mapping[str, str]) -> None:
+    """Make the views of tables anew, each of the rows of its query over the steps."""
+    with steps_made(con, steps, "; ".join(rows.values())):
+        for name, query in rows.items():
+            con.execute(f"CREATE TEMP TABLE made_{name} AS {query}")
+    for name in rows:
+        con.execute(f"DROP VIEW IF EXISTS {name}")
+        con.execute(f"CREATE TEMP VIEW {name} AS SELECT {name_list(TABLES[name].column_names())} FROM made_{name}")
 
 
 def _last_readers(steps: Mapping[str, str], query: str) -> dict[str, str]:

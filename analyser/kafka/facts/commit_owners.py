@@ -26,7 +26,8 @@ FETCHED_LATELY_NS = 5_000_000_000
 _EVER = 2**63 - 1
 
 _OWNED = f"""
-    SELECT cluster, group_id, topic, partition, member_id, began, coalesce(ended, {_EVER}) AS ended
+    SELECT cluster, group_id, topic, partition, member_id, began, coalesce(ended, {_EVER}) AS ended,
+           coalesce(gone, {_EVER}) AS gone
     FROM context_owned WHERE began IS NOT NULL"""
 _FETCHES = """
     SELECT clients.cluster, clients.group_id, coalesce(topic, topic_id, '') AS topic, partition, clients.member_id,
@@ -47,12 +48,13 @@ class Owners:
 
     def __init__(self, con: duckdb.DuckDBPyConnection, commits: Commits, gaps_ns: Integers) -> None:
         """gaps_ns: when the last bytes of the client before each commit were missed; UNKNOWN if none were."""
-        owned = known_rows(con, _OWNED, {"part": commits.part}, ("member_id", "began", "ended"))
+        owned = known_rows(con, _OWNED, {"part": commits.part}, ("member_id", "began", "ended", "gone"))
         clients = con.sql("SELECT DISTINCT member_id FROM context_clients WHERE member_id IS NOT NULL")
         readers = clients.to_arrow_table()["member_id"].combine_chunks()
         ids = _Members(commits.member_id.dictionary, owned["member_id"].dictionary, readers)
         self.texts = ids.texts
-        self.members = _Assigned(owned, ids).owners(commits)
+        assigned = _Assigned(owned, ids)
+        self.members = assigned.owners(commits)
         self.told = self.members >= 0
         open_ones = np.flatnonzero(~self.told)
         if len(open_ones) and len(readers):
@@ -60,7 +62,9 @@ class Owners:
             wanted[commits.parts[open_ones]] = True
             fetches = known_rows(con, _FETCHES, {"part": commits.part}, ("member_id", "at_ns"))
             fetchers = _Fetchers(fetches, wanted, ids)
-            self.members[open_ones] = fetchers.owners(commits, open_ones, ids.of(commits.member_id), gaps_ns)
+            found = fetchers.owners(commits, open_ones, ids.of(commits.member_id), gaps_ns)
+            # Who has left was heard to fetch before.
+            self.members[open_ones] = np.where(found == assigned.gone(commits)[open_ones], NOWHERE, found)
 
 
 class _Members:
@@ -77,20 +81,26 @@ class _Members:
 
 
 class _Assigned:
-    """Who was given which parts, from when until when; see `ownership.py`."""
+    """Who was given which parts, from when until when; see `kafka_ownership`."""
 
     def __init__(self, owned: dict[str, pa.Array], ids: _Members) -> None:
-        part, began, ended = (integers(owned[name]) for name in ("part", "began", "ended"))
+        part, began, ended, gone = (integers(owned[name]) for name in ("part", "began", "ended", "gone"))
         member = ids.of(owned["member_id"])
         # Of those that begin together the one with the least id counts; of what is told of it, the earliest end.
         order = np.lexsort((ended, member, began, part))[::-1]
-        self._member, self._ended = member[order], ended[order]
+        self._member, self._ended, self._gone = member[order], ended[order], gone[order]
         self._line = Timeline(part[order], began[order])
 
     def owners(self, commits: Commits) -> Integers:
         found = self._line.latest(commits.parts, commits.at_ns)
         owns = commits.at_ns < taken(self._ended, found, UNKNOWN)
         return np.where(owns, taken(self._member, found, NOWHERE), NOWHERE)
+
+    def gone(self, commits: Commits) -> Integers:
+        """The last owners that were no members any more; NOWHERE without one."""
+        found = self._line.latest(commits.parts, commits.at_ns)
+        is_gone = commits.at_ns >= taken(self._gone, found, _EVER)
+        return np.where(is_gone, taken(self._member, found, NOWHERE), NOWHERE)
 
 
 class _Fetchers:

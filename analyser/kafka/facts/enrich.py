@@ -37,7 +37,6 @@ from wirewitness.analyser.kafka.facts.commit_views import (
     FETCHES_SQL,
     GROUPS,
     MAKE_CLIENTS,
-    NO_OWNERS,
     OF_PARTITIONS,
     ONCE,
     READS,
@@ -179,8 +178,7 @@ def _made_once(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """What all shards read, until the block ends; `context_clients` stays."""
     _look_at(con)
     con.execute(MAKE_CLIENTS)
-    once = ONCE if has_rows(con, "in_kafka_assignments") else {**ONCE, "context_owned": NO_OWNERS}
-    with steps_made(con, once, " ".join(once)):
+    with steps_made(con, ONCE, " ".join(ONCE)):
         yield
     con.execute("".join(f"DROP VIEW {name};" for name in OF_PARTITIONS))
 

@@ -17,10 +17,9 @@ the name of the temporary table that each makes, in their order. Times are Unix 
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.facts.gaps import is_lost
+from wirewitness.analyser.kafka.facts.group_requests import BEATS, EVENTS, GAPS, KEY, SECOND_NS, heard_sql, time_sql
 
 _NEVER = 2**63 - 1
-SECOND_NS = 1_000_000_000
 # A member that was silent for less than this before the capture's end is still there, whatever its timeout.
 LEAST_TIMEOUT_NS = 10 * SECOND_NS
 _REBALANCE_IN_PROGRESS = 27
@@ -32,15 +31,8 @@ _MOST_PARTITIONS = 500
 _MISSED, _INTERVAL_MS = 3, 5000
 MISSED_NS = f"{_MISSED} * coalesce(heartbeat_interval_ms, {_INTERVAL_MS}) * 1000000"
 
-KEY = "cluster, group_id"
 MEMBER = f"{KEY}, member_id, life"
 
-# Heartbeats of members that have epochs (KIP-848, KIP-932, KIP-1071).
-_BEATS = "event IN ('consumer_heartbeat', 'share_heartbeat', 'streams_heartbeat')"
-_PROTOCOL = f"CASE WHEN {_BEATS} THEN replace(event, '_heartbeat', '') ELSE 'classic' END"
-_GONE = f"event = 'leave' OR (generation = -1 AND {_BEATS})"
-# A static member that leaves for a while, whose partitions the broker keeps for it (KIP-848).
-_AWAY = f"coalesce(generation = -2 AND {_BEATS}, false)"
 # After these a member id of KIP-848 begins anew.
 _REFUSED = "coalesce(error_code, 0) IN (25, 82, 110)"
 
@@ -48,25 +40,26 @@ _NAME = "coalesce(topic, topic_id) || '-' || partition"
 _NAMES = f"coalesce(list(DISTINCT {_NAME} ORDER BY {_NAME}) FILTER ({_NAME} IS NOT NULL), [])[:{_MOST_PARTITIONS}]"
 
 MEMBER_STEPS = {
-    "gm_events": f"""
-        SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, nullif(group_instance_id, '') AS instance_id,
-               client_id, client_address AS address, event, generation, protocol_type, protocol_name, leader_id,
-               session_timeout_ms, rebalance_timeout_ms, heartbeat_interval_ms, topics, reason,
-               {_PROTOCOL} AS group_protocol, error_code, exchange_id, flow_id,
-               epoch_ns(ts) AS at_ns, coalesce(epoch_ns(ts_response), epoch_ns(ts)) AS done_ns,
-               ts_response IS NOT NULL AS answered, ({_GONE}) AS leaves, {_AWAY} AS away
-        FROM kafka_group_events WHERE event <> 'describe' AND group_id IS NOT NULL AND ts IS NOT NULL""",
+    "gm_events": EVENTS,
+    "gm_began": """
+        SELECT coalesce(cluster_id, '') AS cluster, group_id, incarnation, generation, epoch_ns(ts) AS began_ns,
+               join_seen AS joined
+        FROM kafka_generations""",
+    "gm_owned": """
+        SELECT coalesce(cluster_id, '') AS cluster, group_id, topic, topic_id, partition, member_id, generation, shared,
+               source, ended_by, epoch_ns(ts) AS at_ns, epoch_ns(ts_end) AS ended_ns
+        FROM kafka_ownership""",
     # Only a member of KIP-848 keeps its id: what comes behind a turn, and is refused as well, belongs to the membership
     # before.
     "gm_lives": f"""
-        SELECT *, 0::BIGINT AS life FROM gm_events WHERE member_id <> '' AND NOT {_BEATS}
+        SELECT *, 0::BIGINT AS life FROM gm_events WHERE member_id <> '' AND NOT {BEATS}
         UNION ALL
         SELECT * EXCLUDE (turn), max(CASE WHEN NOT leaves AND coalesce(error_code, 0) = 0 THEN turn ELSE 0 END) OVER (
                    PARTITION BY {KEY}, member_id ORDER BY at_ns, exchange_id ROWS UNBOUNDED PRECEDING) AS life
         FROM (SELECT *, count(*) FILTER (leaves OR away OR {_REFUSED}) OVER (
                   PARTITION BY {KEY}, member_id ORDER BY at_ns, exchange_id
                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS turn
-              FROM gm_events WHERE member_id <> '' AND {_BEATS})""",
+              FROM gm_events WHERE member_id <> '' AND {BEATS})""",
     # Signs of life, one row for each second: commits are many.
     "gm_signs": f"""
         SELECT {MEMBER}, min(at_ns) AS at_ns, max(done_ns) AS done_ns, max(at_ns) AS last_ns
@@ -86,46 +79,19 @@ MEMBER_STEPS = {
                 AND commits.member_id = lives.member_id AND commits.at_ns >= lives.at_ns)
         GROUP BY {MEMBER}, at_ns // {SECOND_NS}""",
     # Heard of in a generation first. joined: its own JoinGroup was answered with it, or its first heartbeat was.
-    "gm_heard": f"""
-        SELECT {MEMBER}, generation, min(done_ns) AS first_ns, bool_or(joins) AS joined,
-               max(at_ns) FILTER (joins) AS join_ns, min(done_ns) FILTER (joins) AS joined_ns
-        FROM (
-            SELECT {MEMBER}, generation, at_ns, done_ns,
-                   event = 'join' OR (group_protocol <> 'classic' AND rebalance_timeout_ms IS NOT NULL) AS joins
-            FROM gm_lives WHERE error_code = 0 AND generation >= 0 AND NOT leaves
-            UNION ALL
-            SELECT coalesce(cluster_id, ''), group_id, member_id, 0, generation, epoch_ns(ts),
-                   coalesce(epoch_ns(ts_response), epoch_ns(ts)), false
-            FROM kafka_offset_commits
-            WHERE error_code = 0 AND generation >= 0 AND member_id <> '' AND group_id IS NOT NULL AND ts IS NOT NULL
-            UNION ALL
-            SELECT DISTINCT coalesce(cluster_id, ''), group_id, member_id, 0, generation, epoch_ns(ts), epoch_ns(ts),
-                   false
-            FROM kafka_assignments
-            WHERE source IN ('sync_leader', 'sync_answer') AND generation >= 0 AND member_id <> ''
-                AND group_id IS NOT NULL)
-        GROUP BY {MEMBER}, generation""",
-    "gm_restarts": f"""
-        SELECT {KEY}, joined_ns AS since FROM (
-            SELECT {KEY}, generation, joined_ns, lag(generation) OVER (
-                PARTITION BY {KEY} ORDER BY joined_ns, generation) AS before
-            FROM (SELECT {KEY}, generation, joined_ns FROM gm_heard WHERE joined
-                  QUALIFY row_number() OVER (PARTITION BY {MEMBER} ORDER BY joined_ns) = 1))
-        WHERE generation < before""",
-    "gm_seen": """
-        SELECT heard.*, coalesce(since, 0) AS begun
-        FROM gm_heard AS heard ASOF LEFT JOIN gm_restarts AS restarts
-            ON heard.cluster = restarts.cluster AND heard.group_id = restarts.group_id AND first_ns >= since""",
+    "gm_seen": f"""
+        SELECT heard.*, coalesce(incarnation, 0) AS begun
+        FROM (SELECT {MEMBER}, generation, min(heard_ns) AS first_ns, bool_or(joins) AS joined,
+                     max(at_ns) FILTER (joins) AS join_ns, min(done_ns) FILTER (joins) AS joined_ns
+              FROM ({heard_sql("gm_lives", "gm_owned", "life")}) GROUP BY {MEMBER}, generation) AS heard
+        ASOF LEFT JOIN (SELECT {KEY}, incarnation, min(began_ns) AS since_ns FROM gm_began GROUP BY ALL) AS lives
+            ON heard.cluster = lives.cluster AND heard.group_id = lives.group_id AND first_ns >= lives.since_ns""",
     "gm_generations": f"""
-        SELECT *, lead(began_ns) OVER own AS next_ns, lag(generation) OVER own AS before,
-               lag(begun) OVER own AS begun_before, lag(began_ns) OVER own AS before_ns
-        FROM (SELECT {KEY}, begun, generation, min(first_ns) AS began_ns, bool_or(joined) AS joined
-              FROM gm_seen GROUP BY ALL)
-        WINDOW own AS (PARTITION BY {KEY} ORDER BY begun, generation)""",
-    "gm_gaps": f"""
-        SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS gap_ns
-        FROM expert_infos AS gaps JOIN flows USING (flow_id)
-        WHERE {is_lost("gaps")}""",
+        SELECT {KEY}, incarnation AS begun, generation, began_ns, joined, lead(began_ns) OVER own AS next_ns,
+               lag(generation) OVER own AS before, lag(incarnation) OVER own AS begun_before,
+               lag(began_ns) OVER own AS before_ns
+        FROM gm_began WINDOW own AS (PARTITION BY {KEY} ORDER BY incarnation, generation)""",
+    "gm_gaps": f"SELECT address, at_ns AS gap_ns FROM ({GAPS})",
     "gm_members": f"""
         SELECT {MEMBER}, any_value(group_protocol) AS protocol, max(protocol_type) AS protocol_type,
                arg_max(instance_id, at_ns) AS instance_id,
@@ -174,17 +140,11 @@ MEMBER_STEPS = {
         JOIN flows AS next ON next.flow_id = next_flow
         WHERE next_ns = silent_ns + silence
             AND (last.server_address, last.server_port) <> (next.server_address, next.server_port)""",
-    # Who had a partition before, and who got it then: leader's plans and members' own assignments in their order.
+    # Who had a partition before, and who got it then.
     "gm_moves": f"""
         SELECT {KEY}, topic, partition, member_id, before_id, at_ns
-        FROM (
-            SELECT *, lag(member_id) OVER (
-                PARTITION BY {KEY}, topic, partition ORDER BY at_ns, generation, member_id) AS before_id
-            FROM (SELECT DISTINCT coalesce(cluster_id, '') AS cluster, group_id, coalesce(topic, topic_id, '') AS topic,
-                         partition, member_id, generation, epoch_ns(ts) AS at_ns
-                  FROM kafka_assignments
-                  WHERE source IN ('sync_leader', 'sync_answer', 'consumer_heartbeat') AND partition IS NOT NULL
-                      AND group_id IS NOT NULL AND member_id <> '' AND ts IS NOT NULL))
+        FROM (SELECT *, lag(member_id) OVER (PARTITION BY {KEY}, topic, partition ORDER BY at_ns) AS before_id
+              FROM gm_owned WHERE NOT shared AND source NOT LIKE '%describe')
         WHERE before_id <> member_id""",
     # Its generations, and when the next one began without it.
     "gm_last": f"""
@@ -199,14 +159,21 @@ MEMBER_STEPS = {
             ON members.cluster = moves.cluster AND members.group_id = moves.group_id
             AND members.member_id = moves.before_id AND moves.at_ns > members.last_ns
         GROUP BY ALL""",
-    # What it was given last; else what it committed.
+    # What it had last, if it was not given nothing since; else what it committed.
     "gm_assigned": f"""
-        SELECT {KEY}, member_id, to_json(arg_max(names, at_ns))::VARCHAR AS partitions
+        SELECT {KEY}, member_id, to_json(arg_max(names, told))::VARCHAR AS partitions
         FROM (
-            SELECT coalesce(cluster_id, '') AS cluster, group_id, member_id, epoch_ns(max(ts)) AS at_ns,
-                   {_NAMES} AS names
-            FROM kafka_assignments WHERE member_id <> ''
-            GROUP BY cluster_id, group_id, member_id, exchange_id
+            SELECT {KEY}, member_id, 1 AS told,
+                   CASE WHEN coalesce(synced_ns > until_ns, until_ns IS NULL) THEN [] ELSE names END AS names
+            FROM (
+                SELECT {KEY}, member_id, any_value(until_ns) AS until_ns, {_NAMES} AS names
+                FROM (SELECT {KEY}, member_id, coalesce(ended_ns, {_NEVER}) AS until_ns, NULL AS topic_id, partition,
+                             CASE WHEN ended_by IS DISTINCT FROM 'revoked' THEN topic END AS topic
+                      FROM gm_owned QUALIFY until_ns = max(until_ns) OVER (PARTITION BY {KEY}, member_id))
+                GROUP BY {KEY}, member_id)
+            FULL JOIN (SELECT {KEY}, member_id, max(done_ns) AS synced_ns FROM gm_events
+                       WHERE event = 'sync' AND error_code = 0 AND coalesce(protocol_type, 'consumer') = 'consumer'
+                       GROUP BY ALL) USING ({KEY}, member_id)
             UNION ALL
             SELECT coalesce(cluster_id, ''), group_id, member_id, 0,
                    {_NAMES}
@@ -277,11 +244,6 @@ MEMBER_STEPS = {
             ASOF LEFT JOIN (SELECT DISTINCT gap_ns FROM gm_gaps) AS holes
                 ON without_ns + {_TOLD_LATE_NS} >= holes.gap_ns)""",
 }
-
-
-def time_sql(column: str) -> str:
-    """The time of Unix ns."""
-    return f"make_timestamp_ns({column})::TIMESTAMPTZ_NS"
 
 
 _JOINED_NS = "coalesce(join_done_ns, CASE WHEN full_ns = begin_ns THEN first_done_ns END)"

@@ -19,12 +19,12 @@ setting of the broker (group.initial.rebalance.delay.ms), for nobody.
 
 from __future__ import annotations
 
-from wirewitness.analyser.kafka.facts.group_members import KEY, MEMBER, MISSED_NS, time_sql
+from wirewitness.analyser.kafka.facts.generations import TOGETHER_NS
+from wirewitness.analyser.kafka.facts.group_members import MEMBER, MISSED_NS
+from wirewitness.analyser.kafka.facts.group_requests import KEY, time_sql
 
 # Answers that follow the last request by more than this did not wait for it.
 _AT_ONCE_NS = 250_000_000
-# Answers to join a generation come together; a member that asks again later is told the same generation.
-_TOGETHER_NS = 2_000_000_000
 _MOST_MEMBERS = 200
 _MOST_MOVES = 200
 _EPISODE = f"{KEY}, begun, generation"
@@ -77,7 +77,7 @@ REBALANCE_STEPS = {
                arg_max(protocol_name, at_ns) AS assignor, arg_max(reason, at_ns) AS reason,
                arg_max(leader_id, at_ns) AS leader_id, arg_max(exchange_id, at_ns) AS exchange_id
         FROM gr_episodes AS one JOIN gm_lives AS other USING ({KEY}, generation)
-        WHERE event = 'join' AND error_code = 0 AND done_ns BETWEEN began_ns AND began_ns + {_TOGETHER_NS}
+        WHERE event = 'join' AND error_code = 0 AND done_ns BETWEEN began_ns AND began_ns + {TOGETHER_NS}
             AND done_ns < coalesce(next_ns, done_ns + 1)
         GROUP BY ALL""",
     "gr_told": f"""
@@ -142,11 +142,10 @@ REBALANCE_STEPS = {
             ON moves.cluster = episodes.cluster AND moves.group_id = episodes.group_id AND moves.at_ns >= began_ns
         GROUP BY episode""",
     "gr_plans": """
-        SELECT coalesce(cluster_id, '') AS cluster, group_id, generation,
-               bit_xor(hash(coalesce(topic, topic_id), partition)) AS partitions
-        FROM (SELECT DISTINCT cluster_id, group_id, generation, topic, topic_id, partition FROM kafka_assignments
-              WHERE source = 'sync_leader' AND partition IS NOT NULL)
-        GROUP BY ALL""",
+        SELECT cluster, group_id, generation, bit_xor(hash(topic, partition)) AS partitions
+        FROM (SELECT cluster, group_id, generation, topic, partition, bool_or(source = 'sync_leader') AS planned
+              FROM gm_owned WHERE source LIKE 'sync%' GROUP BY ALL)
+        GROUP BY ALL HAVING bool_or(planned)""",
     "gr_begin": f"""
         SELECT episodes.*, CASE
                    WHEN how IN ('leader', 'member') AND regexp_matches(reason, '{_TOPICS}') THEN 'topic changed'
@@ -175,7 +174,7 @@ REBALANCE_STEPS = {
         FROM gr_present JOIN gm_members USING ({MEMBER}) LEFT JOIN gr_joins USING (episode, {MEMBER})
         LEFT JOIN gr_told USING (episode, {MEMBER}) LEFT JOIN gr_synced USING (episode, {MEMBER})
         JOIN (SELECT episode, begin_ns AS from_ns, began_ns FROM gr_begin) USING (episode)
-        WHERE protocol <> 'classic' OR gm_members.begin_ns <= began_ns + {_TOGETHER_NS}
+        WHERE protocol <> 'classic' OR gm_members.begin_ns <= began_ns + {TOGETHER_NS}
         GROUP BY episode""",
     # How long all waited for one alone: that never came, that came last, or whose silence had to become long enough.
     "gr_held": f"""

@@ -11,12 +11,11 @@ from __future__ import annotations
 import duckdb
 
 from wirewitness.analyser.engine.facts.stage import GROUPS, NOTHING, Held
-from wirewitness.analyser.engine.facts.steps import steps_made
+from wirewitness.analyser.engine.facts.steps import make_tables
 from wirewitness.analyser.engine.facts.topics import views
-from wirewitness.analyser.kafka.facts.group_members import MEMBER, MEMBER_ROWS, MEMBER_STEPS, SECOND_NS
+from wirewitness.analyser.kafka.facts.group_members import MEMBER, MEMBER_ROWS, MEMBER_STEPS
 from wirewitness.analyser.kafka.facts.group_rebalances import REBALANCE_ROWS, REBALANCE_STEPS
-from wirewitness.analyser.tables.queries import name_list
-from wirewitness.analyser.tables.tables import TABLES
+from wirewitness.analyser.kafka.facts.group_requests import SECOND_NS
 
 # Which side was idle while a member of a group sent nothing, by TCP: the steps of `kafka_members.idle_side`, as SQL.
 #
@@ -90,11 +89,5 @@ def add_members_and_rebalances(con: duckdb.DuckDBPyConnection, _: Held = NOTHING
         return NOTHING
     if not con.sql("SELECT EXISTS (FROM kafka_group_events WHERE event <> 'describe')").fetchall()[0][0]:
         return NOTHING
-    rows = {name: query for name, query in _ROWS.items() if name in there}
-    with steps_made(con, _STEPS, "; ".join(rows.values())):
-        for name, query in rows.items():
-            con.execute(f"CREATE TEMP TABLE made_{name} AS {query}")
-    for name in rows:
-        con.execute(f"DROP VIEW IF EXISTS {name}")
-        con.execute(f"CREATE TEMP VIEW {name} AS SELECT {name_list(TABLES[name].column_names())} FROM made_{name}")
+    make_tables(con, _STEPS, {name: query for name, query in _ROWS.items() if name in there})
     return NOTHING

@@ -40,7 +40,7 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.members import KEYS, MEMBER_COLUMNS, MEMBERS, proof, who
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text, partition_names
 
-ASSIGNMENTS = "kafka_assignments"
+OWNERSHIP = "kafka_ownership"
 RANGE = "range"
 _EVEN = (RANGE, "roundrobin", "sticky", "cooperative-sticky", "uniform")
 _MOST_CLIENTS = 20
@@ -51,7 +51,7 @@ Place = tuple[str | None, int]
 def detect(frames: Frames, *, skew: int = 1, stands_s: float = 5.0) -> Iterator[Finding]:
     """One finding per group and subscription."""
     members = {row["member_id"]: row for row in rows_of(frames[MEMBERS])}
-    given, at_ns = _plan(rows_of(frames[ASSIGNMENTS]), members)
+    given, at_ns = _plan(rows_of(frames[OWNERSHIP]), members)
     last_ns = max((row["ts_last"] for row in members.values()), default=0)
     if len(given) < 2 or last_ns - at_ns < stands_s * NS_PER_S:
         return
@@ -69,18 +69,22 @@ def detect(frames: Frames, *, skew: int = 1, stands_s: float = 5.0) -> Iterator[
 
 def _plan(rows: Sequence[Row], members: Mapping[str, Row]) -> tuple[dict[str, set[Place]], int]:
     """Partitions of each member, members without any too, and when the newest part was given."""
-    leaders = [row for row in rows if row["source"] == "sync_leader"]
-    there = [row for row in rows if row["member_id"] in members and members[row["member_id"]]["ended"] == "active"]
+    planned = [row for row in rows if row["source"] == "sync_leader"]
+    last = max((row["generation"] for row in planned), default=0)
     heard = [row["last_generation"] for row in members.values() if row["ended"] in ("active", None)]
-    newest = max((one for one in heard if one is not None), default=0)
-    if any((row["generation"] or 0) < newest or None in heard for row in leaders):
+    if planned and (None in heard or any(one > last for one in heard)):
         return {}, 0  # the plan of a later generation is not in the capture, or may not be
-    chosen = leaders or [row for row in there if row["source"] == "consumer_heartbeat"]
-    found: dict[str, set[Place]] = {}
+    if planned:
+        idle = [one for one, row in members.items() if row["last_generation"] == last]
+        chosen = [row for row in rows if row["generation"] == last and row["source"].startswith("sync")]
+    else:
+        # Of a member that was there before the capture it is not known what it was given.
+        there = {one for one, row in members.items() if row["ended"] == "active"}
+        idle = [one for one in there if members[one]["ts_joined"] is not None]
+        chosen = [row for row in rows if row["source"] == "consumer_heartbeat" and row["member_id"] in there]
+    found: dict[str, set[Place]] = {one: set() for one in sorted(idle)}
     for row in chosen:
-        places = found.setdefault(row["member_id"], set())
-        if row["partition"] is not None:
-            places.add((row["topic"] or row["topic_id"], row["partition"]))
+        found.setdefault(row["member_id"], set()).add((row["topic"], row["partition"]))
     return found, max((row["ts"] for row in chosen), default=0)
 
 
@@ -138,11 +142,10 @@ def _finding(
     )
 
 
-_LAST_PLANS = f"""exchange_id IN (
-    SELECT arg_max(exchange_id, ts) FROM {ASSIGNMENTS} WHERE source = 'sync_leader' GROUP BY cluster_id, group_id
-    UNION ALL
-    SELECT arg_max(exchange_id, ts) FROM {ASSIGNMENTS} WHERE source = 'consumer_heartbeat'
-    GROUP BY cluster_id, group_id, member_id)"""
+_LAST_PLANS = f"""(source = 'consumer_heartbeat' AND ts_end IS NULL)
+    OR (coalesce(cluster_id, ''), group_id, generation) IN (
+        SELECT (coalesce(cluster_id, ''), group_id, arg_max(generation, ts)) FROM {OWNERSHIP}
+        WHERE source LIKE 'sync%' GROUP BY cluster_id, group_id)"""
 RULE = Rule(
     code="KAF115",
     question="growing",
@@ -150,16 +153,14 @@ RULE = Rule(
     severity="warning",
     confidence="high",
     reads={
-        ASSIGNMENTS: ("ts", "exchange_id", "generation", "member_id", "topic", "topic_id", "partition", "source"),
+        OWNERSHIP: ("ts", "generation", "member_id", "topic", "partition", "source"),
         MEMBERS: MEMBER_COLUMNS,
     },
     partition_by=KEYS,
     detect=detect,
-    rows={ASSIGNMENTS: f"source IN ('sync_leader', 'consumer_heartbeat') AND {_LAST_PLANS}"},
+    rows={OWNERSHIP: _LAST_PLANS},
     suspects=f"""
         SELECT cluster_id, group_id FROM (
-            SELECT cluster_id, group_id, member_id, count(DISTINCT (topic, topic_id, partition))
-                FILTER (partition IS NOT NULL) AS size
-            FROM r_{ASSIGNMENTS} GROUP BY ALL)
-        GROUP BY ALL HAVING max(size) - min(size) > 1""",
+            SELECT cluster_id, group_id, member_id, count(*) AS size FROM r_{OWNERSHIP} GROUP BY ALL)
+        GROUP BY ALL HAVING max(size) > 1""",
 )

@@ -44,7 +44,7 @@ from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Cli
 from wirewitness.analyser.kafka.rules.names import group_text, partition_text, who_numbers, who_text
 
 KEYS = ("cluster_id", "group_id")
-ASSIGNMENTS = "kafka_assignments"
+OWNERSHIP = "kafka_ownership"
 _Place = tuple[str | None, int]
 
 
@@ -58,7 +58,7 @@ def detect(frames: Frames, *, seconds: float = 30.0) -> Iterator[Finding]:
         last_read[run.place] = run if kept is None or run.ts_last >= kept.ts_last else kept
         last_seen[run.client] = max(last_seen.get(run.client, 0), run.ts_last)
     committed = _last_times(frames[COMMITS])
-    owners = _owners(frames[ASSIGNMENTS])
+    owners = _owners(frames[OWNERSHIP])
     for run in last_read.values():
         stood = last_seen[run.client] - run.ts_last
         if stood >= seconds * NS_PER_S and _grows(run) and not _is_elsewhere(run, owners):
@@ -145,7 +145,7 @@ RULE = Rule(
     reads={
         RUNS: RUN_COLUMNS,
         COMMITS: ("ts", "topic", "partition", "committed_offset"),
-        ASSIGNMENTS: ("ts", "member_id", "topic", "partition"),
+        OWNERSHIP: ("ts", "member_id", "topic", "partition"),
     },
     partition_by=KEYS,
     detect=detect,

@@ -78,28 +78,11 @@ _COUNTS = """
            count(distinct struct_pack(client_address, client_id, member_id)) filter (error_code = 0) as committers
     from kafka_offset_commits where {group} group by all"""
 
-# A member owns what it was told to own until another one is told so, it is told another generation, it is gone, or it
-# is heard of no more.
 _OWNERS = """
-    with told as (
-        select epoch_ns(ts) / 1e6 as t, member_id, topic, partition, generation from kafka_assignments
-        where {group}),
-    heard as (
-        select member_id, max(epoch_ns(ts)) / 1e6 as last_heard from (
-            select member_id, coalesce(ts_response, ts) as ts from kafka_group_events where {group}
-            union all select member_id, coalesce(ts_response, ts) from kafka_offset_commits where {group}
-            union all select member_id, ts from kafka_assignments where {group})
-        group by member_id),
-    changes as (
-        select *, lag(member_id) over (partition by topic, partition order by t) as before,
-               lag(generation) over (partition by topic, partition order by t) as generation_before
-        from told),
-    starts as (
-        select * from changes
-        where before is distinct from member_id or generation_before is distinct from generation)
-    select t, greatest(t, least(coalesce(lead(t) over (partition by topic, partition order by t), last_heard),
-                                last_heard)) as t_end, topic, partition, member_id, generation
-    from starts left join heard using (member_id) order by topic, partition, t"""
+    select epoch_ns(ts) / 1e6 as t, greatest(epoch_ns(ts), coalesce(epoch_ns(ts_end),
+               (select max(epoch_ns(ts_last)) from captures))) / 1e6 as t_end,
+           topic, partition, member_id, generation
+    from kafka_ownership where {group} order by topic, partition, t, member_id"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +175,7 @@ def log_ends(
 
 
 def owners(source: Source, cluster_id: str | None, group_id: str | None) -> list[dict[str, Any]]:
-    """t, t_end, topic, partition, member_id, generation: who was told to own what, until its last evidence."""
+    """t, t_end, topic, partition, member_id, generation: who owned what; to the capture's end if it did not end."""
     return all_rows(source, _OWNERS.format(group=of_group(cluster_id, group_id)))
 
 

@@ -1,4 +1,4 @@
-"""How groups came to be as they are: rebalances, and the way of each consumer to its first commit.
+"""How groups stand and came to be so: states, rebalances, and the way of each consumer to its first commit.
 
 In: the tables. Out: SELECTs for `kafka_views.py`.
 """
@@ -105,3 +105,42 @@ START_UP = f"""
                then list_filter([{_DONE}], lambda one: one is not null)[-1] end as stopped_after,
            case when commit_ms is null then failed || ': ' || error end as failing, errors
     from (select *, {_TIMES} from ways)"""
+
+# In which state groups were (`kafka_group_states`) and who coordinates them. At a time a state that ended later stands.
+STATE_TABLES = ("kafka_group_states", "kafka_group_events", "kafka_brokers", "flows")
+
+# Each state that a group was in.
+CHANGES = """
+    select cluster_id, group_id, ts, case when ended then ts_end end as ts_end,
+           case when ended then (epoch_ns(ts_end) - epoch_ns(ts)) / 1e6 end as lasted_ms, state, type, protocol_type,
+           assignor, generation, members, leader_id
+    from (select *, at_ns is not null and {until} as ended
+          from (select * exclude (at_ns), epoch_ns(ts_end) as at_ns
+                from (select *, epoch_ns(ts) as at_ns from kafka_group_states) where {until}))"""
+
+# The broker that answers a group's requests, else the one that FindCoordinator named.
+_COORDINATORS = """
+    select cluster, group_id, unnest(arg_max(struct_pack(host, port, node_id), row(seen, at_ns)))
+    from (
+        select coalesce(brokers.cluster_id, '') as cluster, group_id, host, port, node_id, false as seen,
+               epoch_ns(ts) as at_ns
+        from kafka_brokers as brokers where source = 'FindCoordinator' and group_id is not null and node_id >= 0
+        union all
+        select last.cluster, last.group_id, server_address, server_port, nodes.node_id, true, at_ns
+        from (
+            select coalesce(cluster_id, '') as cluster, group_id, arg_max(flow_id, ts_response) as flow_id,
+                   epoch_ns(max(ts_response)) as at_ns
+            from kafka_group_events where error_code = 0 and event <> 'describe' group by all) as last
+        join flows using (flow_id)
+        left join (
+            select coalesce(cluster_id, '') as cluster, host, port, max(node_id) as node_id from kafka_brokers
+            group by all) as nodes
+            on last.cluster = nodes.cluster and server_address = nodes.host and server_port = nodes.port)
+    where {until} group by cluster, group_id"""
+# How each group stands.
+STATES = f"""
+    select cluster_id, group_id, state, type, protocol_type, assignor, generation, members, leader_id,
+           host || ':' || port || coalesce(' (' || node_id || ')', '') as coordinator, node_id as coordinator_id,
+           host as coordinator_host, port as coordinator_port, ts as ts_since
+    from (select *, coalesce(cluster_id, '') as cluster from ({CHANGES}) where ts_end is null)
+    left join ({_COORDINATORS}) using (cluster, group_id)"""

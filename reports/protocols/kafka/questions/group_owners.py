@@ -1,9 +1,9 @@
 """Which consumer a partition of a group belongs to, and how a group stands. In: nothing. Out: SELECTs.
 
-A member's newest assignment counts, in classic groups only that of the group's newest generation, until the member
-leaves; of two members the one that was told later. Whose assignments are not in the capture has what it reads; of two
-such members the one that asked later. As in the views, `{until}` is a SQL boolean over `at_ns`, and `{now_ns}` the time
-at which ages are told.
+Whose a partition is at a time is what `kafka_ownership` says. A partition whose owner's time is over is nobody's where
+the plan of the group's generation is known, or where only the member went. Whose assignments are not in the capture has
+what it reads; of two such members the one that asked later. As in the views, `{until}` is a SQL boolean over `at_ns`,
+and `{now_ns}` the time at which ages are told.
 """
 
 from __future__ import annotations
@@ -11,40 +11,23 @@ from __future__ import annotations
 from wirewitness.analyser.kafka.facts.lag import LAG_ROWS, LAG_TABLES, lag_steps
 from wirewitness.analyser.kafka.facts.time_lag import PASSED_STEPS
 
-OWNER_TABLES = ("kafka_assignments", "kafka_group_events")
+OWNER_TABLES = ("kafka_ownership", "kafka_generations", "kafka_members", "kafka_clients")
 # What PARTITIONS_OF_GROUPS reads.
 PARTITION_TABLES = (*LAG_TABLES, *OWNER_TABLES, "kafka_fetch_partitions", "captures")
 
-_TOLD = """
-    select coalesce(cluster_id, '') as cluster, coalesce(group_id, '') as group_id, member_id,
-           coalesce(topic, topic_id, '') as topic, partition, generation, source, epoch_ns(ts) as at_ns
-    from kafka_assignments where member_id is not null"""
-_EVENTS = """
-    select *, coalesce(cluster_id, '') as cluster, epoch_ns(coalesce(ts_response, ts)) as at_ns
-    from kafka_group_events where coalesce(member_id, '') <> '' and event <> 'describe'"""
-
-# A static member that sends epoch -2 comes back (KIP-848), and what it has is kept for it.
-_LEAVES = "(error_code = 0 and (event = 'leave' or (event like '%heartbeat' and generation = -1)))"
-
-# What each member has: cluster, group_id, member_id, topic, partition, at_ns
-_HELD = f"""
-    with told as (select * from ({_TOLD}) where {{until}}),
-    newest as (
-        select cluster, group_id, arg_max(generation, at_ns) as newest from told where source like 'sync%'
-        group by all),
-    gone as (
-        select cluster, group_id, member_id, max(at_ns) as gone_ns from ({_EVENTS})
-        where {{until}} and {_LEAVES}
-        group by all),
-    current as (
-        select * from told qualify at_ns = max(at_ns) over (partition by cluster, group_id, member_id))
-    select cluster, group_id, member_id, topic, partition, at_ns, source
-    from current left join newest using (cluster, group_id) left join gone using (cluster, group_id, member_id)
-    where partition is not null and coalesce(gone_ns < at_ns, true)
-        and (source not like 'sync%' or generation >= newest)"""
-# cluster, group_id, topic, partition, consumer_id
+# What was owned until then: at_ns is when it ended, null while it had not.
+_OWNED = """
+    select * exclude (at_ns, ended_ns), case when ended then ended_ns end as ended_ns
+    from (select *, at_ns is not null and {until} as ended
+          from (select *, at_ns as began_ns, ended_ns as at_ns
+                from (select coalesce(cluster_id, '') as cluster, group_id, member_id, topic, partition, generation,
+                             shared, source, epoch_ns(ts) as at_ns, epoch_ns(ts_end) as ended_ns
+                      from kafka_ownership) where {until}))"""
+# cluster, group_id, topic, partition -> consumer_id, of several members (share groups) null; owners: how many they are.
 OWNERS = f"""
-    select cluster, group_id, topic, partition, arg_max(member_id, at_ns) as consumer_id from ({_HELD}) group by all"""
+    select cluster, group_id, topic, partition, count(distinct member_id) as owners,
+           case when count(distinct member_id) = 1 then min(member_id) end as consumer_id
+    from ({_OWNED}) where ended_ns is null group by all"""
 # cluster, group_id, member_id, assigned, assignment: partitions of a share group belong to several members at once.
 PARTS = f"""
     select cluster, group_id, member_id, sum(n)::bigint as assigned,
@@ -52,27 +35,45 @@ PARTS = f"""
     from (
         select cluster, group_id, member_id, topic, count(*) as n,
                string_agg(partition::varchar, ',' order by partition) as parts
-        from (select distinct cluster, group_id, member_id, topic, partition from ({_HELD})
-              where partition is not null
-              qualify source like 'share%' or member_id = arg_max(member_id, at_ns)
-                  over (partition by cluster, group_id, topic, partition))
+        from (select distinct cluster, group_id, member_id, topic, partition from ({_OWNED}) where ended_ns is null)
         group by all)
     group by all"""
+# Partitions that nobody has since their last owner: its generation still stands, or the whole plan of a later one is
+# known.
+_VACANT = f"""
+    select distinct owned.cluster, owned.group_id, topic, partition
+    from ({_OWNED}) as owned
+    left join (
+        select coalesce(cluster_id, '') as cluster, group_id, arg_max(generation, at_ns) as stands
+        from (select *, epoch_ns(ts) as at_ns from kafka_generations) where {{until}} group by all) as newest
+        using (cluster, group_id)
+    left join (select distinct cluster, group_id, generation as stands, true as planned from ({_OWNED})
+               where source = 'sync_leader') as planned using (cluster, group_id, stands)
+    where source not like 'sync%' or generation = stands or coalesce(planned, false)"""
 
-# What members said of themselves last: cluster, group_id, member_id -> name and address.
-_NAMES = f"""
-    select cluster, coalesce(group_id, '') as group_id, member_id, arg_max(client_id, at_ns) as consumer_client_id,
+# What members said of themselves last: cluster, group_id, member_id -> name and address, and whether it has gone.
+_NAMES = """
+    select cluster, group_id, member_id, arg_max(client_id, at_ns) as consumer_client_id,
            arg_max(client_address, at_ns) as consumer_host, arg_max(group_instance_id, at_ns) as consumer_instance_id,
-           coalesce(arg_max({_LEAVES}, at_ns), false) as has_left
-    from ({_EVENTS}) where {{until}} group by all"""
+           coalesce(arg_max(ended_ns is not null, at_ns), false) as has_left
+    from (select * exclude (at_ns), began_ns as at_ns,
+                 case when at_ns is not null and {until} then at_ns end as ended_ns
+          from (select * exclude (at_ns), at_ns as began_ns, epoch_ns(ts_ended) as at_ns
+                from (select *, coalesce(cluster_id, '') as cluster, epoch_ns(ts) as at_ns from kafka_members)
+                where {until}))
+    group by all"""
 
 # Clients of which no member's assignment was told. Which of several members of one client reads is not known.
 _UNASSIGNED = f"""
-    select names.cluster, names.group_id, consumer_client_id as client_id, consumer_host as client_address,
-           case when count(*) filter (not has_left) = 1 then max(member_id) filter (not has_left) end as reader_id,
-           bool_and(has_left) as reader_left
-    from names left join (
-        select distinct cluster, group_id, member_id, true as told from ({_TOLD}) where {{until}}) as given
+    select clients.cluster, clients.group_id, client_id, client_address,
+           case when count(*) filter (not gone) = 1 then max(member_id) filter (not gone) end as reader_id,
+           bool_and(gone) as reader_left
+    from (
+        select clients.*, coalesce(has_left, false) as gone
+        from (select *, coalesce(cluster_id, '') as cluster, epoch_ns(ts) as at_ns from kafka_clients
+              where member_id is not null) as clients
+        left join names using (cluster, group_id, member_id) where {{until}}) as clients
+    left join (select distinct cluster, group_id, member_id, true as told from ({_OWNED})) as given
         using (cluster, group_id, member_id)
     group by all having not coalesce(bool_or(told), false)"""
 _READ = """
@@ -92,18 +93,23 @@ _READERS = f"""
 # Who has a partition: a member that was given it, else the client that reads it. Where the reader left nobody has it,
 # whatever was told before.
 _CONSUMERS = """
-    select cluster, group_id, topic, partition, consumer_id, null as reader_client_id, null as reader_host,
+    select cluster, group_id, topic, partition, consumer_id, owners, null as reader_client_id, null as reader_host,
            false as vacant
     from owners
     union all
-    select cluster, group_id, topic, partition, case when not reader_left then reader_id end,
+    select cluster, group_id, topic, partition, case when not reader_left then reader_id end, null,
            case when not reader_left then reader_client_id end, case when not reader_left then reader_host end,
            reader_left
-    from readers anti join owners using (cluster, group_id, topic, partition)"""
+    from readers anti join owners using (cluster, group_id, topic, partition)
+    union all
+    select cluster, group_id, topic, partition, null, 0, null, null, true
+    from vacant anti join owners using (cluster, group_id, topic, partition)
+        anti join readers using (cluster, group_id, topic, partition)"""
 _STEPS = {
     "owners": OWNERS,
     "names": _NAMES,
     "readers": _READERS,
+    "vacant": _VACANT,
     "consumers": _CONSUMERS,
     **lag_steps(until="{until}", assigned="from consumers"),
     "stands": f"""
@@ -112,7 +118,7 @@ _STEPS = {
         from ({LAG_ROWS})""",
     **PASSED_STEPS,
     "known": """
-        select stands.*, passed_ns, reader_client_id, reader_host, coalesce(consumers.consumer_id, case
+        select stands.*, passed_ns, reader_client_id, reader_host, vacant, coalesce(consumers.consumer_id, case
                    when not coalesce(vacant, false) and not coalesce(has_left, false) then owner_member_id end)
                    as consumer_id
         from stands

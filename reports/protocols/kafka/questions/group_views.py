@@ -5,7 +5,13 @@ from __future__ import annotations
 from wirewitness.analyser.kafka.facts.lag import LAG_TABLES, lag_query
 from wirewitness.reports.base.questions.columns import PAGE, TEXT, Column
 from wirewitness.reports.base.questions.workloads import OWNER, OWNERS
-from wirewitness.reports.protocols.kafka.questions.group_history import REBALANCES, START_UP
+from wirewitness.reports.protocols.kafka.questions.group_history import (
+    CHANGES,
+    REBALANCES,
+    START_UP,
+    STATE_TABLES,
+    STATES,
+)
 from wirewitness.reports.protocols.kafka.questions.group_owners import (
     OWNER_TABLES,
     PARTITION_TABLES,
@@ -13,7 +19,6 @@ from wirewitness.reports.protocols.kafka.questions.group_owners import (
     PARTS,
 )
 from wirewitness.reports.protocols.kafka.questions.group_restart import RESTART, RESTART_TABLES
-from wirewitness.reports.protocols.kafka.questions.group_states import CHANGES, STATE_TABLES, STATES
 from wirewitness.reports.protocols.kafka.questions.groups import MEMBERS
 from wirewitness.reports.protocols.kafka.questions.view import CLIENT, OVER_TIME, PART, TIME, TOPIC_COLUMN, KafkaView
 
@@ -23,7 +28,7 @@ from wirewitness.reports.protocols.kafka.questions.view import CLIENT, OVER_TIME
 # member has comes from its assignment; a Connect worker's connectors and tasks, and the tasks of a streams group,
 # from what these are told in their own words. A member that has gone has nothing.
 
-MEMBER_TABLES = ("kafka_offset_commits", "kafka_group_events", "kafka_members", *OWNER_TABLES)
+MEMBER_TABLES = ("kafka_offset_commits", "kafka_group_events", *OWNER_TABLES)
 
 # What Connect workers and streams instances were given last, as "connector-task" and "task".
 _TASKS = """

@@ -30,11 +30,11 @@ _MEANS = {
 }
 
 _GIVEN = """
-    select * replace (coalesce(topic, topic_id) as topic), epoch_ns(ts) as at_ns from kafka_assignments
+    select *, epoch_ns(ts) as at_ns from kafka_ownership
     where {group} and member_id = {member} and {place} and epoch_ns(ts) <= {at_ns} order by ts desc limit 1"""
 # Who got it next after a member had it.
 _TAKEN = """
-    select * replace (coalesce(topic, topic_id) as topic), epoch_ns(ts) as at_ns from kafka_assignments
+    select *, epoch_ns(ts) as at_ns from kafka_ownership
     where {group} and member_id <> {member} and {place} and epoch_ns(ts) > {from_ns} and epoch_ns(ts) <= {at_ns}
     order by ts limit 1"""
 # How far the member was when it lost it, and how often it wrote the offset since.
@@ -118,9 +118,9 @@ def _lost(ask: Asking, commit: Mapping[str, Any], given: Mapping[str, Any], take
     if written["highest_before"] == commit["committed_offset"]:
         what += ", which is how far it was when it lost it"
     rows = (
-        row("kafka_assignments", exchange_id=given["exchange_id"], member_id=given["member_id"],
+        row("kafka_ownership", exchange_id=given["exchange_id"], member_id=given["member_id"],
             partition=given["partition"]),
-        row("kafka_assignments", exchange_id=taken["exchange_id"], member_id=taken["member_id"],
+        row("kafka_ownership", exchange_id=taken["exchange_id"], member_id=taken["member_id"],
             partition=taken["partition"]),
     )  # fmt: skip
     short = f"generation {taken['generation']} gave {named} of {client} to {other}"

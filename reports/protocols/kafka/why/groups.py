@@ -70,14 +70,14 @@ _FIRST_SEEN = """
 
 
 def assignment_link(given: Mapping[str, Any], client: str) -> Link:
-    """A row of kafka_assignments."""
+    """A row of kafka_ownership."""
     named = f"{name(given['topic'])}-{given['partition']}"
     how = _SOURCES.get(given["source"], name(given["source"]))
     what = f"{client} was given {named} in generation {given['generation']}, {how}"
     return Link(ASSIGNED, (given["exchange_id"], given["member_id"], given["topic"], given["partition"]), what,
                 f"{client} got {named} in generation {given['generation']}", given["at_ns"], None,
                 (by_id(given["exchange_id"]),),
-                (row("kafka_assignments", exchange_id=given["exchange_id"], member_id=given["member_id"],
+                (row("kafka_ownership", exchange_id=given["exchange_id"], member_id=given["member_id"],
                      partition=given["partition"]),), facts=dict(given))  # fmt: skip
 
 

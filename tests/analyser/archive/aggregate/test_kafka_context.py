@@ -25,12 +25,15 @@ from tests.support.archived import parts_of
 from tests.support.datasets import take_in
 from tests.support.rows import Rows, connection_from_rows, with_log_ends
 from tests.support.shares import examples
-from wirewitness.analyser.archive.aggregate.context import run_context
+from wirewitness.analyser.archive.aggregate.context import run_context, run_stage
 from wirewitness.analyser.archive.aggregate.hour_summaries import stamp_again
 from wirewitness.analyser.archive.aggregate.kafka_context import hours_to_make
 from wirewitness.analyser.archive.dataset.dataset import Change, write_parts
 from wirewitness.analyser.archive.dataset.parts import HOUR_NS
+from wirewitness.analyser.archive.spark.workers import HERE
+from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.kafka.facts.enrich import enrich
+from wirewitness.analyser.kafka.facts.ownership import add_owners
 
 RUNS = 3
 FLOWS = [flow(f"flow{one}", client_address=f"10.1.0.{one}") for one in (1, 2, 3)]
@@ -133,6 +136,7 @@ def test_hours_that_can_differ_are_found(
     found: list[set[int | None]] = []
 
     def looked_at(change: Change) -> None:
+        run_stage(change, HERE, "owners", STAGE_OF["kafka_ownership"])
         found.append({hour and hour - START // HOUR_NS for some in hours_to_make(change) for hour in some})
 
     take_in(tmp_path / "d", {**base, **first}, [looked_at, run_context])
@@ -169,6 +173,7 @@ def _of(told: list[Told]) -> dict[str, list[Row]]:
 def _check(root: Path, rows: Rows) -> None:
     """The dataset has the context columns that the stage gives when it reads everything at once."""
     con = with_log_ends(connection_from_rows(rows))
+    add_owners(con)
     enrich(con)
     for table, columns in CONTEXT.items():
         kept = parts_of(root, table)

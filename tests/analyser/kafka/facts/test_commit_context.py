@@ -18,17 +18,16 @@ from tests.support.rows import arrow_from_rows, connection_from_rows, with_log_e
 from tests.support.shares import share
 from wirewitness.analyser.kafka.facts import commit_rows
 from wirewitness.analyser.kafka.facts import enrich as stage
-from wirewitness.analyser.kafka.facts.commit_views import COMMITS, FETCHES, GAPS_SQL
+from wirewitness.analyser.kafka.facts.commit_views import COMMITS, FETCHES
 from wirewitness.analyser.kafka.facts.enrich import enrich
 from wirewitness.analyser.kafka.facts.log_ends import LIVES
-from wirewitness.analyser.kafka.facts.ownership import OWNERSHIP_SQL
+from wirewitness.analyser.kafka.facts.ownership import add_owners
 from wirewitness.analyser.tables.coded import TooManyBytes
 
 Row = dict[str, Any]
 START, SECOND = 1_790_000_000_000_000_000, 1_000_000_000
 TOLD = ("owner_member_id", "ownership_confidence", "log_end_offset", "client_gap_ts")
 SEEDS = range(16)
-OWN_SQL = ("kafka_assignments", "kafka_group_events", COMMITS, "expert_infos", "flows")
 
 
 class Rows:
@@ -159,7 +158,9 @@ class Rules:
         owner = self.assigned(commit)
         confidence = None if owner is None else "high"
         if owner is None:
-            owner = self.reader(commit, gap)
+            owner, last = self.reader(commit, gap), self.last(commit)
+            if last is not None and owner == last[0] and last[2] is not None and commit["ts"] >= last[2]:
+                owner = None
             confidence = None if owner is None else "low"
         return owner, confidence, self.log_end(commit), gap
 
@@ -173,19 +174,20 @@ class Rules:
         ]
         return max((at_ns for at_ns in gaps if at_ns <= commit["ts"]), default=None)
 
-    def assigned(self, commit: Row) -> str | None:
-        """Whose interval began last, if it is not over: the least id, and of that the earliest end."""
+    def last(self, commit: Row) -> tuple[str, int, int | None] | None:
+        """Whose interval began last: member, end, and when it was gone."""
         own = [
-            (began, member, ended)
-            for cluster, group, topic, partition, member, began, ended in self.owned
+            (began, member, ended, gone)
+            for cluster, group, topic, partition, member, began, ended, gone in self.owned
             if (cluster, topic, partition) == key_of(commit) and group == (commit["group_id"] or "")
         ]
         begun = [one for one in own if one[0] <= commit["ts"]]
-        if not begun:
-            return None
-        newest = max(began for began, _, _ in begun)
-        _, member, ended = min(one for one in begun if one[0] == newest)
-        return str(member) if commit["ts"] < ended else None
+        return max(begun)[1:] if begun else None
+
+    def assigned(self, commit: Row) -> str | None:
+        """Whose interval began last, if it is not over."""
+        found = self.last(commit)
+        return found[0] if found is not None and commit["ts"] < found[1] else None
 
     def reader(self, commit: Row, gap: int | None) -> str | None:
         """Who fetches the partition: the committer if it does, else who did last, in the five seconds before."""
@@ -260,10 +262,12 @@ class Rules:
 def intervals(tables: dict[str, list[Row]]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Intervals of owners, and lives of topics."""
     con = with_log_ends(connection_from_rows(tables))
-    for name in OWN_SQL:
-        con.execute(f"CREATE TEMP VIEW in_{name} AS FROM {name}")
-    con.execute(f"CREATE TEMP TABLE context_gaps AS {GAPS_SQL}")
-    owned = con.sql(f"SELECT * REPLACE (coalesce(ended, {2**63 - 1}) AS ended) FROM ({OWNERSHIP_SQL})").fetchall()
+    add_owners(con)
+    owned = con.sql(f"""
+        SELECT coalesce(cluster_id, ''), group_id, topic, partition, member_id, epoch_ns(ts),
+               coalesce(epoch_ns(least(ts_unsure, ts_end)), {2**63 - 1}),
+               CASE WHEN ended_by IN ('left', 'removed', 'fenced') THEN epoch_ns(ts_end) END
+        FROM kafka_ownership WHERE NOT shared""").fetchall()
     return owned, con.sql(f"SELECT * EXCLUDE incarnation FROM ({LIVES})").fetchall()
 
 
@@ -274,6 +278,7 @@ def told(table: pa.Table) -> list[tuple[Any, ...]]:
 
 def in_shards(con: duckdb.DuckDBPyConnection, given: pa.Table, rows: int) -> list[tuple[Any, ...]]:
     """What the stage gives rows in memory, so many of them at a time."""
+    add_owners(con)
     con.execute(f"DROP VIEW {COMMITS}")
     con.register(COMMITS, given)
     with pytest.MonkeyPatch.context() as patch:

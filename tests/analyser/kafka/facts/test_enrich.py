@@ -29,6 +29,7 @@ from wirewitness.analyser.engine.facts.stage import Held
 from wirewitness.analyser.kafka.facts import enrich as stage
 from wirewitness.analyser.kafka.facts.commit_views import COMMITS, FETCHES
 from wirewitness.analyser.kafka.facts.enrich import enrich
+from wirewitness.analyser.kafka.facts.ownership import add_owners
 from wirewitness.analyser.tables.tables import TABLES
 
 # What the context leaves alone.
@@ -38,6 +39,7 @@ KEYS = ["ts", "exchange_id", "topic", "partition", "client_id"]
 def context(**rows: list[Row]) -> duckdb.DuckDBPyConnection:
     """The enriched views, which are the same where rows of commits and fetches lie in memory or in files."""
     con = with_log_ends(connection_from_rows(rows))
+    add_owners(con)
     enrich(con)
     given = {name: arrow_from_rows(name, rows[name]) for name in (COMMITS, FETCHES) if name in rows}
     in_memory = enriched(rows, given)
@@ -45,6 +47,7 @@ def context(**rows: list[Row]) -> duckdb.DuckDBPyConnection:
         patch.setattr(stage, "STEP_ROWS", 2)
         some_at_a_time = enriched(rows, given)
         in_views = with_log_ends(connection_from_rows(rows))
+        add_owners(in_views)
         enrich(in_views)
     for name in in_memory:
         found, some = (sorted(map(repr, one.sql(f"FROM {name}").fetchall())) for one in (con, in_views))
@@ -84,6 +87,7 @@ def coded(table: pa.Table) -> pa.Table:
 def enriched(rows: dict[str, list[Row]], given: Mapping[str, pa.Table | Path]) -> Held:
     """Commits and fetches with their context, whose rows are given."""
     con = with_log_ends(connection_from_rows(rows))
+    add_owners(con)
     for name, held in given.items():
         con.execute(f"DROP VIEW {name}")
         if isinstance(held, Path):
@@ -291,6 +295,7 @@ def test_columns_types_and_rows_stay() -> None:
     rows = {"kafka_offset_commits": [commit(n, n) for n in range(5)], "kafka_fetch_partitions": [fetch(1, 1)]}
     con = with_log_ends(connection_from_rows(rows))
     before = {name: con.sql(f"DESCRIBE {name}").fetchall() for name in rows}
+    add_owners(con)
     enrich(con)
     for name, columns in before.items():
         assert con.sql(f"DESCRIBE {name}").fetchall() == columns
@@ -302,6 +307,7 @@ def test_missing_tables_are_empty_ones() -> None:
     con = with_log_ends(connection_from_rows({"kafka_offset_commits": [commit(1, 10)]}, own=True))
     for name in ("kafka_assignments", "kafka_group_events", "kafka_list_offsets", "kafka_fetch_partitions", "flows"):
         con.execute(f"DROP VIEW {name}")
+    add_owners(con)
     enrich(con)
     assert con.sql("SELECT owner_member_id FROM kafka_offset_commits").fetchall() == [(None,)]
 
@@ -420,6 +426,7 @@ class Planned:
 )
 def test_nothing_is_planned_for_commits_that_are_not_there(rows: dict[str, list[Row]], steps: set[str]) -> None:
     con: Any = Planned(with_log_ends(connection_from_rows(rows)))
+    add_owners(con)
     enrich(con)
     assert {*con.steps} == steps
     assert con.sql("FROM kafka_offset_commits").fetchall() == []

@@ -12,11 +12,13 @@ from tests.analyser.engine.rules.scenarios.build import Row, assigned, at, commi
 from tests.analyser.engine.rules.scenarios.build_groups import beat, beats, flows, join, joined, sync
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.kafka.facts.group_stage import add_members_and_rebalances
+from wirewitness.analyser.kafka.facts.ownership import add_owners
 from wirewitness.analyser.tables.tables import TABLES
 
 
 def made(events: list[Row], **rows: list[Row]) -> duckdb.DuckDBPyConnection:
     con = connection_from_rows({"kafka_group_events": events, "flows": [flow("flow1", ts_last=at(60))], **rows})
+    add_owners(con)
     add_members_and_rebalances(con)
     return con
 

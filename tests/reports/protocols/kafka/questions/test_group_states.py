@@ -11,7 +11,9 @@ from tests.analyser.engine.rules.scenarios.build import Row, at, commit, flow, g
 from tests.analyser.engine.rules.scenarios.build_groups import beat, beats, join, sync
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.kafka.facts.group_stage import add_members_and_rebalances
-from wirewitness.reports.protocols.kafka.questions.group_states import CHANGES, STATES
+from wirewitness.analyser.kafka.facts.group_states import add_states
+from wirewitness.analyser.kafka.facts.ownership import add_owners
+from wirewitness.reports.protocols.kafka.questions.group_history import CHANGES, STATES
 from wirewitness.reports.protocols.kafka.questions.group_views import MEMBERS_AT
 
 FLOWS = [flow("flow1", ts_last=at(60)), flow("flow2", client_address="10.1.0.2", ts_last=at(60))]
@@ -21,7 +23,9 @@ BEAT = beat(1, 1)
 
 def select(query: str, events: list[Row], columns: str, until: float | None = None, **rows: list[Row]) -> list[Any]:
     con = connection_from_rows({"flows": FLOWS, "kafka_group_events": events, **rows})
+    add_owners(con)
     add_members_and_rebalances(con)
+    add_states(con)
     told = "true" if until is None else f"at_ns <= {at(until)}"
     return con.sql(f"select {columns} from ({query.replace('{until}', told)})").fetchall()
 

@@ -126,14 +126,16 @@ def test_the_consumer_is_who_was_told_last() -> None:
     left = {"ts": 9, "cluster_id": "c", "group_id": "g", "event": "leave", "member_id": "m1", "error_code": 0}
     moved = [*assigned(1, "m1", 0, 1), *assigned(5, "m2", 1, generation=4), *assigned(5, "m1", 0, generation=4)]
     assert consumers(kafka_assignments=moved) == {0: (None, "m1"), 1: (None, "m2")}
-    assert consumers(kafka_assignments=moved, kafka_group_events=[left]) == {1: (None, "m2")}
+    assert consumers(kafka_assignments=moved, kafka_group_events=[left]) == {0: (None, None), 1: (None, "m2")}
     dead = [*assigned(1, "m1", 0, 1), *assigned(5, "m2", 1, generation=4)]
-    assert consumers(kafka_assignments=dead) == {1: (None, "m2")}
+    assert consumers(kafka_assignments=dead) == {1: (None, "m2")}  # the others' parts are not in the capture
+    planned = [*dead[:2], dead[2] | {"source": "sync_leader"}]
+    assert consumers(kafka_assignments=planned) == {0: (None, None), 1: (None, "m2")}
     given_up = [
         *assigned(1, "m1", 0, source="consumer_heartbeat"),
         *assigned(5, "m1", None, source="consumer_heartbeat"),
     ]
-    assert consumers(kafka_assignments=given_up) == {}
+    assert consumers(kafka_assignments=given_up) == {0: (None, None)}
 
 
 def deleted(ts: int, operation: str, name: str, change: str = "delete", **changes: Any) -> dict[str, Any]:

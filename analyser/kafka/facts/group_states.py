@@ -1,4 +1,7 @@
-"""In which state a group was, from when on: what the broker would say of it. In: nothing. Out: SELECTs.
+"""In which state a group was, from when to when: what the broker would say of it. The rows of `kafka_group_states`.
+
+In: a connection with views of group events, members, owners, commits, admin changes, partitions, flows and expert
+infos. Out: the view.
 
 A classic group is told by what its members ask and are answered: JoinGroup (PreparingRebalance) and its answer
 (CompletingRebalance), SyncGroup (Stable), heartbeats (0: Stable, 27: PreparingRebalance), leaving, a session timeout.
@@ -7,33 +10,18 @@ whose members have epochs (KIP-848, KIP-932, KIP-1071) are told by those of the 
 highest, or partitions given up and not given again: Reconciling; nobody asked since one left: Assigning. Such a group
 is Empty when members that had all its partitions have gone. What no packet tells is null.
 
-Sources: ClassicGroup, ConsumerGroup, ShareGroup and StreamsGroup of Kafka's group coordinator. `{until}` is a SQL
-boolean over `at_ns`, as in the views.
+Sources: ClassicGroup, ConsumerGroup, ShareGroup and StreamsGroup of Kafka's group coordinator.
 """
 
 from __future__ import annotations
 
-from wirewitness.reports.protocols.kafka.questions.group_state_signs import (
-    COVERED,
-    EVENTS,
-    FREED,
-    GIVEN_NS,
-    KEY,
-    MEMBERS,
-    SIGNS,
-)
+import duckdb
 
-STATE_TABLES = (
-    "kafka_group_events",
-    "kafka_members",
-    "kafka_assignments",
-    "kafka_offset_commits",
-    "kafka_admin_changes",
-    "kafka_partitions",
-    "kafka_brokers",
-    "flows",
-    "expert_infos",
-)
+from wirewitness.analyser.engine.facts.stage import NOTHING, STATES, Held
+from wirewitness.analyser.engine.facts.steps import make_tables
+from wirewitness.analyser.engine.facts.topics import has_rows, views
+from wirewitness.analyser.kafka.facts.group_requests import KEY, time_sql
+from wirewitness.analyser.kafka.facts.group_state_signs import COVERED, EVENTS, FREED, GIVEN_NS, MEMBERS, SIGNS
 
 # Signs at one time in the order in which one follows from the other.
 _RANK = """case when sign = 'seen' then 0 when sign in ('left', 'gone', 'unsure', 'freed') then 1
@@ -61,7 +49,7 @@ _STEPS = {
     "gs_signs": f"""
         select *, count(*) filter (sign in {_ENDS}) over (
             partition by {KEY}, member_id order by order_ns, {_RANK} {_BEFORE}) as stay
-        from ({SIGNS}) where {{until}}""",
+        from ({SIGNS})""",
     # A member moves to an epoch, and gives it back when it goes. Heartbeats that say the same as before are left out.
     "gs_moves": f"""
         select *, case when sign in {_ENDS} then before
@@ -135,43 +123,17 @@ _STEPS = {
         qualify row_number() over own = 1 or row(type, state, generation, leader_id, members)
             is distinct from lag(row(type, state, generation, leader_id, members)) over own""",
 }
-_WITH = f"with {', '.join(f'{name} as ({query})' for name, query in _STEPS.items())}"
-_ROW = f"""
-    select *, nullif(cluster, '') as cluster_id, make_timestamp_ns(order_ns)::timestamptz_ns as ts,
-           make_timestamp_ns(lead(order_ns) over own)::timestamptz_ns as ts_end,
-           (lead(order_ns) over own - order_ns) / 1e6 as lasted_ms
-    from gs_changes window own as (partition by {KEY} order by order_ns)"""
-
-# Each state that a group was in.
-CHANGES = f"""
-    {_WITH}
-    select cluster_id, group_id, ts, ts_end, lasted_ms, state, type, protocol_type, assignor, generation, members,
+_ROWS = f"""
+    select nullif(cluster, '') as cluster_id, group_id, {time_sql("order_ns")} as ts,
+           {time_sql("lead(order_ns) over own")} as ts_end, state, type, protocol_type, assignor, generation, members,
            leader_id
-    from ({_ROW})"""
+    from gs_changes window own as (partition by {KEY} order by order_ns)"""
+_OF_GROUPS = ("kafka_group_events", "kafka_offset_commits", "kafka_admin_changes")
 
-# The broker that answers a group's requests, else the one that FindCoordinator named.
-_COORDINATORS = f"""
-    select {KEY}, unnest(arg_max(struct_pack(host, port, node_id), row(seen, at_ns)))
-    from (
-        select coalesce(brokers.cluster_id, '') as cluster, group_id, host, port, node_id, false as seen,
-               epoch_ns(ts) as at_ns
-        from kafka_brokers as brokers where source = 'FindCoordinator' and group_id is not null and node_id >= 0
-        union all
-        select last.cluster, last.group_id, server_address, server_port, nodes.node_id, true, at_ns
-        from (
-            select coalesce(cluster_id, '') as cluster, group_id, arg_max(flow_id, ts_response) as flow_id,
-                   epoch_ns(max(ts_response)) as at_ns
-            from kafka_group_events where error_code = 0 and event <> 'describe' group by all) as last
-        join flows using (flow_id)
-        left join (
-            select coalesce(cluster_id, '') as cluster, host, port, max(node_id) as node_id from kafka_brokers
-            group by all) as nodes
-            on last.cluster = nodes.cluster and server_address = nodes.host and server_port = nodes.port)
-    where {{until}} group by {KEY}"""
-# How each group stands.
-STATES = f"""
-    {_WITH}, rows as ({_ROW})
-    select cluster_id, group_id, state, type, protocol_type, assignor, generation, members, leader_id,
-           host || ':' || port || coalesce(' (' || node_id || ')', '') as coordinator, node_id as coordinator_id,
-           host as coordinator_host, port as coordinator_port, ts as ts_since
-    from rows left join ({_COORDINATORS}) using ({KEY}) where ts_end is null"""
+
+def add_states(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
+    """Make the view; nothing happens where nobody asks for groups. Call it once."""
+    there = views(con)
+    if there >= {*STATES.reads} and any(has_rows(con, table) for table in _OF_GROUPS):
+        make_tables(con, _STEPS, {"kafka_group_states": _ROWS})
+    return NOTHING

@@ -7,12 +7,12 @@ of KIP-848 gives up partitions; somebody commits without a member; the group is 
 
 from __future__ import annotations
 
-KEY = "cluster, group_id"
-_SECOND_NS = 1_000_000_000
+from wirewitness.analyser.kafka.facts.group_requests import KEY, SECOND_NS
+
 # A member of unknown session timeout that was silent for so long may be gone: the least timeout that clients use.
-_SURE_NS = 10 * _SECOND_NS
+_SURE_NS = 10 * SECOND_NS
 # Partitions given up are given again once that is known and who is to have them asks: some heartbeats of 5 s.
-GIVEN_NS = 15 * _SECOND_NS
+GIVEN_NS = 15 * SECOND_NS
 _HEARTBEATS = "('heartbeat', 'consumer_heartbeat', 'share_heartbeat', 'streams_heartbeat')"
 # Streams groups whose topics are missing or wrong (StreamsGroupHeartbeatResponse.Status).
 _NOT_READY = """coalesce(list_has_any(
@@ -45,7 +45,7 @@ MEMBERS = f"""
                case when protocol <> 'classic' then null
                     when max_heartbeat_gap_ms > session_timeout_ms
                         then epoch_ns(ts_silent) + session_timeout_ms * 1000000
-                    when ended is null and coalesce(gap_ns < epoch_ns(ts_last) - {_SECOND_NS}, true)
+                    when ended is null and coalesce(gap_ns < epoch_ns(ts_last) - {SECOND_NS}, true)
                         and not waits
                         then epoch_ns(ts_last) + session_timeout_ms * 1000000 end as expired_ns
         from kafka_members left join (
@@ -70,20 +70,14 @@ MEMBERS = f"""
 
 # Partitions that nobody has: +1 when the last one gives one up, -1 when it is given again.
 FREED = f"""
-    with told as (
-        select distinct coalesce(cluster_id, '') as cluster, group_id, member_id, exchange_id, epoch_ns(ts) as at_ns
-        from kafka_assignments where source = 'consumer_heartbeat' and member_id is not null),
-    spans as (
-        select told.*, least(lead(at_ns) over (partition by {KEY}, member_id order by at_ns), (
-                   select min(until_ns) from gs_members as m
-                   where m.cluster = told.cluster and m.group_id = told.group_id and m.member_id = told.member_id
-                       and m.until_ns > told.at_ns)) as end_ns
-        from told),
-    held as (
-        select {KEY}, coalesce(topic, topic_id) as topic, partition, at_ns, end_ns
-        from spans join (
-            select coalesce(cluster_id, '') as cluster, group_id, exchange_id, topic, topic_id, partition
-            from kafka_assignments where partition is not null) using ({KEY}, exchange_id)),
+    with held as (
+        select owned.cluster, owned.group_id, topic, partition, at_ns, least(ended_ns, until_ns) as end_ns
+        from (select coalesce(cluster_id, '') as cluster, group_id, member_id, topic, partition,
+                     epoch_ns(ts) as at_ns, epoch_ns(ts_end) as ended_ns
+              from kafka_ownership where source = 'consumer_heartbeat') as owned
+        asof left join (select {KEY}, member_id, until_ns from gs_members where until_ns is not null) as gone
+            on owned.cluster = gone.cluster and owned.group_id = gone.group_id and owned.member_id = gone.member_id
+            and at_ns < until_ns),
     changes as (
         select {KEY}, topic, partition, order_ns, sum(d) as d from (
             select {KEY}, topic, partition, at_ns as order_ns, 1 as d from held
@@ -156,9 +150,8 @@ SIGNS = " union all by name ".join(
 # Partitions are told in the topics that members were given: whether all of them are in the capture.
 COVERED = """
     select cluster, group_id, bool_and(coalesce(given >= partitions, false)) as covered
-    from (select coalesce(cluster_id, '') as cluster, group_id, coalesce(topic, topic_id) as topic,
-                 count(distinct partition) as given
-          from kafka_assignments where source = 'consumer_heartbeat' and partition is not null group by all)
+    from (select coalesce(cluster_id, '') as cluster, group_id, topic, count(distinct partition) as given
+          from kafka_ownership where source = 'consumer_heartbeat' group by all)
     left join (select coalesce(cluster_id, '') as cluster, topic, max(partition) + 1 as partitions
                from kafka_partitions group by all) using (cluster, topic)
     group by all"""
