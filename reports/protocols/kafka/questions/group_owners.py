@@ -51,6 +51,22 @@ _VACANT = f"""
                where source = 'sync_leader') as planned using (cluster, group_id, stands)
     where source not like 'sync%' or generation = stands or coalesce(planned, false)"""
 
+# Up to where retention had removed records.
+_STARTS = """
+    select coalesce(cluster_id, '') as cluster, coalesce(topic, '') as topic, partition,
+           arg_max(log_start_offset, at_ns) as log_start_offset
+    from (select *, epoch_ns(ts) as at_ns from kafka_log_ends) where {until} and log_start_offset is not null
+    group by all"""
+# Records before the log start are gone: nobody is behind because of them.
+_REMOVED = """case when committed_offset < log_start_offset
+                   then try_cast(log_start_offset::hugeint - committed_offset as bigint) end"""
+_LAG = "case when removed_offsets > 0 then greatest(log_end_offset - log_start_offset, 0) else lag end"
+_NOTE = """nullif(concat_ws(', ',
+               case when vacant then 'no owner' when owners > 1 then owners || ' members' end,
+               case when sent_ns is null and committed_offset is null and not coalesce(vacant, false)
+                    then 'no commit seen' end,
+               case when removed_offsets > 0 then removed_offsets || ' offsets removed by retention' end), '')"""
+
 # What members said of themselves last: cluster, group_id, member_id -> name and address, and whether it has gone.
 _NAMES = """
     select cluster, group_id, member_id, arg_max(client_id, at_ns) as consumer_client_id,
@@ -117,8 +133,10 @@ _STEPS = {
                coalesce(topic, '') as of_topic, row_number() over () as row
         from ({LAG_ROWS})""",
     **PASSED_STEPS,
-    "known": """
-        select stands.*, passed_ns, reader_client_id, reader_host, vacant, coalesce(consumers.consumer_id, case
+    "starts": _STARTS,
+    "known": f"""
+        select stands.*, passed_ns, reader_client_id, reader_host, vacant, owners, starts.log_start_offset,
+               {_REMOVED} as removed_offsets, coalesce(consumers.consumer_id, case
                    when not coalesce(vacant, false) and not coalesce(has_left, false) then owner_member_id end)
                    as consumer_id
         from stands
@@ -126,14 +144,19 @@ _STEPS = {
             and of_topic = consumers.topic and stands.partition = consumers.partition
         left join names on stands.cluster = names.cluster and in_group = names.group_id
             and owner_member_id = names.member_id
+        left join starts on stands.cluster = starts.cluster and of_topic = starts.topic
+            and stands.partition = starts.partition
         left join lag_passed using (row)""",
 }
 
 # How each partition of each group stands: committed, assigned or read, with its consumer and its last committer.
-# log_end_age_ms: since the log end was told. time_lag_ms: see analyser/kafka/facts/time_lag.py.
+# owners: members that have it, null where no assignment tells. removed_offsets: from the committed offset to the
+# log start; lag counts from there. log_end_age_ms: since the log end was told. time_lag_ms: see
+# analyser/kafka/facts/time_lag.py.
 PARTITIONS_OF_GROUPS = f"""
     with {", ".join(f"{name} as ({query})" for name, query in _STEPS.items())}
-    select known.* exclude (cluster, in_group, of_topic, row, passed_ns, reader_client_id, reader_host),
+    select known.* exclude (cluster, in_group, of_topic, row, passed_ns, reader_client_id, reader_host, vacant)
+               replace ({_LAG} as lag), {_NOTE} as note,
            coalesce(consumer_host, reader_host) as consumer_host,
            coalesce(consumer_client_id, reader_client_id) as consumer_client_id, consumer_instance_id,
            make_timestamp_ns(sent_ns)::timestamptz_ns as ts_commit,

@@ -142,7 +142,8 @@ _COMMITS = (
 _STORED = f"""
     select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, client_id, client_address,
            member_id, generation, owner_member_id, accepted, refused, committers, ts_commit, ts_log_end, consumer_id,
-           consumer_host, consumer_client_id, consumer_instance_id, committed_by, log_end_age_ms, time_lag_ms
+           consumer_host, consumer_client_id, consumer_instance_id, committed_by, log_end_age_ms, time_lag_ms,
+           owners, log_start_offset, removed_offsets, note
     from ({PARTITIONS_OF_GROUPS})"""
 _LAG = f"""
     select make_timestamp_ns(bin)::timestamptz_ns as ts, cluster_id, group_id, topic, partition, committed_offset,
@@ -161,7 +162,7 @@ GROUPS = {
             *(column._replace(spare=place) for column, place in zip(_COMMITS, (4, 5, 1), strict=True)),
             Column("time_lag_ms", "Time-lag", "span", only=TEXT, spare=2),
             Column("log_end_age_ms", "Log-end-age", "span", only=TEXT, spare=3),
-            Column("committed_by", "Committed-by", only=TEXT),
+            Column("committed_by", "Committed-by", only=TEXT), Column("note", "Note", "known"),
             Column("time_lag_ms", "Time lag", "span", only=PAGE),
             Column("log_end_age_ms", "Log end's age", "span", only=PAGE),
             *(column._replace(only=PAGE) for column in _COMMITTER), Column("owner", "Owner then", only=PAGE),

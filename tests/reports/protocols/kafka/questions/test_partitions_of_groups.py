@@ -172,3 +172,56 @@ def test_a_static_member_that_is_away_for_a_while_keeps_its_partitions(epoch: in
     stored = PLACE | MEMBER | {"ts": at(2), "api": "OffsetCommit", "committed_offset": 5, "partition": 1}
     told = owned(kafka_group_events=beats, kafka_assignments=[given], kafka_offset_commits=[stored])
     assert told == {1: consumer}
+
+
+def noted(**tables: list[Row]) -> dict[int, tuple[Any, ...]]:
+    """Lag, offsets that are gone and the note of each partition of the group."""
+    found = rows(RowsAnalysis({**tables}), view_sql(VIEWS["groups"][""], column="group_id", names=("g",)))
+    return {row["partition"]: (row["lag"], row["removed_offsets"], row["note"]) for row in found}
+
+
+def given(*members: str, source: str = "sync_leader", **changes: Any) -> list[Row]:
+    return [{"cluster_id": "c", "group_id": "g", "member_id": member, "topic": "t", "partition": 0, "generation": 3,
+             "source": source, "ts": at(1), "exchange_id": "x", **changes} for member in members]  # fmt: skip
+
+
+STORED = PLACE | MEMBER | {"ts": at(2), "api": "OffsetCommit", "committed_offset": 100, "generation": 3}
+
+
+@pytest.mark.parametrize(
+    ("log_start", "expected"),
+    [
+        pytest.param(150, (10, 50, "50 offsets removed by retention"), id="the log begins behind the offset"),
+        pytest.param(100, (60, None, None), id="it begins at the offset"),
+        pytest.param(0, (60, None, None), id="it begins before it"),
+    ],
+)
+def test_what_retention_took_is_no_lag(log_start: int, expected: tuple[Any, ...]) -> None:
+    told = ends((3, 160), log_start_offset=log_start, error_code=0)
+    tables = {"kafka_group_events": [event(1)], "kafka_assignments": given("m1"), "kafka_fetch_partitions": told}
+    assert noted(kafka_offset_commits=[STORED], **tables) == {0: expected}
+
+
+@pytest.mark.parametrize(
+    ("tables", "note"),
+    [
+        pytest.param(
+            {"kafka_group_events": [event(1), event(9, "leave")], "kafka_offset_commits": [STORED]}, "no owner",
+            id="its only owner left",
+        ),
+        pytest.param(
+            {"kafka_group_events": [event(1)], "kafka_offset_commits": [STORED]}, None, id="its owner is there",
+        ),
+        pytest.param({"kafka_group_events": [event(1)]}, "no commit seen", id="nobody committed it"),
+        pytest.param(
+            {"kafka_assignments": given("m1", "m2", source="share_heartbeat"), "kafka_offset_commits": [STORED]},
+            "2 members", id="a share group",
+        ),
+        pytest.param(
+            {"kafka_group_events": [event(1), event(9, "join", member_id="m2", generation=4)],
+             "kafka_offset_commits": [STORED]}, None, id="a later generation whose plan is not in the capture",
+        ),
+    ],
+)  # fmt: skip
+def test_notes_on_partitions(tables: dict[str, list[Row]], note: str | None) -> None:
+    assert noted(**{"kafka_assignments": given("m1"), **tables})[0][2] == note
