@@ -26,7 +26,13 @@ from wirewitness.analyser.tables.shared import (
 )
 from wirewitness.dissectors.kafka.rows.change_fields import ADMIN_CHANGES, AUTHENTICATIONS, TRANSACTIONS
 from wirewitness.dissectors.kafka.rows.cluster_fields import API_VERSIONS, BROKERS, PARTITIONS
-from wirewitness.dissectors.kafka.rows.data_fields import FETCH_PARTITIONS, LIST_OFFSETS, PRODUCE_BATCHES, RECORDS
+from wirewitness.dissectors.kafka.rows.data_fields import (
+    FETCH_PARTITIONS,
+    LEADER_EPOCHS,
+    LIST_OFFSETS,
+    PRODUCE_BATCHES,
+    RECORDS,
+)
 from wirewitness.dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS, OFFSET_COMMITS, OFFSET_FETCHES
 from wirewitness.dissectors.kafka.rows.log_fields import REQUEST_TIMES
 
@@ -249,6 +255,22 @@ _LIST_OFFSETS = Table(
     "kafka",
 )
 
+_LEADER_EPOCHS = Table(
+    "kafka_leader_epochs",
+    "one row per partition of an OffsetForLeaderEpoch: where the log of a leader epoch ends (KIP-101, KIP-320)",
+    columns_of(
+        LEADER_EPOCHS,
+        {
+            "": (EXCHANGE_ID,),
+            "ts_response": (CLUSTER,),
+            "client_id": (CLIENT_ADDRESS,),
+            "error_code": (ERROR_NAME, *PLACE),
+        },
+    ),
+    ("ts", "exchange_id", "topic", "partition"),
+    "kafka",
+)
+
 _TRANSACTIONS = Table(
     "kafka_transactions",
     "one row per event of a transaction or of an idempotent producer's start",
@@ -351,6 +373,7 @@ KAFKA_TABLES = (
     _BROKERS,
     _PARTITIONS,
     _LIST_OFFSETS,
+    _LEADER_EPOCHS,
     _TRANSACTIONS,
     _API_VERSIONS,
     _ADMIN_CHANGES,

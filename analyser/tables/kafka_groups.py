@@ -76,6 +76,17 @@ READING_RUNS = Table(
         number("answered_offset", "what it got; -1 when none is stored"),
         time("ts_out_of_range", "time of a fetch since then that was refused with OFFSET_OUT_OF_RANGE (1)"),
         number("out_of_range_offset", "its offset"),
+        text(
+            "out_of_range_reported_by",
+            "the reader's ListOffsets, OffsetFetch or OffsetForLeaderEpoch since its last fetch that returned that "
+            "offset; null: none did",
+        ),
+        time("ts_epoch_end", "time of the reader's last OffsetForLeaderEpoch of the partition since its last fetch"),
+        number(
+            "epoch_end_offset",
+            "the log's end of the epoch that it had read, by its response; below next_offset_before the log was "
+            "truncated (KIP-320)",
+        ),
         time("ts_listed", "time of the reader's ListOffsets since then that returned the run's first offset"),
         Column(
             "listed_timestamp", "int64", "what it asked: -1 latest, -2 earliest, else Unix ms", "context", unit="ms"

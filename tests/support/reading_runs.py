@@ -135,6 +135,11 @@ class _Capture:
             change = None
         refused = self._since(since, _last(self._refused(run), at))
         listed = self._since(since, _last(self._listed(run), at))
+        reported = self._reported(run)
+        given_it = [one for one in reported if refused and one["offset"] == refused["offset"]]
+        given_it = self._since(since, _last(given_it, refused["at"])) if refused else None
+        epoch_ends = [one for one in reported if one["api"] == "OffsetForLeaderEpoch"]
+        epoch_end = self._since(since, _last(epoch_ends, at))
         end, earlier, transactional = self._log_end(part[:3])
         gaps = sorted(gap for address, gap in self._gaps if address == run["client"][0])
         commit = stored["row"] if stored and stored["row"] else {}
@@ -165,6 +170,9 @@ class _Capture:
             "ts_answered": asked["at"] if asked else None, "answered_offset": asked["offset"] if asked else None,
             "ts_out_of_range": refused["at"] if refused else None,
             "out_of_range_offset": refused["offset"] if refused else None,
+            "out_of_range_reported_by": given_it["api"] if given_it else None,
+            "ts_epoch_end": epoch_end["at"] if epoch_end else None,
+            "epoch_end_offset": epoch_end["offset"] if epoch_end else None,
             "ts_listed": listed["at"] if listed else None, "listed_timestamp": listed["asked"] if listed else None,
             "last_log_end_offset": end[1] if end else None, "ts_last_log_end": end[0] if end else None,
             "earlier_log_end_offset": earlier, "transactional": transactional,
@@ -257,6 +265,21 @@ class _Capture:
             and row.get("offset") is not None
             and row["offset"] >= 0
             and row["offset"] == run["fetches"][0].get("fetch_offset")
+            and (_place(row), _client(row)) == (run["part"][:3], run["client"])
+        ]
+
+    def _reported(self, run: Row) -> list[Row]:
+        """Offsets that responses gave the reader, by their APIs."""
+        return [
+            {"at": row["ts"], "api": api, "offset": row[column]}
+            for api, table, column in (
+                ("ListOffsets", "kafka_list_offsets", "offset"),
+                ("OffsetForLeaderEpoch", "kafka_leader_epochs", "end_offset"),
+                ("OffsetFetch", "kafka_offset_fetches", "committed_offset"),
+            )
+            for row in self._of(table)
+            if not row.get("error_code")
+            and given(row.get(column), -1) >= 0
             and (_place(row), _client(row)) == (run["part"][:3], run["client"])
         ]
 

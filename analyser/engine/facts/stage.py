@@ -77,6 +77,7 @@ READING = StageTables(
     reads=(
         "kafka_fetch_partitions", "kafka_offset_commits", "kafka_offset_fetches", "kafka_list_offsets",
         "kafka_group_events", "kafka_admin_changes", "kafka_transactions", "kafka_produce_batches", "kafka_log_ends",
+        "kafka_leader_epochs",
     ),
     uses=("expert_infos",),
     new=("kafka_fetch_ranges",),

@@ -14,6 +14,7 @@ from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.engine.facts.as_of import NOWHERE, Integers, Timeline, taken
 from wirewitness.analyser.engine.facts.columns import (
     UNKNOWN,
+    codes,
     integers,
     named_texts,
     number_column,
@@ -50,6 +51,20 @@ _LISTED = f"""
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, '') AS topic, partition, {CLIENT_SQL},
            epoch_ns(ts) AS at_ns, "timestamp" AS listed, "offset" AS first_offset
     FROM read_kafka_list_offsets WHERE coalesce(error_code, 0) = 0 AND "offset" >= 0"""
+
+# Offsets that responses gave a client, by the API that did: where it may go on without having chosen it by itself.
+_REPORTED = f"""
+    SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, '') AS topic, partition, {CLIENT_SQL},
+           epoch_ns(ts) AS at_ns, "offset" AS reported_offset, 'ListOffsets' AS api
+    FROM read_kafka_list_offsets WHERE coalesce(error_code, 0) = 0 AND "offset" >= 0
+    UNION ALL
+    SELECT coalesce(cluster_id, ''), coalesce(topic, ''), partition, {CLIENT_SQL}, epoch_ns(ts), end_offset,
+           'OffsetForLeaderEpoch'
+    FROM read_kafka_leader_epochs WHERE coalesce(error_code, 0) = 0 AND end_offset >= 0
+    UNION ALL
+    SELECT coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition, {CLIENT_SQL}, epoch_ns(ts),
+           committed_offset, 'OffsetFetch'
+    FROM read_kafka_offset_fetches WHERE coalesce(error_code, 0) = 0 AND committed_offset >= 0"""
 
 # Where a part of a connection is missing, by its client. `unseen` are connections that began unseen.
 _GAPS = f"""
@@ -114,6 +129,33 @@ def listed_before(con: duckdb.DuckDBPyConnection, readers: Readers, begun: Begun
     wanted = offsets.of({"client": pa.array(client), "first_offset": pa.array(begun.first_offset)})
     places = _since(begun, at_ns, Timeline(offsets.numbers, at_ns).latest(wanted, begun.at_ns))
     return Listed(taken(at_ns, places, UNKNOWN), taken(listed, places, UNKNOWN))
+
+
+class Reported(NamedTuple):
+    """Which API gave each run's refused offset, and which the end of the reader's last epoch; NOWHERE without one."""
+
+    apis: pa.DictionaryArray
+    refused: Integers
+    epoch_end: Integers
+    at_ns: Integers
+    offset: Integers
+
+
+def reported_before(
+    con: duckdb.DuckDBPyConnection, readers: Readers, begun: Begun, refused: Refused, refusals: Integers
+) -> Reported:
+    """What the client was given since its fetch before the run, up to the refused fetch, and up to the run."""
+    rows = known_rows(con, _REPORTED, {"client": readers.client}, ("at_ns", "reported_offset", "api"))
+    at_ns, given, apis = integers(rows["at_ns"]), integers(rows["reported_offset"]), rows["api"]
+    client = readers.client.numbers[begun.reader]
+    offsets = Key(rows, ("client", "reported_offset"))
+    asked = taken(refused.fetch_offset, refusals, UNKNOWN)
+    wanted = offsets.of({"client": pa.array(client), "reported_offset": pa.array(asked)})
+    until = taken(refused.at_ns, refusals, UNKNOWN)
+    of_refused = _since(begun, at_ns, Timeline(offsets.numbers, at_ns).latest(wanted, until))
+    is_end = codes(apis) == pc.index(apis.dictionary, "OffsetForLeaderEpoch").as_py()
+    ends = Timeline(np.where(is_end, integers(rows["client"]), NOWHERE), at_ns).latest(client, begun.at_ns)
+    return Reported(apis, of_refused, _since(begun, at_ns, ends), at_ns, given)
 
 
 class Gaps(NamedTuple):
@@ -210,6 +252,7 @@ def _columns(
     out_of_range = refused(fetches)
     refusals = refused_before(begun, out_of_range)
     listed, gaps = listed_before(con, readers, begun), gaps_of(con, readers, begun, unseen_connections)
+    reported = reported_before(con, readers, begun, out_of_range, refusals)
     found, ends = members_of(con, readers, begun), ends_of(con, readers)
     end, written = ends.place[begun.reader], ends.written[begun.reader]
     who = {name: named_texts(column) for name, column in readers.columns.items() if name != "partition"}
@@ -257,6 +300,9 @@ def _columns(
         "answered_offset": _numbers(answers.offset, asks),
         "ts_out_of_range": _times(out_of_range.at_ns, refusals),
         "out_of_range_offset": _numbers(out_of_range.fetch_offset, refusals),
+        "out_of_range_reported_by": _texts(reported.apis, reported.refused),
+        "ts_epoch_end": _times(reported.at_ns, reported.epoch_end),
+        "epoch_end_offset": _numbers(reported.offset, reported.epoch_end),
         "ts_listed": _times(listed.at_ns),
         "listed_timestamp": _numbers(listed.asked),
         "last_log_end_offset": _numbers(integers(ends.columns["log_end"]), end),

@@ -23,7 +23,8 @@ RUN_COLUMNS = (
     "started_by", "ts_before", "fetch_offset_before", "next_offset_before", "group_offset_before", "ts_stored",
     "stored_offset", "stored_client_id", "stored_client_address", "stored_member_id", "stored_exchange_id",
     "ts_change", "change", "change_offset", "change_client_id", "change_client_address", "change_exchange_id",
-    "ts_answered", "answered_offset", "ts_out_of_range", "out_of_range_offset", "ts_listed", "listed_timestamp",
+    "ts_answered", "answered_offset", "ts_out_of_range", "out_of_range_offset", "out_of_range_reported_by",
+    "ts_epoch_end", "epoch_end_offset", "ts_listed", "listed_timestamp",
     "last_log_end_offset", "ts_last_log_end", "earlier_log_end_offset", "transactional", "client_gap_ts", "ts_last_gap",
     "file", "request_packet",
 )  # fmt: skip
@@ -75,6 +76,9 @@ class FetchRange(NamedTuple):
     answered_offset: int | None
     ts_out_of_range: int | None
     out_of_range_offset: int | None
+    out_of_range_reported_by: str | None
+    ts_epoch_end: int | None
+    epoch_end_offset: int | None
     ts_listed: int | None
     listed_timestamp: int | None
     last_log_end_offset: int | None

@@ -13,13 +13,20 @@ How it decides
     Accepted commits (error 0) of one partition are put into broker order: on one connection the order of the stream,
     between connections the time of the response. Commits on different connections that were open at the same time are
     not compared. Each step back belongs to the committer that made it:
+    truncated (warning): OffsetForLeaderEpoch told the reader that the log ends below where it was (KIP-320), it went
+        back there and committed. The records behind that end are gone; what has their offsets now are others.
     moved (warning): between the two commits a reader of the group began elsewhere because the offset was gone or could
         not be read: the group or its offsets were deleted (by whom is said), OffsetFetch answered -1, or the log did
         not reach it (`kafka_fetch_ranges`). What is delivered again counts from where it began, not from the lower
         commit. Offsets of a topic that was made anew are another log's and no step back.
     seek (info): between the two commits this client fetched at or below the lower offset, or ListOffsets or OffsetFetch
         told it that very offset (any below it too, if it sent no Fetch in that time).
-    admin reset (info): no member id, by a client that commits the partition once.
+    admin reset (info): no member id, by a client that commits the partition once, or that reads nothing of it while
+        the client does whose offset it replaced. What came of it is told: records were read again when the group's
+        OffsetFetch got the new offset and its reader began there; the reset was lost when another client committed a
+        higher offset over it and nobody had begun there.
+    reset lost (info): the commit before is such a tool's, and the committer went on from its own last offset: a reset
+        to a later offset was written over by a client that had not stopped.
     sent again (info): the coordinator was moving and had refused this commit (errors 14, 15, 16), the client's library
         sent it again within 30 s, and its next commits made it good within 5 s.
     overtaken: the partition belongs to the committer, which went on from its own last offset, and the commit before is
@@ -56,7 +63,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wirewitness.analyser.base.severity import Confidence, Severity
-from wirewitness.analyser.base.words import count
+from wirewitness.analyser.base.times import NS_PER_S
+from wirewitness.analyser.base.words import count, printable
 from wirewitness.analyser.engine.rules.columns import UNKNOWN, Booleans, Integers
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -77,11 +85,20 @@ from wirewitness.analyser.kafka.rules.coordinator_moves import LATER, MADE_GOOD_
 from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
 from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, FetchRange
 from wirewitness.analyser.kafka.rules.offset_reset_findings import cause_text, numbers_of
-from wirewitness.analyser.kafka.rules.offset_resets import MOVED_SQL, OWN_CHOICE, Jump, is_made_anew, jump_of
+from wirewitness.analyser.kafka.rules.offset_resets import (
+    MOVED_SQL,
+    OWN_CHOICE,
+    Jump,
+    is_made_anew,
+    jump_of,
+    position_before,
+)
 from wirewitness.analyser.kafka.rules.positions import READ_TABLES, Reads, reads_of
 
 KEYS = ("cluster_id", "topic", "partition")
-Cause = Literal["moved", "seek", "admin reset", "transaction", "sent again", "overtaken", "stale"]
+Cause = Literal[
+    "truncated", "moved", "seek", "admin reset", "reset lost", "transaction", "sent again", "overtaken", "stale"
+]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 _CODE_OF = {cause: code for code, cause in enumerate(CAUSES)}
 
@@ -97,10 +114,24 @@ class _Step(NamedTuple):
         return self.before.committed_offset - self.after.committed_offset
 
 
+class _Reset(NamedTuple):
+    """What came of an offset that a tool set. again: records read again from there. over: the commit that replaced it,
+    by another client, with a higher offset."""
+
+    again: int
+    over: Commit | None
+
+    @property
+    def is_lost(self) -> bool:
+        """It was written over before anybody had begun there."""
+        return self.over is not None and not self.again
+
+
 class _Steps(NamedTuple):
     """Steps back of one kind by one committer: the rows of the lower commits, each with the row before it.
 
-    same: they went back behind commits of their own. jumps: where readers were moved to, of the cause "moved".
+    same: they went back behind commits of their own. jumps: where readers were moved to, of the causes "truncated" and
+    "moved". resets: what came of each, of the cause "admin reset".
     """
 
     commits: CommitColumns
@@ -109,6 +140,7 @@ class _Steps(NamedTuple):
     same: bool
     cause: Cause
     jumps: list[Jump]
+    resets: list[_Reset]
 
     def deltas(self) -> Integers:
         return self.commits.offset[self.rows - 1] - self.commits.offset[self.rows]
@@ -125,9 +157,19 @@ class _Steps(NamedTuple):
         """Messages delivered again at worst by one step; None where nothing tells."""
         if self.cause == "moved":
             return max(jump.again for jump in self.jumps)
-        if self.cause == "seek":
-            return max(self._fetched_again(reads))
-        return int(self.deltas().max()) if self.cause == "admin reset" else None
+        if self.cause == "admin reset":
+            return max(reset.again for reset in self.resets)
+        return max(self._fetched_again(reads)) if self.cause == "seek" else None
+
+    def lost(self) -> int | None:
+        """Records behind the end of a truncated log that had been read."""
+        if self.cause != "truncated":
+            return None
+        return max((position_before(jump.run) or jump.begins) - jump.begins for jump in self.jumps)
+
+    def worst_reset(self) -> _Reset:
+        """What came of the worst of the resets."""
+        return self.resets[int(self.deltas().argmax())]
 
     def _fetched_again(self, reads: Reads) -> Iterator[int]:
         """For each client how far it fetched below the commit before, at worst."""
@@ -164,7 +206,9 @@ class _Steps(NamedTuple):
         return self.same and len(self.rows) > 1 and bool((flows[self.rows] != flows[self.rows - 1]).all())
 
     def evidence(self) -> list[Evidence]:
-        return self.commits.evidence(np.stack([self.rows - 1, self.rows], axis=1).reshape(-1))
+        """Both commits of each step; of a reset that was lost the next one, too."""
+        following = [np.minimum(self.rows + 1, len(self.commits) - 1)] if any(r.is_lost for r in self.resets) else []
+        return self.commits.evidence(np.stack([self.rows - 1, self.rows, *following], axis=1).reshape(-1))
 
     def numbers_of_committers(self) -> list[dict[str, Any]]:
         """Of the one that went back, then of those whose commits it went behind; of overtaken ones these first."""
@@ -201,15 +245,29 @@ def _steps(commits: CommitColumns, reads: Reads, begun: Sequence[FetchRange], re
     jumps = {row: jump for row, run in moved.items() if (jump := jump_of(run)) is not None}
     committers = commits.committers()
     causes = _causes(commits, committers, lower, reads)
-    causes[np.isin(lower, [*jumps])] = _CODE_OF["moved"]
+    for place, row in enumerate(lower.tolist()):
+        if row in jumps:
+            causes[place] = _CODE_OF["truncated" if jumps[row].cause == "truncated" else "moved"]
     if refused:
         causes[_are_sent_again(commits, lower, causes, refused)] = _CODE_OF["sent again"]
     same = committers[lower - 1] == committers[lower]
     kinds = numbered((committers[lower] * 2 + same) * len(CAUSES) + causes)
     for places in places_of(kinds):
         rows, cause = lower[places], CAUSES[causes[places[0]]]
-        own = [jumps[row] for row in rows.tolist()] if cause == "moved" else []
-        yield _Steps(commits, committers, rows, bool(same[places[0]]), cause, own)
+        own = [jumps[row] for row in rows.tolist()] if cause in _TOLD_BY_READERS else []
+        set_by_tool = rows.tolist() if cause == "admin reset" else []
+        resets = [_after_reset(commits, committers, row, begun) for row in set_by_tool]
+        yield _Steps(commits, committers, rows, bool(same[places[0]]), cause, own, resets)
+
+
+def _after_reset(commits: CommitColumns, committers: Integers, row: int, begun: Sequence[FetchRange]) -> _Reset:
+    """What came of the commit of a tool."""
+    before, reset = commits[row - 1].committed_offset, commits[row]
+    starts = [run.first_offset for run in begun if run.change_exchange_id == reset.exchange_id]
+    again = max((before - start for start in starts if start is not None), default=0)
+    is_over = row + 1 < len(commits) and committers[row + 1] != committers[row]
+    over = commits[row + 1] if is_over and commits.offset[row + 1] > commits.offset[row] else None
+    return _Reset(max(again, 0), over)
 
 
 def _moved(commits: CommitColumns, lower: Integers, begun: Sequence[FetchRange]) -> dict[int, FetchRange]:
@@ -234,14 +292,39 @@ def _causes(commits: CommitColumns, committers: Integers, lower: Integers, reads
     for client, places in commits.by_client(lower):
         rows = lower[places]
         is_seek[places] = reads.turned_back(client, ts[rows - 1], ts[rows], offset[rows])
-    is_once = (np.bincount(committers) == 1)[committers[lower]]
-    is_admin = is_once & ~commits.texts["member_id"].is_told()[lower] & apis.among(("OffsetCommit",))[lower]
+    tools = _are_of_tools(commits, committers, reads)
     is_transaction = apis.among(("TxnOffsetCommit",))[lower - 1]
     is_overtaken = _are_overtaken(commits, committers, lower)
+    is_lost = tools[lower - 1] & (committers[lower - 1] != committers[lower]) & _went_on(commits, committers, lower)
     kinds: dict[Cause, npt.NDArray[np.bool_]] = {
-        "overtaken": is_overtaken, "admin reset": is_admin, "seek": is_seek, "transaction": is_transaction
+        "overtaken": is_overtaken, "admin reset": tools[lower], "reset lost": is_lost, "seek": is_seek,
+        "transaction": is_transaction,
     }  # fmt: skip
     found: Integers = np.select([*kinds.values()], [_CODE_OF[cause] for cause in kinds], _CODE_OF["stale"])
+    return found
+
+
+def _are_of_tools(commits: CommitColumns, committers: Integers, reads: Reads) -> Booleans:
+    """Which commits are a tool's: without member id, by a client that commits once, or reads nothing while others do.
+
+    Where nobody is seen reading, a client without fetches may read elsewhere.
+    """
+    who, rows = np.unique(committers, return_index=True)
+    sees = np.array([reads.sees_fetches(commits.client(row)) for row in rows.tolist()], dtype=bool)
+    silent = (~sees & sees.any())[np.searchsorted(who, committers)]
+    is_once = (np.bincount(committers) == 1)[committers]
+    plain = ~commits.texts["member_id"].is_told() & commits.texts["api"].among(("OffsetCommit",))
+    found: Booleans = plain & (is_once | silent)
+    return found
+
+
+def _went_on(commits: CommitColumns, committers: Integers, lower: Integers) -> Booleans:
+    """Which of these commits are not below the one before of the same committer; without one they are not."""
+    order = np.argsort(committers, kind="stable")
+    own_before = np.full(len(committers), np.iinfo(np.int64).max)
+    follows = np.flatnonzero(np.diff(committers[order]) == 0) + 1
+    own_before[order[follows]] = commits.offset[order[follows - 1]]
+    found: Booleans = own_before[lower] <= commits.offset[lower]
     return found
 
 
@@ -252,11 +335,9 @@ def _are_overtaken(commits: CommitColumns, committers: Integers, lower: Integers
     is_member = commits.texts["member_id"].is_told()
     both = is_member[lower] & is_member[before] & (members[before] != members[lower])
     by_owner, over_foreign = owners[lower] == members[lower], owners[before] == members[lower]
-    order = np.argsort(committers, kind="stable")
-    own_before = np.full(len(committers), UNKNOWN)
-    follows = np.flatnonzero(np.diff(committers[order]) == 0) + 1
-    own_before[order[follows]] = commits.offset[order[follows - 1]]
-    went_on = both & (own_before[lower] <= commits.offset[lower])
+    has_own = np.ones(len(committers), dtype=bool)
+    has_own[np.unique(committers, return_index=True)[1]] = False
+    went_on = both & (_went_on(commits, committers, lower) | ~has_own[lower])
     known = went_on & by_owner & over_foreign
     # Where a capture begins owners are not known yet: the same two members are in the same case as later.
     unknown = went_on & (by_owner | (owners[lower] < 0)) & (over_foreign | (owners[before] < 0))
@@ -286,21 +367,23 @@ def _are_sent_again(commits: CommitColumns, lower: Integers, causes: Integers, r
 def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int) -> Finding:
     commits, same, cause, back = steps.commits, steps.same, steps.cause, len(steps.rows)
     worst, last, together = steps.worst(), commits[int(steps.rows[-1])], steps.sent_together()
-    severity: Severity = "warning" if cause == "moved" else "info"
+    severity: Severity = "warning" if cause in _TOLD_BY_READERS else "info"
     if cause in ("stale", "overtaken"):
         severity = "critical" if back >= repeated else "warning"
-    sure = cause in ("moved", "seek", "admin reset") or steps.certain(reads)
+    sure = cause in (*_TOLD_BY_READERS, "seek", "admin reset", "reset lost") or steps.certain(reads)
     again = steps.again(reads)
     confidence: Confidence = "high" if sure else "medium"
     key = partition_key(cluster, last)
     stored, highest = int(commits.offset[-1]), int(commits.offset.max())
-    # What lies behind a foreign offset was not read before: nothing of it comes again.
-    replay = 0 if cause == "overtaken" else highest - stored
+    # What lies behind a foreign offset, or behind the end of a truncated log, was not read before.
+    replay = 0 if cause in ("overtaken", "truncated", "reset lost") else highest - stored
+    is_replaced = bool(steps.resets) and steps.rows[-1] < len(commits) - 1
+    is_told = is_replaced or cause in ("overtaken", "truncated", "reset lost")
     return RULE.finding(
         severity=severity,
         confidence=confidence,
         subject=key,
-        sentence=_sentence(steps, worst, again, reads) + ("" if cause == "overtaken" else _still_back(stored, highest)),
+        sentence=_sentence(steps, worst, again, reads) + ("" if is_told else _still_back(stored, highest)),
         next_step=_next_step(steps, worst, together),
         proof=Proof(int(commits.ts[steps.rows - 1].min()), int(commits.ts[steps.rows].max()), steps.evidence()),
         numbers={
@@ -310,6 +393,8 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
             "steps_back": back,
             "sent_before_answer": together,
             "records_again": again,
+            "records_lost": steps.lost(),
+            "resets_lost": back if cause == "reset lost" else sum(reset.is_lost for reset in steps.resets),
             **({"changed_by": numbers_of(steps.jumps)["changed_by"]} if steps.jumps else {}),
             "worst_delta": worst.delta,
             "worst_from": worst.before.committed_offset,
@@ -330,16 +415,39 @@ def _sentence(steps: _Steps, worst: _Step, again: int | None, reads: Reads) -> s
     head = f"{group_text(after)}: the committed offset of {partition_text(after)} moved back {often}, {step}"
     who = committer_text(after)
     twice = "" if again is None else f" {count(again, 'message')} {'is' if again == 1 else 'are'} reprocessed."
+    if cause == "truncated":
+        return (
+            f"{partition_text(after)} was truncated at {steps.jumps[0].begins}: about "
+            f"{count(steps.lost() or 0, 'acknowledged record')} are gone. The committed offset of group "
+            f"{printable(after.group_id or '?')} moved back from {before.committed_offset} to "
+            f"{after.committed_offset}, as OffsetForLeaderEpoch reported to {who}."
+        )
     if cause == "moved":
         return f"{head}, because {cause_text(steps.jumps[:1])}. {who[0].upper()}{who[1:]} committed from there.{twice}"
     if cause == "seek":
-        return f"{head}, because {who} rewound by itself: it read at or below that offset before it committed.{twice}"
+        return f"{head}, because {who} read at or below that offset before it committed (a seek).{twice}"
     if cause == "admin reset":
-        return f"{head}: {who} set it, as an admin tool does; before it {committer_text(before)} had committed.{twice}"
+        reset = steps.worst_reset()
+        if reset.over is not None and reset.is_lost:
+            later = (reset.over.ts - after.ts) / NS_PER_S
+            return (
+                f"{group_text(after)}: {who} set the committed offset of {partition_text(after)} from "
+                f"{before.committed_offset} to {after.committed_offset}, and the reset was lost: overwritten "
+                f"{later:,.1f} s later by {committer_text(reset.over)} with {reset.over.committed_offset}."
+            )
+        known = twice if again else ""
+        return f"{head}: {who} set it, as an admin tool does; before it {committer_text(before)} had committed.{known}"
     if cause == "sent again":
         return (
             f"{head}: {who} sent it again after the group's coordinator, which was moving, had refused it, and "
             f"committed the newer offset again within {MADE_GOOD_S} s."
+        )
+    if cause == "reset lost":
+        later = (after.ts - before.ts) / NS_PER_S
+        return (
+            f"{group_text(after)}: {committer_text(before)} set the committed offset of {partition_text(after)} to "
+            f"{before.committed_offset}, and the reset was lost: overwritten {later:,.1f} s later by {who} with "
+            f"{after.committed_offset}."
         )
     if cause == "transaction":
         return f"{head}: the offset before {who} was committed in a transaction, which may have been aborted."
@@ -364,6 +472,16 @@ def _still_back(stored: int, highest: int) -> str:
 
 def _next_step(steps: _Steps, worst: _Step, together: int) -> str:
     cause = steps.cause
+    if cause == "truncated":
+        return (
+            "Look which broker became leader, and whether it was in sync (unclean.leader.election.enable, "
+            "min.insync.replicas, producers with acks=1). What is gone can only come from its producers."
+        )
+    if cause == "reset lost" or (steps.resets and all(reset.is_lost for reset in steps.resets)):
+        return (
+            "To set offsets, stop every process of the group first, also those that commit without membership; then "
+            "reset again and look at --describe before they start."
+        )
     if cause == "transaction":
         return "Nothing to do if the transaction was aborted: what it wrote was taken back with it."
     if cause == "sent again":
@@ -398,6 +516,8 @@ def _next_step(steps: _Steps, worst: _Step, together: int) -> str:
     )
 
 
+# What readers of the group were told or met in between.
+_TOLD_BY_READERS: tuple[Cause, ...] = ("truncated", "moved")
 _WHERE: dict[Cause, str] = {
     "moved": "for who or what removed the offset (offsets.retention.minutes must exceed the longest stop of the group)",
     "seek": "for a seek in the application, or for positions that it keeps elsewhere",

@@ -12,6 +12,8 @@ Why it matters
 How it decides
     By the runs of reading (`kafka_fetch_ranges`): the first offset of a run against the offset behind the last whole
     batch of the run before, on whatever connection. Records that others of the group had read by then do not count.
+    An offset that ListOffsets, OffsetFetch or OffsetForLeaderEpoch gave this reader since its last good fetch is none
+    that it chose, also where the broker refuses it a moment later: then the log start moved (KAF121).
     Up to `least` records forward are silent. Where the answer in between is missing, bytes of the client's address are
     missing anywhere in the capture, or the topic has no known name, nothing is said. Confidence medium: a seek of the
     application looks the same.
@@ -63,8 +65,8 @@ _SENT = ("ts", "exchange_id", "topic", "partition", "committed_offset")
 _READ = (
     "ts", "ts_last", "exchange_id", "topic", "topic_id", "partition", "member_id", "first_offset", "started_by",
     "fetch_offset_before", "next_offset_before", "group_offset_before", "stored_offset", "stored_client_id",
-    "stored_client_address", "change", "answered_offset", "out_of_range_offset", "ts_listed", "ts_last_gap", "file",
-    "request_packet",
+    "stored_client_address", "change", "answered_offset", "out_of_range_offset", "out_of_range_reported_by",
+    "ts_epoch_end", "ts_listed", "ts_last_gap", "file", "request_packet",
 )  # fmt: skip
 _MOST_LISTED = 100
 Direction = Literal["forward", "back", "ahead"]
@@ -148,7 +150,7 @@ def _may_be_ahead(runs: FetchRangeColumns) -> Booleans:
     """They begin within what had been fetched, above what the reader had stored, and nothing told them to."""
     first, stored, led_to = map(runs.numbers, ("first_offset", "stored_offset", "next_offset_before"))
     begins = (stored != UNKNOWN) & (stored < first) & (first < led_to) & (runs.readers[0].codes >= 0)
-    untold = runs.is_unknown("ts_listed", "out_of_range_offset", "change")
+    untold = runs.is_unknown("ts_listed", "out_of_range_offset", "change", "ts_epoch_end")
     found: Booleans = _may_have_jumped(runs) & begins & runs.has_stored_itself() & untold
     return found
 
@@ -162,8 +164,9 @@ def _jumps(runs: FetchRangeColumns, least: int) -> _Jumps:
     is_refused = asked != UNKNOWN
     led_to = ("next_offset_before", "stored_offset", "fetch_offset_before")
     beyond = is_refused & (asked > origin) & ~np.logical_or.reduce([asked == runs.numbers(name) for name in led_to])
+    beyond &= runs.is_unknown("out_of_range_reported_by")
     forward = ~is_refused & (first > np.maximum(origin, of_group) + least) & runs.is_unknown("ts_listed")
-    back = ~is_refused & (first < np.minimum(stored, before)) & runs.is_unknown("change")
+    back = ~is_refused & (first < np.minimum(stored, before)) & runs.is_unknown("change", "ts_epoch_end")
     may = _may_have_jumped(runs) & (origin != UNKNOWN) & (first != UNKNOWN)
     rows = np.flatnonzero(may & (beyond | forward | back))
     target = np.where(is_refused, asked, first)
@@ -267,10 +270,10 @@ def _sentence(listed: Sequence[_Jump], jumps: int, head: str, words: str) -> str
 _MAY_JUMP = """
     started_by = 'offset' AND answered_offset IS NULL AND ts_last_gap IS NULL
     AND topic IS NOT NULL AND topic IS DISTINCT FROM topic_id AND first_offset IS NOT NULL AND (
-        out_of_range_offset > next_offset_before
+        (out_of_range_offset > next_offset_before AND out_of_range_reported_by IS NULL)
         OR (out_of_range_offset IS NULL AND ts_listed IS NULL AND first_offset > next_offset_before
             AND first_offset > coalesce(group_offset_before, 0))
-        OR (out_of_range_offset IS NULL AND change IS NULL AND next_offset_before IS NOT NULL
+        OR (out_of_range_offset IS NULL AND change IS NULL AND ts_epoch_end IS NULL AND next_offset_before IS NOT NULL
             AND first_offset < coalesce(stored_offset, 0) AND first_offset < coalesce(fetch_offset_before, 0))
         OR (ts_listed IS NULL AND change IS NULL AND first_offset > stored_offset
             AND first_offset < next_offset_before AND client_address = stored_client_address

@@ -36,11 +36,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirewitness.analyser.base.times import moment_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, readers_text
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS
 from wirewitness.analyser.kafka.rules.names import group_text
 from wirewitness.analyser.kafka.rules.offset_reset_findings import (
     Told,
@@ -66,8 +65,7 @@ def _told(jumps: list[Jump]) -> Told:
         severity="info" if cause in OWN_CHOICE else "warning" if cause == "reset" else "critical",
         sentence=(
             f"{group_text(runs[0].group_id)} never read {amount_text(jumps, skipped)} ({partitions_text(jumps)}): "
-            f"{cause_text(jumps)}. From {moment_text(runs[0].ts)} on {readers_text(runs)} read after them."
-            f"{_gone(jumps)}"
+            f"{cause_text(jumps)}.{_gone(jumps)}"
         ),
         next_step=_next_step(jumps),
         numbers={"records_lost": skipped, "records_no_longer_in_log": _all_gone(jumps)},

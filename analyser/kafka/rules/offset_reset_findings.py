@@ -32,10 +32,14 @@ class Told(NamedTuple):
 def jump_findings(
     rule: Rule, frames: Frames, records: Callable[[Jump], int], least: int, told: Callable[[list[Jump]], Told]
 ) -> Iterator[Finding]:
-    """One finding for each cause of jumps with records, from so many records on."""
+    """One finding for each cause of jumps with records, from so many records on.
+
+    What a truncated log has behind its end are other records than before: none is read again, and none skipped.
+    """
     frame = frames[RUNS]
     cluster = first_value(frame, "cluster_id") if len(frame) else None
-    for jumps in _by_cause(jump for jump in jumps_of(FetchRangeColumns(frame).each()) if records(jump)):
+    found = (jump for jump in jumps_of(FetchRangeColumns(frame).each()) if jump.cause != "truncated")
+    for jumps in _by_cause(jump for jump in found if records(jump)):
         if sum(map(records, jumps)) >= least:
             yield _finding(rule, cluster, jumps, told(jumps))
 
@@ -68,7 +72,8 @@ _CAUSES: dict[Cause, str] = {
     "offsets deleted": "{who} deleted the group's stored offsets (OffsetDelete) at {when}",
     "group deleted": "{who} deleted the group (DeleteGroups) at {when}, and its stored offsets with it",
     "records deleted": "{who} deleted the records that it had not read yet (DeleteRecords) at {when}",
-    "records expired": "retention removed the records at the group's offset before it read them (OFFSET_OUT_OF_RANGE)",
+    "records expired": "the log start passed the reader (retention or DeleteRecords; OFFSET_OUT_OF_RANGE)",
+    "truncated": "the log was truncated at {epoch_end} below it, as OffsetForLeaderEpoch reported at {epoch_end_at}",
     "log cut": "the log no longer reaches the group's offset (OFFSET_OUT_OF_RANGE): it was cut or made anew",
     "offset gone": "the offset that the group had committed was gone when it was requested (OffsetFetch returns -1): "
     "expired while the group was empty, deleted unseen, or overwritten with -1",
@@ -92,18 +97,18 @@ def cause_text(jumps: list[Jump]) -> str:
         when=moment_text(run.ts_change or run.ts),
         refused=run.out_of_range_offset,
         led_to=run.next_offset_before,
+        epoch_end=run.epoch_end_offset,
+        epoch_end_at=moment_text(run.ts_epoch_end or run.ts),
     )
     if first.policy and first.cause not in OWN_CHOICE:
-        text += f"; the reader then began at the {first.policy} offset (auto.offset.reset={first.policy})"
+        text += f"; it then began at the {first.policy} offset (auto.offset.reset={first.policy})"
     return text
 
 
 def partitions_text(jumps: list[Jump]) -> str:
-    """`t-0 from 500 to 900, t-1 ... and 7 more`: stored offsets and where reading began, the worst first."""
+    """`t-0 from 500 to 900; t-1 ...; and 7 more`: where the group was to go on and where it began, the worst first."""
     worst = sorted(jumps, key=lambda jump: -(jump.skipped + jump.again))
-    named = [
-        f"{partition_text(*jump.run.place)} stored {jump.stored}, read from {jump.begins}" for jump in worst[:MAX_NAMED]
-    ]
+    named = [f"{partition_text(*jump.run.place)} from {jump.stored} to {jump.begins}" for jump in worst[:MAX_NAMED]]
     return "; ".join(named) + (f"; and {len(jumps) - MAX_NAMED} more" if len(jumps) > MAX_NAMED else "")
 
 

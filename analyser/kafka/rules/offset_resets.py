@@ -5,8 +5,10 @@ In: runs of reading. Out: a `Jump` for each that began above or below the group'
 Only a begin that was seen counts: the reader asked for the group's offset (OffsetFetch), or was refused with
 OFFSET_OUT_OF_RANGE, after it had read the partition last. Where bytes of its address are missing since then, it may
 have fetched unseen before: then records count as skipped only where it was told that offset. A group whose offset is
-not known from before is silent. An answer above the last commit seen tells of a commit that the capture is without, so
-it counts as stored.
+not known from before is silent, but for a reader that is refused: it was to go on where OffsetFetch or its last answer
+led. An answer above the last commit seen tells of a commit that the capture is without, so it counts as stored. A
+refused offset that an answer had given to the reader since its last good fetch (ListOffsets, OffsetFetch,
+OffsetForLeaderEpoch) is none that it chose: the log changed between the two.
 """
 
 from __future__ import annotations
@@ -19,14 +21,15 @@ from wirewitness.analyser.kafka.rules.fetch_ranges import FetchRange
 
 Cause = Literal[
     "reset", "offsets deleted", "group deleted", "records deleted", "partitions added", "records expired", "log cut",
-    "offset gone", "never stored", "asked beyond", "older offset", "time", "seek",
+    "truncated", "offset gone", "never stored", "asked beyond", "older offset", "time", "seek",
 ]  # fmt: skip
 LATEST, EARLIEST = -1, -2
 _POLICIES = {LATEST: "latest", EARLIEST: "earliest"}
 _NO_OFFSET = -1
 # Rows of `kafka_fetch_ranges` that may be a jump, or one of a topic made anew.
 MOVED_SQL = """
-    (first_offset IS DISTINCT FROM stored_offset AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL))
+    (first_offset IS DISTINCT FROM stored_offset
+        AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL OR ts_epoch_end IS NOT NULL))
     OR started_by = 'topic id' OR change = 'topic deleted'"""
 # Those of which `jump_of` may make a jump. It says more, and has the last word.
 JUMPS_SQL = """
@@ -100,10 +103,21 @@ def is_made_anew(run: FetchRange) -> bool:
     return run.started_by == "topic id" or run.change == "topic deleted"
 
 
+def is_truncated(run: FetchRange) -> bool:
+    """OffsetForLeaderEpoch told the reader that its log ends below where it was, and it went back there (KIP-320)."""
+    end, before = run.epoch_end_offset, position_before(run)
+    return end is not None and before is not None and end < before and run.first_offset == end
+
+
+def position_before(run: FetchRange) -> int | None:
+    """Where the reader was: behind its last answer, else at the fetch that got none."""
+    return run.fetch_offset_before if run.next_offset_before is None else run.next_offset_before
+
+
 def jump_of(run: FetchRange) -> Jump | None:
     """The jump that a run began with."""
     begins, stored = run.first_offset, _baseline(run)
-    seen = run.answered_offset is not None or run.ts_out_of_range is not None
+    seen = run.answered_offset is not None or run.ts_out_of_range is not None or is_truncated(run)
     if begins is None or stored is None or not seen or is_made_anew(run):
         return None
     if begins in (stored, run.next_offset_before) or (run.stored_offset is None and begins < stored):
@@ -129,6 +143,8 @@ def _baseline(run: FetchRange) -> int | None:
     Where it had stored nothing and is told so (-1), that is where it had read to, or the begin of a new partition.
     """
     stored = _stored(run)
+    if stored is None and run.out_of_range_offset is not None and run.answered_offset != _NO_OFFSET:
+        return run.next_offset_before if run.answered_offset is None else run.answered_offset
     if stored is not None or run.answered_offset != _NO_OFFSET or run.listed_timestamp != LATEST:
         return stored
     if run.group_offset_before is not None:
@@ -146,6 +162,8 @@ def _stored(run: FetchRange) -> int | None:
 
 def _cause(run: FetchRange, stored: int) -> Cause:
     answered, refused = run.answered_offset, run.out_of_range_offset
+    if is_truncated(run):
+        return "truncated"
     if refused is not None:
         return _cause_of_refusal(run, refused)
     if run.change == "reset" and run.change_offset == answered:
@@ -162,9 +180,11 @@ def _cause(run: FetchRange, stored: int) -> Cause:
 
 def _cause_of_refusal(run: FetchRange, refused: int) -> Cause:
     led_to = (run.stored_offset, run.answered_offset, run.next_offset_before)
-    if run.next_offset_before is not None and refused not in led_to:
+    if run.next_offset_before is not None and refused not in led_to and run.out_of_range_reported_by is None:
         return "asked beyond"
     if run.change == "records deleted":
         return "records deleted"
     start = run.log_start_offset
+    if (start is None or start < 0) and run.listed_timestamp == EARLIEST:
+        start = run.first_offset
     return "records expired" if start is not None and refused < start else "log cut"

@@ -82,6 +82,7 @@ API_ROWS: Mapping[int, Rows] = {
         _both(cluster_rows.created_topic_rows, admin_rows.change_rows), ("kafka_partitions", "kafka_admin_changes")
     ),
     22: Rows(transaction_rows.init_rows, _TRANSACTIONS),
+    23: Rows(data_rows.leader_epoch_rows, ("kafka_leader_epochs",)),
     24: Rows(transaction_rows.add_partitions_rows, _TRANSACTIONS),
     25: Rows(transaction_rows.add_offsets_rows, _TRANSACTIONS),
     26: Rows(transaction_rows.end_rows, _TRANSACTIONS),

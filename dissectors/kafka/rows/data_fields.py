@@ -1,4 +1,4 @@
-"""Fields of the rows that Produce, Fetch and ListOffsets give."""
+"""Fields of the rows that Produce, Fetch, ListOffsets and OffsetForLeaderEpoch give."""
 
 from __future__ import annotations
 
@@ -134,4 +134,26 @@ LIST_OFFSETS = Fields(
     ISOLATION_LEVEL,
     Field("answered_timestamp", "int64", "timestamp of the record found; -1 none", unit="ms"),
     Field("leader_epoch", "int64", "leader epoch of the record found; -1 unknown"),
+)
+
+LEADER_EPOCHS = Fields(
+    REQUEST_OFFSET,
+    RESPONSE_OFFSET,
+    TS,
+    TS_RESPONSE,
+    REQUEST_PACKET,
+    RESPONSE_PACKET,
+    CLIENT_ID,
+    Field("replica_id", "int64", "-1 or -2 for a consumer, else the broker that replicates; null before version 3"),
+    TOPIC,
+    PARTITION,
+    Field("current_leader_epoch", "int64", "leader epoch that the client takes the broker to be in; -1 unknown"),
+    Field("requested_epoch", "int64", "leader epoch of the last record that the client has read"),
+    Field(
+        "leader_epoch",
+        "int64",
+        "latest epoch of the log that is not above it; lower, the log was truncated (KIP-279); -1 unknown",
+    ),
+    Field("end_offset", "int64", "where the log of that epoch ends: the first offset of the next epoch; -1 unknown"),
+    ERROR_CODE,
 )

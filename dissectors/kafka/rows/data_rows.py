@@ -1,4 +1,4 @@
-"""Rows of the data APIs: Produce, Fetch and ListOffsets.
+"""Rows of the data APIs: Produce, Fetch, ListOffsets and OffsetForLeaderEpoch.
 
 In: a request with its response (None when it was never answered). Out: rows appended to the sink.
 """
@@ -12,7 +12,7 @@ from wirewitness.dissectors.core.protocol import Sink
 from wirewitness.dissectors.core.remarks import Remark
 from wirewitness.dissectors.kafka.records.batches import BatchHeader, batch_headers
 from wirewitness.dissectors.kafka.records.record_sets import checksum_ok
-from wirewitness.dissectors.kafka.rows.data_fields import LIST_OFFSETS
+from wirewitness.dissectors.kafka.rows.data_fields import LEADER_EPOCHS, LIST_OFFSETS
 from wirewitness.dissectors.kafka.rows.fetch_sessions import Asked, PartitionKey
 from wirewitness.dissectors.kafka.rows.fields import Request, Response, exchange_key, placed_exchange_of
 from wirewitness.dissectors.kafka.rows.group_rows import topic_key
@@ -244,5 +244,36 @@ def list_offsets_rows(request: Request, response: Response | None, out: Sink) ->
                     isolation_level=value.get("isolation_level"),
                     answered_timestamp=answer.get("timestamp"),
                     leader_epoch=answer.get("leader_epoch"),
+                )
+            )
+
+
+def leader_epoch_rows(request: Request, response: Response | None, out: Sink) -> None:
+    """kafka_leader_epochs of an OffsetForLeaderEpoch."""
+    rows = out.rows("kafka_leader_epochs")
+    value = request.value
+    if rows is None or value is None:
+        return
+    answers: dict[tuple[str | None, int], Value] = {}
+    if response is not None and response.value is not None:
+        for topic in response.value["topics"]:
+            for partition in topic["partitions"]:
+                answers[(topic["topic"], partition["partition"])] = partition
+    exchange = placed_exchange_of(request, response)
+    for topic in value["topics"]:
+        for partition in topic["partitions"]:
+            answer = answers.get((topic["topic"], partition["partition"]), {})
+            rows.append(
+                LEADER_EPOCHS.row(
+                    **exchange,
+                    client_id=request.client_id,
+                    replica_id=value.get("replica_id"),
+                    topic=topic["topic"],
+                    partition=partition["partition"],
+                    current_leader_epoch=partition.get("current_leader_epoch"),
+                    requested_epoch=partition["leader_epoch"],
+                    leader_epoch=answer.get("leader_epoch"),
+                    end_offset=answer.get("end_offset"),
+                    error_code=answer.get("error_code"),
                 )
             )

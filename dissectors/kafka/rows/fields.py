@@ -8,7 +8,13 @@ from wirewitness.dissectors.core.fields import Fields
 from wirewitness.dissectors.core.remarks import Remark
 from wirewitness.dissectors.kafka.rows.change_fields import ADMIN_CHANGES, AUTHENTICATIONS, TRANSACTIONS
 from wirewitness.dissectors.kafka.rows.cluster_fields import API_VERSIONS, BROKERS, PARTITIONS
-from wirewitness.dissectors.kafka.rows.data_fields import FETCH_PARTITIONS, LIST_OFFSETS, PRODUCE_BATCHES, RECORDS
+from wirewitness.dissectors.kafka.rows.data_fields import (
+    FETCH_PARTITIONS,
+    LEADER_EPOCHS,
+    LIST_OFFSETS,
+    PRODUCE_BATCHES,
+    RECORDS,
+)
 from wirewitness.dissectors.kafka.rows.group_fields import ASSIGNMENTS, GROUP_EVENTS, OFFSET_COMMITS, OFFSET_FETCHES
 from wirewitness.dissectors.kafka.rows.log_fields import REQUEST_TIMES
 from wirewitness.dissectors.kafka.rows.share_fields import SHARE_ACKNOWLEDGES, SHARE_FETCHES, SHARE_OFFSETS
@@ -29,6 +35,7 @@ KAFKA_ROWS: dict[str, Fields] = {
     "kafka_brokers": BROKERS,
     "kafka_partitions": PARTITIONS,
     "kafka_list_offsets": LIST_OFFSETS,
+    "kafka_leader_epochs": LEADER_EPOCHS,
     "kafka_transactions": TRANSACTIONS,
     "kafka_api_versions": API_VERSIONS,
     "kafka_authentications": AUTHENTICATIONS,

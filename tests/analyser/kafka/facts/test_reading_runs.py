@@ -38,6 +38,7 @@ class Made:
             "kafka_offset_commits": (5, self.commit),
             "kafka_offset_fetches": (3, self.answer),
             "kafka_list_offsets": (9, self.listed),
+            "kafka_leader_epochs": (6, self.epoch_end),
             "kafka_group_events": (3, self.event),
             "kafka_admin_changes": (6, self.change),
             "kafka_transactions": (2, self.end),
@@ -107,6 +108,10 @@ class Made:
     def listed(self) -> Row:
         row = self.some("topic", "partition", "error_code")
         return row | {"timestamp": self.one(None, -1, -2, 5), "offset": self.one(None, -1, 0, 10)}
+
+    def epoch_end(self) -> Row:
+        row = self.some("topic", "partition", "error_code")
+        return row | {"end_offset": self.one(None, -1, 10, 20)}
 
     def event(self) -> Row:
         row = self.some("group_id", "member_id", "error_code")

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, group_event, stored
+from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, group_event, simple_commit, stored
+from tests.analyser.engine.rules.scenarios.build_offsets import epoch_end
 from tests.support.rows import connection_from_rows
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.stages import STAGES
@@ -74,7 +75,8 @@ def test_a_seek_counts_what_is_fetched_again_and_is_not_waved_through() -> None:
 
 def test_a_reset_by_a_tool_does_not_say_nothing_to_do() -> None:
     (one,) = found(kafka_offset_commits=[commit(1, 1000), commit(2, 1000), commit(9, 400, "", generation=-1)])
-    assert one.numbers["records_again"] == 600
+    assert (one.numbers["records_again"], one.numbers["replay_now"]) == (0, 600)
+    assert "a restart would reprocess 600" in one.sentence
     assert "Nothing to do" not in one.next_step
 
 
@@ -96,3 +98,73 @@ def test_a_member_that_commits_over_two_connections_may_be_two_processes(others:
     (one,) = found(kafka_offset_commits=commits)
     assert (one.severity, one.numbers["same_committer"]) == ("critical", True)
     assert named in one.next_step
+
+
+JOB = {"client_id": "billing-1", "client_address": "10.1.0.1", "flow_id": "flow1"}
+
+
+def reset_while_it_works(to: int, *later: Row, **rows: list[Row]) -> list[Finding]:
+    """A job that reads 100 records a second, and a tool that sets its offset after 5 s."""
+    before = [simple_commit(n, n * 100, **JOB) for n in range(1, 6)]
+    fetches = [fetch(n, n * 100, next_offset=n * 100 + 100, records_count=100, error_code=0) for n in range(5)]
+    return found(
+        kafka_offset_commits=[*before, simple_commit(5.5, to), *later],
+        **{"kafka_fetch_partitions": fetches, **rows},
+    )
+
+
+def test_a_reset_that_is_overwritten_tells_so_and_no_redelivery() -> None:
+    (one,) = reset_while_it_works(0, simple_commit(6.8, 680, **JOB))
+    assert "adminclient-1" in one.sentence
+    assert "was lost: overwritten 1.3 s later by client billing-1" in one.sentence
+    assert "reprocess" not in one.sentence
+    assert (one.severity, one.numbers["records_again"], one.numbers["resets_lost"]) == ("info", 0, 1)
+    assert len(one.evidence) == 3
+
+
+def test_a_reset_forward_that_is_overwritten_does_not_accuse_the_job() -> None:
+    (one,) = reset_while_it_works(5000, simple_commit(6.8, 680, **JOB))
+    assert (one.severity, one.numbers["cause"], one.numbers["resets_lost"]) == ("info", "reset lost", 1)
+    assert "adminclient-1" in one.sentence
+    assert "by client billing-1" in one.sentence
+
+
+def test_a_reset_of_a_stopped_group_that_is_read_again_counts_what_came_again() -> None:
+    (one,) = reset_while_it_works(
+        100,
+        simple_commit(9, 300, **JOB),
+        kafka_offset_fetches=[stored(7, 100)],
+        kafka_fetch_partitions=[
+            fetch(4, 400, next_offset=500, records_count=100, error_code=0),
+            fetch(8, 100, next_offset=300, records_count=200, error_code=0, flow_id="again"),
+        ],
+    )
+    assert (one.numbers["cause"], one.numbers["records_again"], one.numbers["resets_lost"]) == ("admin reset", 400, 0)
+    assert "400 messages are reprocessed" in one.sentence
+
+
+def test_a_truncated_log_is_told_with_where_and_how_much() -> None:
+    (one,) = found(
+        kafka_offset_commits=[commit(3, 500), commit(6, 350)],
+        kafka_leader_epochs=[epoch_end(4.5, 300)],
+        kafka_fetch_partitions=[
+            fetch(1, 0, next_offset=520, records_count=520, error_code=0),
+            fetch(5, 300, next_offset=350, records_count=50, error_code=0, high_watermark=350),
+        ],
+    )
+    assert one.sentence.startswith("payments-0 was truncated at 300: about 220 acknowledged records are gone.")
+    assert (one.severity, one.numbers["cause"], one.numbers["records_lost"]) == ("warning", "truncated", 220)
+    assert "by itself" not in one.sentence
+    assert one.numbers["records_again"] is None
+
+
+def test_an_epoch_that_ends_where_the_reader_was_is_no_truncation() -> None:
+    (one,) = found(
+        kafka_offset_commits=[commit(3, 500), commit(6, 350)],
+        kafka_leader_epochs=[epoch_end(4.5, 500)],
+        kafka_fetch_partitions=[
+            fetch(1, 0, next_offset=500, records_count=500, error_code=0),
+            fetch(5, 300, next_offset=350, records_count=50, error_code=0),
+        ],
+    )
+    assert (one.severity, one.numbers["cause"]) == ("info", "seek")

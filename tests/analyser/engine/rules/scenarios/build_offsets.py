@@ -20,6 +20,14 @@ def listed(seconds: float, timestamp: int, offset: int, member: str = "m1", **mo
     return {**kept, "timestamp": timestamp, "offset": offset}
 
 
+def epoch_end(seconds: float, offset: int, member: str = "m1", **more: Any) -> Row:
+    """One partition of an OffsetForLeaderEpoch answer: where the log of the epoch ends that the client has read."""
+    row = stored(seconds, offset, member)
+    kept = {name: value for name, value in row.items() if name not in ("group_id", "committed_offset")}
+    return {**kept, "replica_id": -1, "current_leader_epoch": 2, "requested_epoch": 0, "leader_epoch": 0,
+            "end_offset": offset, **more}  # fmt: skip
+
+
 # What changes a resource: by its type and the text of the change.
 _OPERATIONS = {("topic", "delete"): "DeleteTopics", ("group", "delete"): "DeleteGroups"}
 

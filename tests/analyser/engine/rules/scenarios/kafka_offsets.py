@@ -7,6 +7,7 @@ from tests.analyser.engine.rules.scenarios.build_offsets import (
     READ,
     STORED,
     changed,
+    epoch_end,
     joined,
     listed,
     poisoned,
@@ -135,6 +136,33 @@ KAFKA_OFFSETS_FIRES: list[Scenario] = [
             kafka_fetch_partitions=[
                 *READ, read(60.5, 500, error_code=1), read(62, 800, 900, log_start_offset=800),
             ],
+        ),
+    ),
+    fires(
+        "KAF121", "critical", "records go on being removed while the reader asks where the log starts",
+        **joined(
+            kafka_offset_commits=STORED,
+            kafka_list_offsets=[listed(5.1, -2, 700), listed(5.3, -2, 800), listed(5.5, -2, 900)],
+            kafka_fetch_partitions=[
+                *READ, read(5, 500, error_code=1), read(5.2, 700, error_code=1), read(5.4, 800, error_code=1),
+                read(5.6, 900, 950, log_start_offset=900),
+            ],
+        ),
+    ),
+    fires(
+        "KAF121", "critical", "a member is refused at once at the offset that OffsetFetch returned",
+        **joined(
+            kafka_offset_fetches=[stored(0.5, 500)],
+            kafka_list_offsets=[listed(1.1, -2, 800)],
+            kafka_fetch_partitions=[read(1, 500, error_code=1), read(1.2, 800, 900, log_start_offset=800)],
+        ),
+    ),
+    fires(
+        "KAF103", "warning", "the log was truncated, and the reader goes back to where the epoch ends",
+        **joined(
+            kafka_offset_commits=[*STORED, commit(6, 350)],
+            kafka_leader_epochs=[epoch_end(4.5, 300)],
+            kafka_fetch_partitions=[*READ, read(5, 300, 350, high_watermark=350)],
         ),
     ),
     fires(

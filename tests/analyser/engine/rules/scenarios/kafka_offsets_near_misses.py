@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from tests.analyser.engine.rules.scenarios.build import commit, fetch, flow, group_event, remark, stored
+from tests.analyser.engine.rules.scenarios.build import (
+    commit,
+    fetch,
+    flow,
+    group_event,
+    remark,
+    simple_commit,
+    stored,
+)
 from tests.analyser.engine.rules.scenarios.build_offsets import (
     READ,
     STORED,
     changed,
+    epoch_end,
     joined,
     listed,
     poisoned,
@@ -17,6 +26,9 @@ from tests.analyser.engine.rules.scenarios.build_offsets import (
     went_ahead,
 )
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, silent
+
+# A consumer without membership: a job that assigns itself a partition and commits.
+JOB = {"client_id": "billing-1", "client_address": "10.1.0.1", "flow_id": "flow1"}
 
 KAFKA_OFFSETS_NEAR_MISSES: list[Scenario] = [
     silent(
@@ -198,6 +210,76 @@ KAFKA_OFFSETS_NEAR_MISSES: list[Scenario] = [
             **poisoned(4),
             "kafka_fetch_partitions": [read(0.2, 0, 48), *(read(n * 10 + 3, 48) for n in range(1, 5))],
         },
+    ),
+    silent(
+        "KAF120", "the client asks for the beginning (seekToBeginning), which is there no more a moment later",
+        ("KAF121", "critical"),
+        **joined(
+            kafka_offset_commits=STORED,
+            kafka_list_offsets=[listed(5, -2, 600), listed(5.2, -2, 650)],
+            kafka_fetch_partitions=[
+                *READ, read(5.1, 600, error_code=1), read(5.3, 650, 700, log_start_offset=650),
+            ],
+        ),
+    ),
+    silent(
+        "KAF120", "records are missing in a compacted log: a batch ends further on than its records count",
+        **joined(
+            kafka_offset_commits=[commit(3.5, 990)],
+            kafka_fetch_partitions=[
+                read(1, 0, 400, records_count=3), read(2, 400, 980, records_count=1), read(3, 980, 990),
+            ],
+        ),
+    ),
+    silent(
+        "KAF120", "the reader goes back to where its epoch ends, and commits nothing from there",
+        **joined(
+            kafka_offset_commits=STORED,
+            kafka_leader_epochs=[epoch_end(4.5, 300)],
+            kafka_fetch_partitions=[*READ, read(5, 300, 350, high_watermark=350)],
+        ),
+    ),
+    silent(
+        "KAF103", "a seek after the epoch was found to end where the reader was", ("KAF103", "info"),
+        **joined(
+            kafka_offset_commits=[*STORED, commit(6, 350)],
+            kafka_leader_epochs=[epoch_end(4.5, 500)],
+            kafka_list_offsets=[listed(4.7, -2, 300)],
+            kafka_fetch_partitions=[*READ, read(5, 300, 350)],
+        ),
+    ),
+    silent(
+        "KAF103", "a tool's reset is written over by a job that goes on", ("KAF103", "info"), ("KAF309", "info"),
+        kafka_offset_commits=[
+                *(simple_commit(n, n * 100, **JOB) for n in range(1, 6)), simple_commit(5.5, 0),
+                *(simple_commit(n, n * 100, **JOB) for n in range(6, 9)),
+            ],
+            kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100) for n in range(9)],
+    ),
+    silent(
+        "KAF103", "and so is one to a later offset: the job is not stale", ("KAF103", "info"), ("KAF309", "info"),
+        kafka_offset_commits=[
+                *(simple_commit(n, n * 100, **JOB) for n in range(1, 6)), simple_commit(5.5, 5000),
+                *(simple_commit(n, n * 100, **JOB) for n in range(6, 9)),
+            ],
+            kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100) for n in range(9)],
+    ),
+    silent(
+        "KAF103", "a tool resets the same partition twice: it reads nothing of it", ("KAF103", "info"),
+        ("KAF101", "info"),
+        kafka_offset_commits=[
+                *(simple_commit(n, n * 100, **JOB) for n in range(1, 6)), simple_commit(5.3, 200),
+                simple_commit(5.6, 0), *(simple_commit(n, n * 100, **JOB) for n in range(6, 9)),
+            ],
+            kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100) for n in range(9)],
+    ),
+    silent(
+        "KAF121", "a reader begins elsewhere than its group's offset, which was stored before the capture",
+        **joined(
+            kafka_offset_fetches=[stored(0.5, 500)],
+            kafka_list_offsets=[listed(0.6, -1, 900)],
+            kafka_fetch_partitions=[read(1, 900, 950)],
+        ),
     ),
     silent(
         "KAF121", "a group that is new begins at latest",
