@@ -107,6 +107,8 @@ LINKS: tuple[Link, ...] = (
     Link("NET104", ("KAF301", "KAF303", "KAF306", "KAF314", "MON103", "MON107", "MON112", "NET103", "TCP103", "TCP104"),
          ("server",)),
     Link("KAF302", _TRAFFIC_SUFFERS, ("client", "server", "address"), of=("froze", "slow")),
+    # Whoever waits for a replica gives up in the end.
+    Link("KAF319", ("KAF302", "KAF303", "KAF205", "TCP103"), ("client", "partition")),
     # Who is in the group, and as whom.
     Link("KAF128", (*_GROUP_SUFFERS, *_CLIENT_RETRIES), ("client", "group")),
     Link("KAF128", _COMMITS_SUFFER, _PLACE),

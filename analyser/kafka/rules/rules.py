@@ -60,6 +60,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf316_topic_recreated,
     kaf317_fetch_too_small,
     kaf318_share_redelivery,
+    kaf319_acks_wait,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -119,4 +120,5 @@ RULES: tuple[Rule, ...] = (
     kaf316_topic_recreated.RULE,
     kaf317_fetch_too_small.RULE,
     kaf318_share_redelivery.RULE,
+    kaf319_acks_wait.RULE,
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.engine.rules.scenarios.build import Row
+from tests.analyser.engine.rules.scenarios.build import Row, at
 from tests.analyser.engine.rules.scenarios.kafka_connections import connection, slows_down, stands_still, waits
+from tests.analyser.engine.rules.scenarios.kafka_producers import produced
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
 
 
@@ -53,7 +54,21 @@ def only(operation: str, rows: list[Row]) -> list[Row]:
     return [row | {"operation": operation} for row in rows]
 
 
+def written(
+    acks_all_s: float, acks_1_s: float, *, times: int = 8, way_ms: tuple[float, float] = (0.4, 0.4), **more: Any
+) -> dict[str, list[Row]]:
+    """Two producers of one partition, one request a second each: safe-writer with acks=all, fast-writer with acks=1."""
+    rows = []
+    for number, (name, acks, lasts) in enumerate((("safe-writer", -1, acks_all_s), ("fast-writer", 1, acks_1_s)), 1):
+        who = {"client_id": name, "client_address": f"10.1.0.{number}", "flow": f"k{number}", "acks": acks}
+        begins = [n + number / 10 for n in range(times)]
+        rows += [produced(begin, **who, ts_response=at(begin + lasts), **more) for begin in begins]
+    known = [carried(number, handshake_ms=way)[0] for number, way in enumerate(way_ms, 1)]
+    return {"kafka_produce_batches": rows, "kafka_connections": known}
+
+
 WAIT_FIRES: list[Scenario] = [
+    fires("KAF319", "warning", "a follower holds up every write with acks=all", **written(2.0, 0.001)),
     fires("KAF302", "critical", "requests that the server's TCP had at the first try",
           exchanges=stands_still(5.0, 10.0), kafka_connections=carried(1, 2, 3, 4)),
     fires("KAF302", "critical", "requests that were sent again while nobody was answered",
@@ -71,6 +86,11 @@ WAIT_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 WAIT_NEAR_MISSES: list[Scenario] = [
+    silent("KAF319", "followers of a healthy cluster take some milliseconds", **written(0.02, 0.001)),
+    silent("KAF319", "both kinds wait: the broker or its disk is slow", **written(2.0, 0.9)),
+    silent("KAF319", "the producer with acks=all is far away", **written(0.3, 0.001, way_ms=(298.0, 0.4))),
+    silent("KAF319", "four requests are no pattern", **written(2.0, 0.001, times=4)),
+    silent("KAF319", "the slow ones carry a megabyte each", **written(2.0, 0.001, batch_bytes=1 << 20)),
     silent("KAF302", "producers that wait for replicas alone", exchanges=only("Produce", stands_still(5.0, 10.0))),
     silent("KAF302", "three producers, and a consumer that lets the broker wait for ten seconds",
            exchanges=[*only("Produce", stands_still(5.0, 10.0)), waits(7, 4.9, "Fetch", 5.15, awaitable=True)],
