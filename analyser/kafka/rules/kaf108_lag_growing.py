@@ -11,14 +11,18 @@ How it decides
     The log end is the greatest that was known so far (`kafka_log_ends`); the lag is from the last accepted commit to
     it, looked at at `samples` times, over the whole time in which both are known and over
     its second half. It grows when it never falls by more than a fifth of what it was, gains half of what it began with
-    and `least_lag` messages at least, and the oldest message that was not committed is `least_s` seconds old. A group
-    that fetches to near the log's end only commits late, and one that has read all decided transactions waits for
-    an open one (KAF203): these are none.
-    What holds it back is told from its Fetch requests of this partition in that time: most of the time nothing is
-    asked for (the application handles what it has: slow handler; or the same offset is committed again and again: not
-    read, paused or stuck), most of the time an answer is awaited that brings records (broker or network), or answers
-    are as large as max.partition.fetch.bytes allows (fetch sizes); else it reads without pause, and is too slow for
-    what comes. Without Fetch requests in the capture it is not known.
+    and what the log grew by in `gaps` usual gaps between two commits of this partition, and when the oldest message
+    that was not committed is as many of these gaps old. With fewer than five commits there is no usual gap, and where
+    commits stopped it says nothing: then it must gain `least_lag` messages and be `least_s` seconds old. A group that
+    has read all decided transactions waits for an open one (KAF203), and one that fetches to near the log's end while
+    its commits stop commits late, or not at all (KAF107, KAF109): these are none. Where its commits go on, but more
+    slowly than the log, its fetches only run ahead of its handler.
+    What holds it back is told from its Fetch requests of this partition in that time. It has read all that the replica
+    has which it reads from: that one is behind. Its position is ahead of its commits by half the lag: the handler. Most
+    of the time nothing is asked for (the application handles what it has: slow handler; or the same offset is committed
+    again and again: not read, paused or stuck), most of the time an answer is awaited that brings records (broker or
+    network), or answers are as large as max.partition.fetch.bytes allows (fetch sizes); else it reads without pause,
+    and is too slow for what comes. Without Fetch requests in the capture it is not known.
 
 False alarms
     A group that is stopped on purpose while producers go on falls behind too, and so does one that waits for a dead
@@ -66,6 +70,12 @@ FETCHES, ENDS = "kafka_fetch_partitions", "kafka_log_ends"
 KEYS = ("cluster_id", "topic", "partition")
 
 
+# Fewer commits have no usual gap between them.
+_COMMITS_LEAST = 5
+# Without one for so many of their usual gaps, commits have stopped.
+_STOPPED_GAPS = 3
+
+
 class _Ends(NamedTuple):
     """When which end of the log was known: both rise."""
 
@@ -91,6 +101,20 @@ class _Growth(NamedTuple):
     age_s: float
 
 
+class _Pace(NamedTuple):
+    """How fast commits of a group and the log's end move, in records a second; gap_ns: the usual one between commits,
+    None with fewer than five. goes_on: they have not stopped."""
+
+    commits: float
+    log: float
+    gap_ns: float | None
+    goes_on: bool
+
+    def least(self, gaps: float) -> tuple[float, float] | None:
+        """By so many usual gaps: how much the log grows, and ns; None where commits have none, or stopped."""
+        return (gaps * self.log * self.gap_ns / NS_PER_S, gaps * self.gap_ns) if self.gap_ns and self.goes_on else None
+
+
 class _Cause(NamedTuple):
     """What holds the group back: a word for programs, a sentence, what to do; longest_pause_s: without a request."""
 
@@ -100,18 +124,23 @@ class _Cause(NamedTuple):
     longest_pause_s: float | None = None
 
 
-def detect(frames: Frames, *, samples: int = 10, least_lag: int = 100, least_s: float = 10.0) -> Iterator[Finding]:
+def detect(
+    frames: Frames, *, samples: int = 10, gaps: float = 3.0, least_lag: int = 100, least_s: float = 10.0
+) -> Iterator[Finding]:
     """At most one finding per group of a partition."""
     ends = _ends(frames[ENDS])
     if not len(ends.at):
         return
     for group in commit_columns(frames[COMMITS]).accepted().groups():
-        growth = _growth(ends, group, samples, least_lag, least_s)
+        pace = _pace(ends, group)
+        growth = _growth(ends, group, samples, *(pace.least(gaps) or (least_lag, least_s * NS_PER_S)))
         if growth is None:
             continue
         own = _fetches_of(group.texts["group_id"].at(0), frames[FETCHES])
-        if not (_reads_to_the_end(own, ends, growth) or _waits_for_a_transaction(own)):
-            yield _finding(first_value(frames[COMMITS], "cluster_id"), group, growth, _cause(own, group, growth))
+        is_late = _reads_to_the_end(own, ends, growth) and not pace.goes_on
+        if not (is_late or _waits_for_a_transaction(own)):
+            cause = _ahead(own, ends, group, growth, pace) or _cause(own, group, growth)
+            yield _finding(first_value(frames[COMMITS], "cluster_id"), group, growth, cause)
 
 
 def _fetches_of(group: str | None, fetches: Frame) -> Frame:
@@ -130,18 +159,30 @@ def _ends(steps: Frame) -> _Ends:
     return _Ends(at[order], np.maximum.accumulate(end[order]))
 
 
-def _growth(ends: _Ends, commits: CommitColumns, samples: int, least_lag: int, least_s: float) -> _Growth | None:
+def _pace(ends: _Ends, commits: CommitColumns) -> _Pace:
+    """Over the time in which both are known. Commits of one moment are one."""
+    done, first = np.unique(commits.done_ns, return_index=True)
+    begin, until = max(int(done[0]), int(ends.at[0])), int(ends.at[-1])
+    span_s = max((until - begin) / NS_PER_S, 1e-9)
+    moved = np.flatnonzero(np.diff(commits.offset[first]) > 0) + 1
+    gap = float(np.median(np.diff(done[moved]))) if len(moved) >= _COMMITS_LEAST else None
+    goes_on = gap is not None and until - int(done[moved[-1]]) <= _STOPPED_GAPS * gap
+    log = max(ends.when(until) - ends.when(begin), 0) if until > begin else 0
+    return _Pace(int(commits.offset[-1] - commits.offset[0]) / span_s, log / span_s, gap, goes_on)
+
+
+def _growth(ends: _Ends, commits: CommitColumns, samples: int, least_lag: float, least_ns: float) -> _Growth | None:
     done, offsets = commits.done_ns.tolist(), commits.offset.tolist()
     begin, until = max(done[0], int(ends.at[0])), int(ends.at[-1])
-    age_s = (until - max(ends.since(offsets[-1]), begin)) / NS_PER_S
-    if until - begin < least_s * NS_PER_S or age_s < least_s:
+    age_ns = until - max(ends.since(offsets[-1]), begin)
+    if until - begin < least_ns or age_ns < least_ns:
         return None
     for since in (begin, begin + (until - begin) // 2):
         times = [since + (until - since) * step // (samples - 1) for step in range(samples)]
         lags = [max(0, ends.when(at) - offsets[max(bisect_right(done, at) - 1, 0)]) for at in times]
         grows = all(after >= before - before // 5 for before, after in pairwise(lags))
         if grows and lags[-1] >= lags[0] + max(least_lag, lags[0] // 2):
-            return _Growth(since, until, lags[0], lags[-1], age_s)
+            return _Growth(since, until, lags[0], lags[-1], age_ns / NS_PER_S)
     return None
 
 
@@ -181,6 +222,31 @@ def _seen(own: Frame, begin: int) -> _Seen:
     rows = rows[max(int((answered[rows] < begin).sum()) - 1, 0) :]
     ts, *sizes = (own[name].numbers()[rows] for name in ("ts", "records_bytes", "partition_max_bytes"))
     return _Seen(ts.tolist(), answered[rows].tolist(), *sizes)
+
+
+def _ahead(own: Frame, ends: _Ends, commits: CommitColumns, growth: _Growth, pace: _Pace) -> _Cause | None:
+    """A replica that is behind the log, or fetches that run ahead of what the group commits."""
+    if not len(own):
+        return None
+    read = max(int(own[name].numbers().max(initial=UNKNOWN)) for name in ("fetch_offset", "next_offset"))
+    watermark = int(own["high_watermark"].numbers().max(initial=UNKNOWN))
+    end, committed = int(ends.end[-1]), int(commits.offset[-1])
+    if 0 <= watermark <= read and 2 * (end - watermark) > growth.last:
+        return _Cause(
+            "replica behind",
+            f"It has read all that the replica has from which it reads (to {watermark}), while the log ends at {end}: "
+            "that replica is behind its leader.",
+            "Look at the broker that this consumer fetches from (client.rack, replica.selector.class): replication, "
+            "disk and network.",
+        )  # fmt: skip
+    if 2 * (read - committed) > growth.last and pace.goes_on and pace.commits < pace.log:
+        return _Cause(
+            "slow handler",
+            f"It is the handler: its fetches run ahead (to {read}), but its commits move by {pace.commits:,.1f} "
+            f"records a second while the log grows by {pace.log:,.1f}.",
+            "Make the handling of a record faster or parallel, or add partitions and consumers.",
+        )  # fmt: skip
+    return None
 
 
 def _cause(own: Frame, commits: CommitColumns, growth: _Growth) -> _Cause:

@@ -23,6 +23,8 @@ def written(seconds: range, per_second: int, begin: int = 0, **more: object) -> 
 _WRITTEN = written(range(40), 50)
 # It fetches 500 records and stores 100 each five seconds.
 _SLOW = [read(1, 0, 50, high_watermark=50), read(2, 50, 500, high_watermark=500)]
+# It fetches each second all that is new.
+_AHEAD = [read(n + 0.2, n * 10, n * 10 + 10, high_watermark=n * 10 + 10) for n in range(40)]
 _STORED = [commit(n, n * 20) for n in range(3, 40, 5)]
 
 
@@ -47,6 +49,9 @@ KAFKA_LAG_FIRES: list[Scenario] = [
           **stops(reads=10, flows=[flow("flow1", closed_by="client", ts_closed=at(10.5), ts_last=at(10.5))])),
     fires("KAF108", "warning", "a handler slower than what is written", kafka_produce_batches=_WRITTEN,
           kafka_fetch_partitions=_SLOW, kafka_offset_commits=_STORED),
+    fires("KAF108", "warning", "fetches run ahead of a handler that is slower than the log",
+          kafka_produce_batches=written(range(40), 10), kafka_fetch_partitions=_AHEAD,
+          kafka_offset_commits=[commit(n + 0.5, n * 4) for n in range(1, 40)]),
     fires("KAF113", "critical", "stored far beyond the end of the log",
           kafka_fetch_partitions=[fetch(n, 100, high_watermark=100) for n in (1, 5)],
           kafka_offset_commits=[commit(3, 5100, log_end_offset=100)]),
@@ -70,6 +75,9 @@ KAFKA_LAG_NEAR_MISSES: list[Scenario] = [
     silent("KAF108", "far behind, and catching up", kafka_produce_batches=_WRITTEN,
            kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100, high_watermark=9000) for n in range(40)],
            kafka_offset_commits=[commit(n + 0.5, n * 100 + 100) for n in range(40)]),
+    silent("KAF108", "it prefetches, and its handler keeps up three seconds later",
+           kafka_produce_batches=written(range(40), 10), kafka_fetch_partitions=_AHEAD,
+           kafka_offset_commits=[commit(n + 0.5, max(n - 3, 0) * 10) for n in range(1, 40)]),
     silent("KAF108", "it reads to the end and commits late", kafka_produce_batches=_WRITTEN,
            kafka_fetch_partitions=[read(n + 0.1, n * 50, n * 50 + 50, high_watermark=n * 50 + 50) for n in range(40)],
            kafka_offset_commits=[commit(1, 50)]),

@@ -1,0 +1,77 @@
+"""KAF108 says what holds a group back: its handler, the replica that it reads from, or what it asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analyser.engine.rules.scenarios.build import Row, commit
+from tests.analyser.engine.rules.scenarios.build_offsets import joined, read
+from tests.analyser.engine.rules.scenarios.kafka_lag import written
+from tests.support.rows import connection_from_rows
+from wirewitness.analyser.analysis.all_rules import RULES
+from wirewitness.analyser.engine.facts.stages import STAGES
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.running import run
+from wirewitness.analyser.tables.tables import TABLES
+
+
+def found(reads: list[Row], commits: list[Row], per_second: int = 10) -> list[Finding]:
+    log = written(range(40), per_second)
+    con = connection_from_rows(
+        joined(kafka_produce_batches=log, kafka_fetch_partitions=reads, kafka_offset_commits=commits)
+    )
+    for stage in STAGES:
+        if any(TABLES[name].protocol == "kafka" for name in (*stage.makes, *stage.reads)):
+            stage.run(con)
+    return run(con, [RULES["KAF108"]])
+
+
+def read_at_once(behind: int = 0) -> list[Row]:
+    """Each second all that is new; `behind` is how much the replica that it reads from gets less in a second."""
+    each = 10 - behind
+    return [read(n + 0.2, n * each, (n + 1) * each, high_watermark=(n + 1) * each) for n in range(40)]
+
+
+def test_fetches_that_run_ahead_of_slow_commits_are_a_slow_handler() -> None:
+    (one,) = found(read_at_once(), [commit(n + 0.5, n * 4) for n in range(1, 40)])
+    assert (one.severity, one.numbers["cause"]) == ("warning", "slow handler")
+    assert "its commits move by 4" in one.sentence
+    assert "the log grows by 10" in one.sentence
+
+
+def test_a_few_records_a_second_are_enough() -> None:
+    reads = [read(n + 0.2, n * 2, n * 2 + 2, high_watermark=n * 2 + 2) for n in range(40)]
+    (one,) = found(reads, [commit(n + 0.5, n) for n in range(1, 40)], per_second=2)
+    assert one.numbers["lag"] < 100
+
+
+def test_a_replica_that_is_behind_is_named_and_not_the_reader() -> None:
+    (one,) = found(read_at_once(behind=5), [commit(n + 0.5, n * 5 + 5) for n in range(40)])
+    assert one.numbers["cause"] == "replica behind"
+    assert "handler" not in one.sentence
+
+
+@pytest.mark.parametrize(
+    "commits",
+    [
+        pytest.param([commit(n + 0.5, max(n - 3, 0) * 10) for n in range(1, 40)], id="thirty records in hand"),
+        pytest.param([commit(n + 0.5, n * 10) for n in range(4, 40, 5)], id="every five seconds"),
+        pytest.param([commit(n + 0.5, n * 10) for n in range(1, 34)], id="stopped six seconds before the end"),
+        pytest.param([commit(n + 0.5, n * 10 - (n % 4) * 10) for n in range(4, 40)], id="some later, some sooner"),
+    ],
+)
+def test_who_prefetches_and_keeps_up_is_not_accused(commits: list[Row]) -> None:
+    assert found(read_at_once(), commits) == []
+
+
+def test_what_is_written_may_grow_while_a_group_keeps_up() -> None:
+    """Lag in records rises with the rate, and in time it does not."""
+    ends = [n * (n + 1) for n in range(41)]
+    reads = [read(n + 0.2, ends[n], ends[n + 1], high_watermark=ends[n + 1]) for n in range(40)]
+    con = connection_from_rows(
+        joined(kafka_fetch_partitions=reads, kafka_offset_commits=[commit(n + 0.5, ends[n]) for n in range(1, 40)])
+    )
+    for stage in STAGES:
+        if any(TABLES[name].protocol == "kafka" for name in (*stage.makes, *stage.reads)):
+            stage.run(con)
+    assert run(con, [RULES["KAF108"]]) == []
