@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wirewitness.analyser.tables.kafka_connections import CONNECTIONS
+from wirewitness.analyser.tables.kafka_connections import CONNECTIONS, LEADERS, TRUNCATIONS
 from wirewitness.analyser.tables.kafka_group_facts import KAFKA_GROUP_TABLES
 from wirewitness.analyser.tables.kafka_groups import READING_RUNS, SHARE_TABLES, STORED_OFFSETS_TABLE
 from wirewitness.analyser.tables.kafka_offsets import KAFKA_OFFSET_TABLES
@@ -385,6 +385,8 @@ KAFKA_TABLES = (
     *KAFKA_GROUP_TABLES,
     *KAFKA_OFFSET_TABLES,
     CONNECTIONS,
+    LEADERS,
+    TRUNCATIONS,
 )
 
 _LAG_MINUTES = Table(

@@ -1,4 +1,4 @@
-"""The table of connections of Kafka clients."""
+"""Tables of connections of Kafka clients, and of where these were led: leaders of partitions, truncated logs."""
 
 from __future__ import annotations
 
@@ -71,5 +71,70 @@ CONNECTIONS = Table(
         Column("served", "bool", "Kafka is spoken at this address and port, on any connection", "context"),
     ),
     ("ts", "flow_id"),
+    "kafka",
+)
+
+
+def _number(name: str, meaning: str, *, nullable: bool = True) -> Column:
+    return Column(name, "int64", meaning, "context", nullable=nullable)
+
+
+def _time(name: str, meaning: str) -> Column:
+    return Column(name, "time", meaning, "context", unit="UTC")
+
+
+_TOPIC = (_context("topic", "topic name, else its id"), _number("partition", "partition index", nullable=False))
+_ISR_BEFORE = Column("isr_before", "int64_list", "replicas in sync that were last reported before it led", "context")
+_UNCLEAN = Column(
+    "unclean", "bool", "the leader was not among these (unclean election); null: none were reported", "context"
+)
+LEADERS = Table(
+    "kafka_leaders",
+    "one row per term of a partition's leader: from when to when which broker was reported to lead, in which epoch",
+    (
+        ts_column("when an answer first reported it", "context"),
+        _time("ts_until", "when the next term was first reported; null: to the end of the capture"),
+        CLUSTER,
+        _TOPIC[0],
+        _context("topic_id", "topic id, where an answer has one"),
+        _TOPIC[1],
+        _number("leader_id", "broker that leads; -1 none"),
+        _number("leader_epoch", "leader epoch; null before Metadata version 7"),
+        Column("replicas", "int64_list", "brokers that hold a replica, as last reported in the term", "context"),
+        Column("isr", "int64_list", "replicas in sync, as last reported in the term", "context"),
+        _ISR_BEFORE,
+        _UNCLEAN,
+        _context("source", "API of the answer: Metadata, DescribeTopicPartitions, CreateTopics"),
+        _context("exchange_id", "exchange that first reported it"),
+        FLOW_ID,
+        _context("file", "file of that exchange"),
+        _number("response_packet", "packet that completes its response"),
+    ),
+    ("ts", "topic", "partition", "leader_epoch"),
+    "kafka",
+)
+TRUNCATIONS = Table(
+    "kafka_truncations",
+    "one row per answer that shows that a partition's log was cut: what had been read or stored behind it is gone",
+    (
+        ts_column("time of the request", "context"),
+        CLUSTER,
+        *_TOPIC,
+        _number("truncated_at", "the log's end then: where the old epoch ends, or where the next batch was stored"),
+        _number("end_before", "end of the log before, at least: the reader's position, or what answers had reported"),
+        _context("source", "OffsetForLeaderEpoch or Produce"),
+        _number("leader_id", "broker that led from then on; null: not reported"),
+        _number("leader_epoch", "its leader epoch"),
+        _time("ts_leader", "when it was first reported"),
+        _ISR_BEFORE,
+        _UNCLEAN,
+        _context("client_id", "client id of who learned it"),
+        CLIENT_ADDRESS,
+        _context("exchange_id", "the exchange"),
+        FLOW_ID,
+        _context("file", "file of the request"),
+        _number("request_packet", "its packet"),
+    ),
+    ("ts", "exchange_id", "topic", "partition"),
     "kafka",
 )

@@ -114,6 +114,14 @@ CONNECTIONS = StageTables(
     reads=("exchanges", "kafka_api_versions", "kafka_brokers", "kafka_authentications", "kafka_fetch_partitions"),
     new=("kafka_connections",),
 )
+LEADERS = StageTables(
+    makes=("kafka_leaders", "kafka_truncations"),
+    reads=(
+        "kafka_partitions", "kafka_leader_epochs", "kafka_fetch_partitions", "kafka_produce_batches",
+        "kafka_admin_changes",
+    ),
+    new=("kafka_leaders", "kafka_truncations"),
+)  # fmt: skip
 DELIVERIES = StageTables(
     makes=("mqtt_publishes", "mqtt_deliveries", "mqtt_offline_periods"),
     reads=("mqtt_connections", "mqtt_subscriptions"),
@@ -137,6 +145,7 @@ TITLES = {
     STATES.makes: "states of groups",
     PRODUCERS.makes: "transactions and batches of producers",
     CONNECTIONS.makes: "connections to Kafka",
+    LEADERS.makes: "leaders and truncated logs",
     DELIVERIES.makes: "MQTT deliveries",
     CURSORS.makes: "MongoDB cursors and transactions",
 }

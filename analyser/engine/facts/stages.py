@@ -17,6 +17,7 @@ from wirewitness.analyser.engine.facts.stage import (
     CURSORS,
     DELIVERIES,
     GROUPS,
+    LEADERS,
     LOG_ENDS,
     NOTHING,
     OFFSETS,
@@ -69,6 +70,7 @@ STAGES = (
     Stage(*STATES, "kafka.facts.group_states", "add_states"),
     Stage(*PRODUCERS, "kafka.facts.producers_stage", "add_producers"),
     Stage(*CONNECTIONS, "kafka.facts.connections_stage", "add_connections"),
+    Stage(*LEADERS, "kafka.facts.leaders", "add_leaders"),
     Stage(*DELIVERIES, "mqtt.facts.stage", "add_deliveries"),
     Stage(*CURSORS, "mongo.facts.stage", "add_cursors_and_transactions"),
 )

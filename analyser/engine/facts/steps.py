@@ -7,13 +7,48 @@ once is several times what any of them needs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import duckdb
 
-from wirewitness.analyser.tables.queries import name_list
+from wirewitness.analyser.engine.facts.topics import views
+from wirewitness.analyser.tables.queries import name_list, null_columns
 from wirewitness.analyser.tables.tables import TABLES
+
+
+class Made(NamedTuple):
+    """How a table is made. asks: conditions without any of which it is empty; steps: temporary tables before its rows.
+
+    Planning the statements of a table takes longer than they do on a small capture, so most captures spare them.
+    """
+
+    asks: str
+    steps: Mapping[str, str]
+    rows: str
+
+
+def make_wanted_tables(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Made], reads: Sequence[str]) -> None:
+    """The views of new tables, by their names; those of `reads`, and of flows, may be missing. Call it once."""
+    there = views(con)
+    missing = [table for table in (*reads, "flows") if table not in there]
+    for table in missing:
+        con.execute(f"CREATE TEMP VIEW {table} AS SELECT {null_columns(table)} LIMIT 0")
+    asked = con.sql(f"SELECT {', '.join(made.asks for made in tables.values())}").fetchall()[0]
+    wanted = {table: made for (table, made), needed in zip(tables.items(), asked, strict=True) if needed}
+    steps = {name: query for made in wanted.values() for name, query in made.steps.items()}
+    with steps_made(con, steps, "; ".join(made.rows for made in wanted.values())):
+        for table, made in wanted.items():
+            columns = name_list(TABLES[table].column_names())
+            con.execute(f"CREATE TEMP TABLE made_{table} AS SELECT {columns} FROM ({made.rows})")
+    for table in wanted:
+        con.execute(f"DROP VIEW IF EXISTS {table}")
+        con.execute(f"CREATE TEMP VIEW {table} AS FROM made_{table}")
+    for table in missing:
+        con.execute(f"DROP VIEW {table}")
+    for table in tables.keys() - wanted.keys() - there:
+        con.execute(f"CREATE TEMP VIEW {table} AS SELECT {null_columns(table)} LIMIT 0")
 
 
 @contextmanager

@@ -107,6 +107,9 @@ LINKS: tuple[Link, ...] = (
     Link("NET104", ("KAF301", "KAF303", "KAF306", "KAF314", "MON103", "MON107", "MON112", "NET103", "TCP103", "TCP104"),
          ("server",)),
     Link("KAF302", _TRAFFIC_SUFFERS, ("client", "server", "address"), of=("froze", "slow")),
+    # What a cut log does to who reads and writes it.
+    Link("KAF320", ("KAF103", "KAF108", "KAF113", "KAF114", "KAF120", "KAF121", "KAF201", "KAF301"), ("partition",),
+         lasts=True),
     # Whoever waits for a replica gives up in the end.
     Link("KAF319", ("KAF302", "KAF303", "KAF205", "TCP103"), ("client", "partition")),
     # Who is in the group, and as whom.

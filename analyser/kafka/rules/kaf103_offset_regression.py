@@ -64,7 +64,7 @@ import numpy.typing as npt
 
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import NS_PER_S
-from wirewitness.analyser.base.words import count, printable
+from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.columns import UNKNOWN, Booleans, Integers
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -417,10 +417,8 @@ def _sentence(steps: _Steps, worst: _Step, again: int | None, reads: Reads) -> s
     twice = "" if again is None else f" {count(again, 'message')} {'is' if again == 1 else 'are'} reprocessed."
     if cause == "truncated":
         return (
-            f"{partition_text(after)} was truncated at {steps.jumps[0].begins}: about "
-            f"{count(steps.lost() or 0, 'acknowledged record')} are gone. The committed offset of group "
-            f"{printable(after.group_id or '?')} moved back from {before.committed_offset} to "
-            f"{after.committed_offset}, as OffsetForLeaderEpoch reported to {who}."
+            f"{head}, because {partition_text(after)} was truncated at {steps.jumps[0].begins} "
+            f"(OffsetForLeaderEpoch): about {count(steps.lost() or 0, 'acknowledged record')} are gone."
         )
     if cause == "moved":
         return f"{head}, because {cause_text(steps.jumps[:1])}. {who[0].upper()}{who[1:]} committed from there.{twice}"

@@ -45,8 +45,17 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.admin_words import ADMIN_KINDS, OTHER_KIND, Stored, put_back_text
-from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_numbers, client_text, error_text, place
+from wirewitness.analyser.kafka.rules.names import (
+    ADMIN_KINDS,
+    MAX_NAME,
+    OTHER_KIND,
+    Stored,
+    client_numbers,
+    client_text,
+    error_text,
+    place,
+    put_back_text,
+)
 from wirewitness.analyser.kafka.rules.producers import REFUSED, batches_of, evidence_of, records_in
 
 CHANGES, COMMITS, RUNS = "kafka_admin_changes", "kafka_offset_commits", "kafka_fetch_ranges"

@@ -61,6 +61,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf317_fetch_too_small,
     kaf318_share_redelivery,
     kaf319_acks_wait,
+    kaf320_log_truncated,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -121,4 +122,5 @@ RULES: tuple[Rule, ...] = (
     kaf317_fetch_too_small.RULE,
     kaf318_share_redelivery.RULE,
     kaf319_acks_wait.RULE,
+    kaf320_log_truncated.RULE,
 )

@@ -8,7 +8,7 @@ from tests.analyser.engine.rules.scenarios.build_offsets import STORED, changed,
 from tests.analyser.engine.rules.scenarios.scenario import fires
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.rules.running import run
-from wirewitness.analyser.kafka.rules.admin_words import Stored, put_back_text
+from wirewitness.analyser.kafka.rules.names import Stored, put_back_text
 
 
 def test_a_deleted_group_is_set_to_where_it_stood() -> None:

@@ -152,7 +152,7 @@ def test_a_truncated_log_is_told_with_where_and_how_much() -> None:
             fetch(5, 300, next_offset=350, records_count=50, error_code=0, high_watermark=350),
         ],
     )
-    assert one.sentence.startswith("payments-0 was truncated at 300: about 220 acknowledged records are gone.")
+    assert "payments-0 was truncated at 300 (OffsetForLeaderEpoch): about 220 acknowledged records" in one.sentence
     assert (one.severity, one.numbers["cause"], one.numbers["records_lost"]) == ("warning", "truncated", 220)
     assert "by itself" not in one.sentence
     assert one.numbers["records_again"] is None

@@ -15,6 +15,11 @@ _ADMIN = {
     "KAF121-a tool sets a stopped group forward, to a member that is new": {("KAF106", "info"), ("KAF309", "warning")},
     "KAF121-the group was deleted, and begins again at latest": {("KAF309", "warning")},
 }
+# Who goes back because the log was cut: KAF320 tells that it was.
+_CUT = {
+    "KAF103-the log was truncated, and the reader goes back to where the epoch ends": {("KAF320", "critical")},
+    "KAF120-the reader goes back to where its epoch ends, and commits nothing from there": {("KAF320", "critical")},
+}
 # The client turns back by itself, which KAF120 tells as info.
 _SEEKS = {
     "KAF102-a replay in a loop: every return is a seek": {("KAF120", "info")},
@@ -44,6 +49,7 @@ _LONG = {
     "MON116-what takes long anyway": {("MON101", "warning")},
 }
 BESIDE: dict[str, set[tuple[str, str]]] = {
+    **_CUT,
     **_LONG,
     # A message that is sent on connection after connection is one without PUBACK, too.
     "MQT124-the client itself ends its connections": {("MQT105", "warning")},

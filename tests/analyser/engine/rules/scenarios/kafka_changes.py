@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.analyser.engine.rules.scenarios.build import ANSWER, Row, at, exchange, fetch, group_event, simple_commit
+from tests.analyser.engine.rules.scenarios.build_offsets import epoch_end
 from tests.analyser.engine.rules.scenarios.kafka_producers import SERVER, produced, refused
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
 
@@ -88,7 +89,42 @@ JOINED = [group_event(0, "join", "m1", generation=5)]
 GONE = (3, "UNKNOWN_TOPIC_OR_PARTITION")
 PAYMENTS = {"topic": "payments"}
 
+# The leader of payments-0 goes, and another one leads that was not in sync.
+ELECTED = [
+    named(0, "id-1", replicas=[1, 2], isr=[1, 2]), named(5, "id-1", replicas=[1, 2], isr=[1]),
+    named(20.1, "id-1", leader_id=2, leader_epoch=1, replicas=[1, 2], isr=[2]),
+]  # fmt: skip
+
+
+def stored(second: float, base: int, **more: Any) -> Row:
+    """A batch of ten records that its leader had, with an offset."""
+    row = produced(
+        second, round(second * 10), topic="payments", base_offset=base, ts_response=at(second + 0.01), acks=1
+    )
+    return row | {"last_offset": base + 9} | more
+
+
+def consumed(*, goes_on: int) -> list[Row]:
+    """A consumer that reads each second what was stored, 300 records in all, and where it goes on in the end."""
+    reads = [(n + 0.5, 100 + n * 10) for n in range(20)]
+    return [
+        fetch(second, offset, next_offset=offset + 10, records_count=10, error_code=0, high_watermark=offset + 10)
+        for second, offset in [*reads, (20.5, goes_on)]
+    ]
+
+
+_OLD = [stored(n, 100 + n * 10) for n in range(20)]
+
 CHANGES_FIRES: list[Scenario] = [
+    fires(
+        "KAF320", "critical", "a consumer finds its epoch to end below where it is, and goes back there",
+        kafka_partitions=ELECTED, kafka_leader_epochs=[epoch_end(20.2, 250)],
+        kafka_fetch_partitions=consumed(goes_on=250),
+    ),
+    fires(
+        "KAF320", "critical", "the new leader stores a batch where the old one had another",
+        kafka_partitions=ELECTED, kafka_produce_batches=[*_OLD, stored(21, 250), stored(22, 260)],
+    ),
     fires(
         "KAF309", "info", "somebody changes settings and quotas",
         kafka_admin_changes=[
@@ -180,6 +216,29 @@ CHANGES_FIRES: list[Scenario] = [
     ),
 ]  # fmt: skip
 CHANGES_NEAR_MISSES: list[Scenario] = [
+    silent(
+        "KAF320", "the new leader has all, and a consumer finds its epoch to end where it reads",
+        kafka_partitions=ELECTED, kafka_leader_epochs=[epoch_end(20.2, 300)],
+        kafka_fetch_partitions=consumed(goes_on=300),
+        kafka_produce_batches=[*_OLD, *(stored(n, 100 + n * 10) for n in range(21, 24))],
+    ),
+    silent(
+        "KAF320", "a batch that is sent again to the new leader is answered with its first offset",
+        kafka_partitions=ELECTED,
+        kafka_produce_batches=[*_OLD, stored(21, 290, base_sequence=190), stored(22, 300)],
+    ),
+    silent(
+        "KAF320", "a topic that is deleted and made anew begins again", ("KAF309", "info"),
+        kafka_partitions=ELECTED[:2],
+        kafka_admin_changes=[change(15, "DeleteTopics", "topic", "payments", "delete")],
+        kafka_leader_epochs=[epoch_end(14, 300)],
+        kafka_produce_batches=[*_OLD[:15], stored(21, 5), stored(22, 15)],
+    ),
+    silent(
+        "KAF320", "a consumer begins at the earliest offset after it asked for its epoch",
+        kafka_partitions=ELECTED, kafka_leader_epochs=[epoch_end(20.2, 250)],
+        kafka_fetch_partitions=consumed(goes_on=0), kafka_produce_batches=_OLD,
+    ),
     silent(
         "KAF309", "a broker has its own topic made",
         kafka_admin_changes=[
