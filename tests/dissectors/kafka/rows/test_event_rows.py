@@ -142,3 +142,49 @@ def test_described_cluster() -> None:
     columns = ("wire_cluster_id", "node_id", "host", "port", "source", "is_controller", "is_fenced")
     assert wire.rows("kafka_brokers", *columns) == [("k", 1, "h", 9092, "DescribeCluster", True, False)]
     assert wire.remarks() == []
+
+
+@pytest.mark.parametrize(
+    ("version", "asked", "answer", "expected"),
+    [
+        pytest.param(
+            3,
+            # a consumer; topic t, partition 1, believes in epoch 2, has read epoch 0
+            "ffffffff 00000001 0001 74 00000001 00000001 00000002 00000000",
+            # throttle; topic t: no error, partition 1, epoch 0 ends at 547
+            "00000000 00000001 0001 74 00000001 0000 00000001 00000000 0000000000000223",
+            (-1, "t", 1, 2, 0, 0, 547, 0),
+            id="version 3",
+        ),
+        pytest.param(
+            0,
+            "00000001 0001 74 00000001 00000001 00000005",
+            "00000001 0001 74 00000001 0006 00000001 ffffffffffffffff",
+            (None, "t", 1, None, 5, None, -1, 6),
+            id="version 0, not the leader",
+        ),
+        pytest.param(
+            2,
+            "00000001 0001 74 00000001 00000001 00000002 00000000",
+            None,
+            (None, "t", 1, 2, 0, None, None, None),
+            id="unanswered",
+        ),
+    ],
+)
+def test_ends_of_leader_epochs(version: int, asked: str, answer: str | None, expected: tuple[object]) -> None:
+    wire = Wire().request(23, version, 1, bytes.fromhex(asked))
+    if answer is not None:
+        wire.response(1, bytes.fromhex(answer))
+    wire.finish()
+    columns = (
+        "replica_id",
+        "topic",
+        "partition",
+        "current_leader_epoch",
+        "requested_epoch",
+        "leader_epoch",
+        "end_offset",
+    )
+    assert wire.rows("kafka_leader_epochs", *columns, "error_code") == [expected]
+    assert wire.remarks() == []
