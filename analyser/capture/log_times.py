@@ -22,12 +22,12 @@ _NS_PER_S = 1_000_000_000
 class LineTimes:
     """Reads the times of lines. zone_ns: how far the zone of times that name none is ahead of UTC, None for unknown.
 
-    without_zone: lines whose time named none.
+    without_zone: lines whose time named none. without_fraction: lines whose time is cut to the second.
     """
 
     def __init__(self, zone_ns: int | None) -> None:
         self._ahead_ns = zone_ns or 0
-        self.without_zone = 0
+        self.without_zone = self.without_fraction = 0
 
     def of(self, prefix: bytes) -> int | None:
         """The time in what stands before a message; None where there is none."""
@@ -38,6 +38,7 @@ class LineTimes:
             zone_ns = None if zone is None else _zone_or_none(zone)
             if seconds is not None and (zone is None) == (zone_ns is None):
                 ns = seconds * _NS_PER_S + int((fraction or b"0").ljust(9, b"0"))
+                self.without_fraction += fraction is None
                 if zone_ns is None:
                     self.without_zone += 1
                 return ns - (self._ahead_ns if zone_ns is None else zone_ns)

@@ -7,8 +7,8 @@ The broker writes `Completed request:` and JSON when an answer has been sent (Re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from wirewitness.analyser.capture.blocks import BlockBuffer
@@ -22,6 +22,7 @@ _MARK = b"Completed request:"
 _WITH_JSON = _MARK + b"{"
 # How far one looks for the first such line: a log of all loggers begins with what the broker says when it starts.
 _LOOKED_AT_BYTES = 4 << 20
+_SECOND_NS = 1_000_000_000
 
 MEANINGS = {
     "log_long": "longer than {} bytes, which are passed over",
@@ -32,11 +33,15 @@ MEANINGS = {
 
 
 class LogLine(NamedTuple):
-    """A line that tells of a request: its number in the file from 1, when it was written, its JSON and what follows."""
+    """A line that tells of a request: its number in the file from 1, when it was written, its JSON and what follows.
+
+    is_cut: its time is cut to the second, and ts_ns an estimate that keeps the order of lines.
+    """
 
     number: int
     ts_ns: int
     text: bytes
+    is_cut: bool = False
 
 
 def is_request_log(blocks: BlockBuffer) -> bool:
@@ -64,6 +69,8 @@ class RequestLog:
         self._odd: Counter[str] = Counter()
         self._number = 0
         self._last_ns: int | None = None
+        self._is_cut = False
+        self._estimated_ns = 0
         stats.format, stats.lines = FORMAT, 0
 
     def lines(self) -> Iterator[LogLine]:
@@ -82,7 +89,7 @@ class RequestLog:
                     self._number, too_long = self._number + 1, False
                 self._stats.captured_bytes += cut - blocks.start
                 blocks.start = cut
-                yield self._told(bytes(data[start:cut]))
+                yield self._in_order(self._told(bytes(data[start:cut])))
             elif too_long or blocks.end - start > self._limits.max_line_bytes:
                 self._odd["log_long"] += not too_long
                 self._stats.captured_bytes += blocks.end - start
@@ -102,6 +109,13 @@ class RequestLog:
             text = {**MEANINGS, **meanings}[code].format(f"{self._limits.max_line_bytes:,}")
             what = "1 line" if number == 1 else f"{number:,} lines"
             add_remark(stats, most, Remark("warn", code, f"{what} {text}", None, 0))
+        if cut := self._times.without_fraction:
+            lines = "1 line has a time" if cut == 1 else f"{cut:,} lines have times"
+            text = (
+                f"{lines} of whole seconds: the order of lines holds, but times within a second are estimates, so "
+                "between connections up to 1 s is in doubt; %d{ISO8601} in log4j's layout gives milliseconds"
+            )
+            add_remark(stats, most, Remark("note", "log_seconds", text, None, 0))
         if self._times.without_zone and self._asked_zone:
             text = "the times of its lines name no zone: they are read as UTC; --log-zone +02:00 gives another one"
             add_remark(stats, most, Remark("note", "log_zone", text, None, 0))
@@ -122,13 +136,32 @@ class RequestLog:
                 self._odd["log_older"] += text.startswith(b"RequestHeader(", json_at)
             elif (ts_ns := self._time(text[begin:mark])) is not None:
                 self._stats.lines = (self._stats.lines or 0) + 1
-                yield LogLine(self._number + 1, ts_ns, text[json_at:end])
+                yield LogLine(self._number + 1, ts_ns, text[json_at:end], self._is_cut)
         self._number += text.count(b"\n", counted)
 
+    def _in_order(self, lines: Iterator[LogLine]) -> Iterator[LogLine]:
+        """The same lines; those whose times are cut to one second are spread over it, in their order."""
+        for (is_cut, _), same in groupby(lines, lambda line: (line.is_cut, line.ts_ns)):
+            if is_cut:
+                yield from self._spread([*same])
+            else:
+                yield from same
+
+    def _spread(self, lines: Sequence[LogLine]) -> Iterator[LogLine]:
+        begin_ns = lines[0].ts_ns
+        end_ns = begin_ns + _SECOND_NS
+        if begin_ns <= self._estimated_ns < end_ns:  # some lines of this second came in the block before
+            begin_ns = self._estimated_ns
+        step_ns = (end_ns - begin_ns) // (len(lines) + 1)
+        for number, line in enumerate(lines, 1):
+            self._estimated_ns = begin_ns + number * step_ns
+            yield line._replace(ts_ns=self._estimated_ns)
+
     def _time(self, prefix: bytes) -> int | None:
+        cut_before = self._times.without_fraction
         found = self._times.of(prefix)
         if found is None:
             self._odd["log_no_time" if self._last_ns is None else "log_time"] += 1
             return self._last_ns
-        self._last_ns = found
+        self._last_ns, self._is_cut = found, self._times.without_fraction > cut_before
         return found

@@ -7,6 +7,7 @@ client says before them; requests without an answer.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,3 +149,17 @@ def test_every_exchange_says_who_asked(both: Both) -> None:
     for row in times:
         latency_ms = exchanges[row["exchange_id"]]["latency_ms"]
         assert latency_ms is None or row["total_ms"] == pytest.approx(latency_ms)
+
+
+@pytest.mark.parametrize("name", [STALE, FENCED, "kafka_cluster", *LONG])
+def test_times_of_whole_seconds_accuse_nobody_else(name: str, tmp_path: Path) -> None:
+    """The layout `%d{yyyy-MM-dd HH:mm:ss}`, beside Kafka's own of the same lines."""
+    whole = write_sample_log(SAMPLES, name, tmp_path / "ms.log")
+    cut = tmp_path / "s.log"
+    cut.write_bytes(re.sub(rb"(?m)^(\[[0-9-]{10} [0-9:]{8}),[0-9]{3}", rb"\1", whole.read_bytes()))
+    found = []
+    for path in (whole, cut):
+        with wirewitness.read(path) as analysis:
+            told = analysis.findings().query("severity != 'info'")
+        found.append(set(zip(told.code, told.severity, told.subject, strict=True)))
+    assert found[0] == found[1]

@@ -114,7 +114,7 @@ class LogReading:
         yield stats.captured_bytes
 
     def _read_piece(self, log: RequestLog, lines: Iterator[LogLine], stats: CaptureStats, file_index: int) -> None:
-        for number, ts_ns, text in lines:
+        for number, ts_ns, text, is_cut in lines:
             try:
                 exchange = self._reader.read(text)
             except LogError as error:
@@ -123,7 +123,7 @@ class LogReading:
             for code in exchange.odd:
                 log.count(code)
             try:
-                self._add(exchange, packet_of(file_index, number), ts_ns, stats)
+                self._add(exchange, packet_of(file_index, number), (ts_ns, is_cut), stats)
             except Exception as error:  # of our own: some rows of this line are not there
                 caught(error)
                 log.count(CODE)
@@ -134,13 +134,16 @@ class LogReading:
             self._end(self._open.popitem(last=False)[1])
         self._mark(None)
 
-    def _add(self, exchange: LoggedExchange, line: int, logged_ns: int, stats: CaptureStats) -> None:
+    def _add(self, exchange: LoggedExchange, line: int, logged: tuple[int, bool], stats: CaptureStats) -> None:
+        """logged: when, and whether that time is cut to the second."""
+        logged_ns, is_cut = logged
         known = self._open.get(exchange.connection)
         if known is None:
             known = self._begin(exchange, line, logged_ns)
         else:
             self._open.move_to_end(exchange.connection)
-        moment = _moment(exchange, line, logged_ns, known.ts_last_ns if line != known.first_line else None)
+        before_ns = known.ts_last_ns if line != known.first_line else None
+        moment = _moment(exchange, line, logged_ns, before_ns, is_cut=is_cut)
         if line == known.first_line:
             known.ts_first_ns = moment.ts_ns
         known.ts_last_ns = max(known.ts_last_ns, moment.ts_response_ns)
@@ -227,12 +230,15 @@ def _gap_text(missing: Missing) -> str:
     return f"{count(missing.requests, 'request')} before this one may be missing from the log"
 
 
-def _moment(exchange: LoggedExchange, line: int, logged_ns: int, before_ns: int | None) -> Moment:
+def _moment(exchange: LoggedExchange, line: int, logged_ns: int, before_ns: int | None, *, is_cut: bool) -> Moment:
     """When a request was read and its answer sent. before_ns: when the answer before it on its connection was sent.
 
     The broker reads the next request of a connection once it has answered the one before it, but the log's times are
-    cut to ms. Where that would put the request before that answer, both its times are later by less than one ms.
+    cut to ms. Where that would put the request before that answer, both its times are later by less than one ms. Where
+    they are cut to seconds, the time of the answer keeps the order of the log, and the request came after that answer.
     """
     ts_ns = logged_ns - exchange.duration_ns
+    if is_cut:
+        return Moment(line, ts_ns if before_ns is None else max(ts_ns, min(before_ns, logged_ns)), logged_ns)
     late_ns = 0 if before_ns is None else max(0, min(before_ns - ts_ns, _RESOLUTION_NS - 1))
     return Moment(line, ts_ns + late_ns, logged_ns + late_ns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -69,6 +70,19 @@ def test_a_line_without_a_time_gets_that_of_the_one_before() -> None:
     found, stats = read(bare + line(heartbeat()) + bare)
     assert [(one.number, one.ts_ns) for one in found] == [(2, START_NS), (3, START_NS)]
     assert set(codes(stats)) == {"log_no_time", "log_time"}
+
+
+@pytest.mark.parametrize("block_bytes", [64, 1000, 1 << 16])
+def test_times_of_whole_seconds_keep_the_order_of_lines(block_bytes: int) -> None:
+    """As `%d{yyyy-MM-dd HH:mm:ss}` writes them."""
+    text = "".join(line(heartbeat(), START_MS + 300 * number).replace(",", "\0", 1) for number in range(8))
+    text = re.sub("\0[0-9]{3}", "", text)
+    found, stats = read(text, block_bytes)
+    times = [one.ts_ns for one in found]
+    assert times == sorted(set(times))
+    assert [ns // NS_PER_S for ns in times] == [(START_MS + 300 * number) // 1000 for number in range(8)]
+    assert all(one.is_cut for one in found)
+    assert codes(stats)["log_seconds"].startswith("8 lines have times of whole seconds: the order of lines holds")
 
 
 def test_the_older_form_is_said() -> None:

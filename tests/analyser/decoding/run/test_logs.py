@@ -14,7 +14,7 @@ import pytest
 import wirewitness
 from tests.app.program import run
 from tests.conftest import SAMPLES
-from tests.support.request_log import START_MS, header, heartbeat, line, write_sample_log
+from tests.support.request_log import START_MS, date, header, heartbeat, line, write_sample_log
 from tests.support.segments import numbered, write_segment
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.capture import EndpointTable, open_captures
@@ -99,6 +99,15 @@ def test_requests_of_one_connection_never_come_before_the_last_answer(tmp_path: 
     found = rows(written(tmp_path, text), "exchanges")
     ends = [(row["ts"] - START_NS, row["ts_response"] - START_NS) for row in found]
     assert ends == [(-300_000, 0), (0, 300_000), (300_000, 600_000)]
+
+
+def test_a_request_comes_after_the_answer_before_it_where_times_are_cut_to_seconds(tmp_path: Path) -> None:
+    text = "".join(asks(number, totalTimeMs=400.0) for number in range(1, 6))
+    text = text.replace(date(START_MS), date(START_MS).partition(",")[0])
+    found = rows(written(tmp_path, text), "exchanges")
+    times = [ns for row in found for ns in (row["ts"], row["ts_response"])]
+    assert times == sorted(times)
+    assert {row["ts_response"] // 1_000_000_000 for row in found} == {START_MS // 1000}
 
 
 def test_a_forwarded_request_has_no_rows_but_its_exchange(tmp_path: Path) -> None:
