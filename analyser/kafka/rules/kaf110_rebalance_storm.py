@@ -9,11 +9,12 @@ Why it matters
 
 How it decides
     The number alone proves nothing: a rolling restart of a healthy group has some ten generations within a minute. So
-    what counts is what set each off (`kafka_rebalances.trigger`): at least `storm` within `window_s` by one client
-    (address, client id), which joined, left, expired, joined again by itself or changed its subscription. A restart is
-    two; the second step of a cooperative rebalance, and topics that changed, count for nobody. Nor do workers of Kafka
-    Connect (MirrorMaker too) that join again by themselves: so they deal out connectors and tasks that changed, while
-    the others go on.
+    what counts is what set each off (`kafka_rebalances.trigger`): at least `storm` within `window_s` by one process,
+    which joined after it had been a member before, left or expired and came back later, joined again by itself or
+    changed its subscription. Members that are alive at once are different processes, whatever client id and address
+    they share; a first join and a last stop count for nobody. A restart is two; the second step of a cooperative
+    rebalance, and topics that changed, count for nobody. Nor do workers of Kafka Connect (MirrorMaker too) that join
+    again by themselves: so they deal out connectors and tasks that changed, while the others go on.
     warning; critical when the group's members waited for half of that time.
 
 False alarms
@@ -32,17 +33,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count, printable, times
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of, values
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.members import KEYS, MEMBERS, REBALANCE_COLUMNS, REBALANCES, pauses_of, proof
+from wirewitness.analyser.kafka.rules.members import (
+    KEYS,
+    MEMBERS,
+    REBALANCE_COLUMNS,
+    REBALANCES,
+    pauses_of,
+    processes,
+    proof,
+)
 from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text
 
 _BY_ITSELF = ("leader", "member")
-_COUNTED = ("joined", "left", "expired", "subscription changed", *_BY_ITSELF)
 _CONNECT = "connect"
 _TOLD = {
     "joined": "joined", "left": "left", "expired": "went silent until its session timed out",
@@ -50,21 +59,56 @@ _TOLD = {
     "member": "joined again by itself",
 }  # fmt: skip
 _MOST_VICTIMS = 20
+_MEMBER_COLUMNS = (
+    "ts", "ts_last", "ts_ended", "ended", "member_id", "group_instance_id", "client_id", "client_address",
+    "protocol_type",
+)  # fmt: skip
+
+
+class _Membership(NamedTuple):
+    """Of a member id: when it began, which process has it, and whether that had one before and has one after."""
+
+    since_ns: int
+    process: int
+    is_return: bool
+    comes_back: bool
 
 
 def detect(frames: Frames, *, storm: int = 5, window_s: float = 300.0) -> Iterator[Finding]:
-    """One finding per group: the client that set off most."""
-    rebalances = rows_of(frames[REBALANCES])
-    kinds = set(values(frames[MEMBERS]["protocol_type"])) - {None}
-    counted = [one for one in _COUNTED if one not in _BY_ITSELF or (kinds and _CONNECT not in kinds)]
-    by_client: dict[tuple[str | None, str | None], list[Row]] = {}
+    """One finding per group: the process that set off most."""
+    rebalances, members = rows_of(frames[REBALANCES]), rows_of(frames[MEMBERS])
+    kinds = {row["protocol_type"] for row in members} - {None}
+    by_themselves = _BY_ITSELF if kinds and _CONNECT not in kinds else ()
+    by_process: dict[int, list[Row]] = {}
+    memberships = _memberships(members)
     for row in rebalances:
-        if row["trigger"] in counted and row["trigger_member_id"] and row["generation_before"] is not None:
-            by_client.setdefault((row["trigger_address"], row["trigger_client_id"]), []).append(row)
-    runs = [_most_within(own, window_s) for own in by_client.values()]
+        own = memberships.get(row["trigger_member_id"], [])
+        one = next((one for one in reversed(own) if one.since_ns <= row["ts"]), own[0] if own else None)
+        if row["generation_before"] is None or one is None or not _counts(row["trigger"], one, by_themselves):
+            continue
+        by_process.setdefault(one.process, []).append(row)
+    runs = [_most_within(own, window_s) for own in by_process.values()]
     worst = max(runs, key=len, default=[])
     if len(worst) >= storm:
         yield _finding(worst, rebalances)
+
+
+def _memberships(members: Sequence[Row]) -> dict[str, list[_Membership]]:
+    """By member id, in order of time."""
+    found: dict[str, list[_Membership]] = {}
+    for process, own in enumerate(processes(members)):
+        for number, row in enumerate(own):
+            one = _Membership(row["ts"], process, number > 0, number + 1 < len(own))
+            found.setdefault(row["member_id"], []).append(one)
+    return found
+
+
+def _counts(trigger: str | None, one: _Membership, by_themselves: Sequence[str]) -> bool:
+    if trigger == "joined":
+        return one.is_return
+    if trigger in ("left", "expired"):
+        return one.comes_back
+    return trigger == "subscription changed" or trigger in by_themselves
 
 
 def _most_within(own: Sequence[Row], window_s: float) -> list[Row]:
@@ -137,7 +181,7 @@ RULE = Rule(
     name="rebalance-storm",
     severity="critical",
     confidence="high",
-    reads={REBALANCES: REBALANCE_COLUMNS, MEMBERS: ("protocol_type",)},
+    reads={REBALANCES: REBALANCE_COLUMNS, MEMBERS: _MEMBER_COLUMNS},
     partition_by=KEYS,
     detect=detect,
     suspects=f"SELECT cluster_id, group_id FROM r_{REBALANCES} GROUP BY ALL HAVING count(*) >= 5",

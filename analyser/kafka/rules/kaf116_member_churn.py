@@ -1,19 +1,21 @@
 """KAF116 member-churn: one client joins its group again and again.
 
 Finds
-    A client whose memberships of a group ended several times within minutes, each followed by another one: a process
+    A client whose membership of a group ended several times within minutes, each followed by another one: a process
     that crashes and is started again, or a consumer that is thrown out and comes back.
 
 Why it matters
     Each time the group rebalances, at least once, and what the client had read but not committed is read again.
 
 How it decides
-    Memberships of one client (address, client id) that ended within `window_s`: left, expired, were removed or fenced;
-    at least `ends` of them, and the client joined again after all but the last. Where a client has several members at
-    the same time, the number is divided by how many. One restart, and each client of a rolling restart, has one.
-    Members with a static name that another takes over are KAF128's. warning.
-    How they ended, and the reasons that were given, say which of the two it is. It counts the ends of memberships
-    (`kafka_members.ended`), as KAF119 does of the same client; KAF119 counts those since the first delivery.
+    Members of one client (address, client id, or static name) that are alive at once are different processes; one that
+    joins goes on with the process that ended last. So a process has one member at a time, and what counts is how often
+    it came back: `ends` memberships of one process within `window_s` that ended (left, expired, removed, fenced, or
+    replaced under a static name) and were followed by another one. A last end counts without a return only where the
+    group goes on for longer than the process was ever away: not the stop at the end of a capture. One restart, and each
+    process of a rolling restart, has one. Two processes that fight over a static name are KAF128's. warning.
+    How memberships ended, and the reasons that were given, say which of the two it is. KAF119 counts ends of the same
+    client since the first delivery.
 
 False alarms
     A test or a deployment that starts the same instance again and again on purpose.
@@ -30,6 +32,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from wirewitness.analyser.base.times import NS_PER_S, period_text, seconds_text, time_text
 from wirewitness.analyser.base.words import printable
@@ -42,10 +45,12 @@ from wirewitness.analyser.kafka.rules.members import (
     MEMBERS,
     REBALANCE_COLUMNS,
     REBALANCES,
+    alive_until_ns,
     culprit,
     ends_text,
     has_ended,
     missed_polls,
+    processes,
     proof,
     who,
 )
@@ -55,52 +60,47 @@ _MOST_CLIENTS = 20
 
 
 def detect(frames: Frames, *, ends: int = 3, window_s: float = 300.0) -> Iterator[Finding]:
-    """One finding per client."""
-    by_client: dict[tuple[str | None, str | None], list[Row]] = {}
-    for row in rows_of(frames[MEMBERS]):
-        if row["first_generation"] is not None:
-            by_client.setdefault((row["client_address"], row["client_id"]), []).append(row)
+    """One finding per client: the process of it that came back most often."""
+    members = [row for row in rows_of(frames[MEMBERS]) if row["first_generation"] is not None]
+    fought_for = {row["group_instance_id"] for row in members if row["ended"] == "fenced"} - {None}
+    worst: dict[tuple[str | None, str | None], tuple[list[Row], list[Row]]] = {}
+    all_processes = processes(members)
+    latest = [max(row["ts_last"] for row in own) for own in all_processes]
+    first, second = [*sorted(latest, reverse=True), 0, 0][:2]
+    for own, own_last in zip(all_processes, latest, strict=True):
+        others_until_ns = second if own_last == first else first
+        ended = [] if own[0]["group_instance_id"] in fought_for else _came_back(own, others_until_ns)
+        most, client = _most_within(ended, window_s), (own[-1]["client_address"], own[-1]["client_id"])
+        if len(most) >= ends and len(most) > len(worst.get(client, ((), ()))[1]):
+            worst[client] = (own, most)
     rebalances = rows_of(frames[REBALANCES])
-    for own in by_client.values():
-        ended = [row for row in own if has_ended(row) and not row["group_instance_id"]]
-        worst = _most_within(ended, window_s)
-        rejoined = sum(any(later["ts"] > row["ts"] for later in own) for row in worst)
-        if len(worst) >= ends * _at_once(own) and rejoined >= len(worst) - _at_once(own):
-            yield _finding(own, worst, rebalances)
+    for own, most in worst.values():
+        yield _finding(own, most, rebalances)
+
+
+def _came_back(own: Sequence[Row], others_until_ns: int) -> list[Row]:
+    """The memberships of a process that ended, and it was a member again or the group went on without it."""
+    away_ns = max((later["ts"] - alive_until_ns(row) for row, later in pairwise(own)), default=0)
+    is_over = others_until_ns - alive_until_ns(own[-1]) > away_ns > 0
+    return [row for row in (own if is_over else own[:-1]) if has_ended(row) or row["ended"] == "replaced"]
 
 
 def _most_within(ended: Sequence[Row], window_s: float) -> list[Row]:
     """The longest run of ends within the window."""
-    ordered, best, first = sorted(ended, key=_end_ns), (0, 0), 0
-    for last in range(len(ordered)):
-        while _end_ns(ordered[last]) - _end_ns(ordered[first]) > window_s * NS_PER_S:
+    best, first = (0, 0), 0
+    for last in range(len(ended)):
+        while alive_until_ns(ended[last]) - alive_until_ns(ended[first]) > window_s * NS_PER_S:
             first += 1
         if last + 1 - first > best[1] - best[0]:
             best = (first, last + 1)
-    return ordered[best[0] : best[1]]
-
-
-def _end_ns(row: Row) -> int:
-    """When it ended for itself: a dead member's last request."""
-    ended: int | None = row["ts_ended"]
-    return int(row["ts_last"]) if ended is None or row["ended"] == "expired" else ended
-
-
-def _at_once(own: Sequence[Row]) -> int:
-    """How many members the client has at the same time, at most."""
-    marks = sorted([(row["ts"], 1) for row in own] + [(max(_end_ns(row), row["ts"]), -1) for row in own])
-    most = now = 0
-    for _, step in marks:
-        now += step
-        most = max(most, now)
-    return max(most, 1)
+    return list(ended[best[0] : best[1]])
 
 
 def _finding(own: Sequence[Row], ended: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
-    last, stays = own[-1], sorted(_end_ns(row) - (row["ts_joined"] or row["ts"]) for row in ended)
+    last, stays = own[-1], sorted(alive_until_ns(row) - (row["ts_joined"] or row["ts"]) for row in ended)
     key = {"cluster": last["cluster_id"], "group": last["group_id"]}
     first_ns = min(row["ts"] for row in ended)
-    until_ns = max(first_ns, _end_ns(ended[-1]))
+    until_ns = max(first_ns, alive_until_ns(ended[-1]))
     how = Counter(str(row["ended"]) for row in ended)
     reasons = [str(row["reason"]) for row in ended if row["reason"]]
     reason = f', saying "{printable(reasons[-1], MAX_NAME)}"' if reasons else ""
@@ -143,7 +143,7 @@ def _next_step(member: Row, polls: bool, how: Counter[str]) -> str:
             f"{name} takes longer than max.poll.interval.ms to handle what one poll gives: look for the record it is "
             "at (KAF119), lower max.poll.records, or raise max.poll.interval.ms."
         )
-    if how["expired"]:
+    if how["expired"] or how["replaced"]:
         return f"{name} dies and is started again: look into its log and for kills (out of memory, liveness probes)."
     return f"Look into the log of {name} for what makes it stop or join again: restarts, exceptions, a loop."
 
@@ -158,6 +158,8 @@ RULE = Rule(
     partition_by=KEYS,
     detect=detect,
     suspects=f"""
-        SELECT cluster_id, group_id FROM r_{MEMBERS} GROUP BY cluster_id, group_id, client_address, client_id
-        HAVING count(*) FILTER (ended IN ('left', 'expired', 'removed', 'fenced')) >= 3""",
+        SELECT cluster_id, group_id FROM r_{MEMBERS}
+        GROUP BY cluster_id, group_id, group_instance_id,
+                 CASE WHEN group_instance_id IS NULL THEN concat_ws(chr(10), client_address, client_id) END
+        HAVING count(*) FILTER (ended IN ('left', 'expired', 'removed', 'fenced', 'replaced')) >= 3""",
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Any
 
 from wirewitness.analyser.base.words import names_text, printable, times
@@ -32,19 +33,50 @@ REBALANCE_COLUMNS = (
 )  # fmt: skip
 
 
-# How a membership ended, and how that is said of a member.
+# How a membership ended, and how that is said of a member. Replaced: its static name joined anew.
 ENDED: Mapping[str, str] = {
     "left": "left",
     "expired": "went silent without leaving",
     "removed": "was removed and learned it later",
     "fenced": "was fenced",
+    "replaced": "died without leaving",
 }  # fmt: skip
 POLL_REASONS = ("poll timeout", "max.poll.interval")
 
 
 def has_ended(member: Mapping[str, Any]) -> bool:
-    """Its membership ended in the capture, and it is known when."""
-    return member["ended"] in ENDED and member["ts_ended"] is not None
+    """Its membership ended in the capture, and it is known when. A static name that came back ended none."""
+    return member["ended"] in ENDED and member["ended"] != "replaced" and member["ts_ended"] is not None
+
+
+def alive_until_ns(member: Mapping[str, Any]) -> int:
+    """Unix ns: when a membership ended for the process itself. Of one that died or was replaced: its last request."""
+    ended: int | None = member["ts_ended"]
+    is_late = member["ended"] in ("expired", "replaced")
+    return int(member["ts_last"]) if ended is None or is_late else max(ended, member["ts"])
+
+
+def processes(members: Iterable[Row]) -> list[list[Row]]:
+    """Memberships of a group by process, as far as can be known: each list in order of time, one alive at a time.
+
+    Members that are alive at once are different processes, whatever client id and address they share. One that joins
+    goes on with the process of its client that ended last; static members with the one that had their name.
+    """
+    found: list[list[Row]] = []
+    ended: dict[tuple[str | None, ...], list[int]] = {}
+    alive: list[tuple[int, int, tuple[str | None, ...]]] = []
+    for row in sorted(members, key=lambda row: (row["ts"], str(row["member_id"]))):
+        while alive and alive[0][0] <= row["ts"]:
+            _, number, own = heappop(alive)
+            ended.setdefault(own, []).append(number)
+        name = row["group_instance_id"]
+        key = (name,) if name else (row["client_address"], row["client_id"])
+        number = ended[key].pop() if ended.get(key) else len(found)
+        if number == len(found):
+            found.append([])
+        found[number].append(row)
+        heappush(alive, (alive_until_ns(row), number, key))
+    return found
 
 
 def missed_polls(reason: str | None) -> bool:

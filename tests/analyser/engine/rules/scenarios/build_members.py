@@ -77,6 +77,27 @@ def restarts(times: int, member: str = "m1", every: float = 20, **more: Any) -> 
     ]
 
 
+def of_one_client(rows: list[Row]) -> list[Row]:
+    """The members are processes of one client id at one address."""
+    return [row | {"client_id": "billing", "client_address": "10.1.0.1"} for row in rows]
+
+
+def beside_others(rows: list[Row], until: int) -> list[Row]:
+    """Two members of the same client id and address that stay in the group."""
+    steady = [row for member in ("m2", "m3") for row in (join(0.5, member, 1), *beats(member, 1, *range(3, until, 3)))]
+    return of_one_client([*rows, *steady])
+
+
+def killed_static(times: int, every: float = 20) -> list[Row]:
+    """A static member that is killed and comes back under its name, so often; m2 stays."""
+    name = {"group_instance_id": "pod-0"}
+    rows = [join(0.5, "m2", 1), *beats("m2", 1, *range(3, round(every * times) + 60, 3))]
+    for n in range(times):
+        own = {"member_id": f"pod-0-{n}", **name}
+        rows += [join(every * n + 1, "m1", 1, **own), *beats("m1", 1, every * n + 4, every * n + 7, **own)]
+    return rows
+
+
 def two_applications(first: str, second: str, until: float = 60) -> list[Row]:
     """m1 and m2 in one group with these topics."""
     return [

@@ -7,12 +7,15 @@ from tests.analyser.engine.rules.scenarios.build_groups import beats, flows, joi
 from tests.analyser.engine.rules.scenarios.build_members import (
     PLAN,
     STARTED,
+    beside_others,
     claimed,
     dealt,
     died,
     fight,
     flapping,
+    killed_static,
     late,
+    of_one_client,
     reconfigured,
     refused_requests,
     refused_static,
@@ -75,6 +78,14 @@ KAFKA_GROUPS_FIRES: list[Scenario] = [
         kafka_group_events=restarts(4), flows=flows(200),
     ),
     fires(
+        "KAF116", "warning", "one of three processes of a client id and address crashes again and again",
+        kafka_group_events=beside_others(restarts(4), 100), flows=flows(200),
+    ),
+    fires(
+        "KAF116", "warning", "a static member is killed again and again",
+        kafka_group_events=killed_static(4), flows=flows(200),
+    ),
+    fires(
         "KAF128", "warning", "requests alone: two pods claim one name in turn, each while the other lives",
         kafka_group_events=claimed(5), flows=flows(60),
     ),
@@ -121,6 +132,10 @@ KAFKA_GROUPS_NEAR_MISSES: list[Scenario] = [
     silent(
         "KAF110", "a rolling restart of three members, twice over: each sets off two",
         kafka_group_events=rolling(2), flows=flows(200),
+    ),
+    silent(
+        "KAF110", "a rolling restart of three processes of one client id and address, twice over",
+        kafka_group_events=of_one_client(rolling(2)), flows=flows(200),
     ),
     silent(
         "KAF110", "a worker of MirrorMaker joins again for each change of its tasks",
@@ -172,6 +187,17 @@ KAFKA_GROUPS_NEAR_MISSES: list[Scenario] = [
     silent(
         "KAF116", "each of three clients of a rolling restart leaves and comes back",
         kafka_group_events=[row for member in ("m1", "m2", "m3") for row in restarts(2, member)], flows=flows(61),
+    ),
+    silent(
+        "KAF116", "three processes of one client id and address are restarted one after the other, and stop in the end",
+        kafka_group_events=of_one_client([
+            *rolling(1), *(group_event(60 + n, "leave", f"m{n}", member_id=f"m{n}-{n - 1}") for n in (1, 2, 3)),
+        ]),
+        flows=flows(61),
+    ),
+    silent(
+        "KAF116", "static members are restarted in two deployments",
+        kafka_group_events=killed_static(3), flows=flows(200),
     ),
     silent(
         "KAF116", "three consumers of one process leave together, and come back together",

@@ -87,7 +87,7 @@ KAFKA_MISSING_NEAR_MISSES: list[Scenario] = [
         flows=flows(13),
     ),
     silent(
-        "KAF119", "where the last delivery began is not known: it may be beyond the record", ("KAF116", "warning"),
+        "KAF119", "where the last delivery began is not known: it may be beyond the record",
         **_with_last(poisoned(3, "consumer poll timeout has expired."), fetch_offset=None, flow_id="later"),
     ),
 ]  # fmt: skip
