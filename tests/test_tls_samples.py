@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 import tomllib
+from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,3 +64,71 @@ def test_a_failed_mutual_handshake_names_certificate_and_reason() -> None:
     assert set(told[told.code.isin(["TLS101", "TLS107"])].incident_id) == set(
         told[told.code == "TLS107"].incident_id.iloc[:1]
     )
+
+
+PACKET_BLOCK, SECRETS_BLOCK = 6, 10
+OPENING_PACKETS = 12
+SYN, ACK = 2, 16
+CASES = [
+    pytest.param(entry["file"], keys, index % 4, id=f"{entry['file']}-{'keys' if keys else 'no keys'}-{index % 4}")
+    for index in (1, 2, 3, 4)
+    for entry in ENTRIES
+    for keys in (True, False)
+]
+
+
+def blocks(name: str) -> Iterator[tuple[int, bytes]]:
+    """The blocks of a sample, which are in little-endian order."""
+    content, position = (FOLDER / name).read_bytes(), 0
+    while position < len(content):
+        kind, size = struct.unpack_from("<II", content, position)
+        yield kind, content[position : position + size]
+        position += size
+
+
+def segments(name: str) -> list[tuple[frozenset[bytes], int]]:
+    """Of each packet, which is IPv4 and TCP, both ends and the flags."""
+    found = []
+    for frame in (block[28:] for kind, block in blocks(name) if kind == PACKET_BLOCK):
+        start = 14 + (frame[14] & 15) * 4
+        ends = frame[26:30] + frame[start : start + 2], frame[30:34] + frame[start + 2 : start + 4]
+        found.append((frozenset(ends), frame[start + 13]))
+    return found
+
+
+def openings(name: str) -> list[int]:
+    """The first packets of the first two connections and of the last one, counted from 0."""
+    seen: dict[frozenset[bytes], list[int]] = {}
+    for number, (ends, _) in enumerate(segments(name)):
+        seen.setdefault(ends, []).append(number)
+    return [number for own in {**dict([*seen.items()][:2]), **dict([*seen.items()][-1:])}.values()
+            for number in own[:OPENING_PACKETS]]  # fmt: skip
+
+
+def critical(name: str, keys: bool, lost: Collection[int], target: Path) -> set[str]:
+    """Codes of critical findings where the capture lacks these packets."""
+    number, kept = -1, []
+    for kind, block in blocks(name):
+        number += kind == PACKET_BLOCK
+        if (kind != PACKET_BLOCK or number not in lost) and (keys or kind != SECRETS_BLOCK):
+            kept.append(block)
+    target.write_bytes(b"".join(kept))
+    with wirewitness.read(target) as analysis:
+        found = analysis.findings()
+    return set(found[found.severity == "critical"].code)
+
+
+@pytest.mark.parametrize(("name", "keys", "turn"), CASES)
+def test_a_packet_that_the_capture_lacks_accuses_nobody(name: str, keys: bool, turn: int, tmp_path: Path) -> None:
+    """Each of the first packets of connections in turn; one case tries every fourth."""
+    target = tmp_path / name
+    whole = critical(name, keys, (), target)
+    for number in openings(name)[turn::4]:
+        assert critical(name, keys, {number}, target) <= whole, number
+
+
+@pytest.mark.parametrize("flags", [(SYN,), (SYN, SYN | ACK)], ids=["the client's SYN", "both SYNs"])
+def test_connections_whose_start_was_not_captured_accuse_nobody(flags: Collection[int], tmp_path: Path) -> None:
+    for name, keys in ((entry["file"], keys) for entry in ENTRIES for keys in (True, False)):
+        lost = {number for number, (_, own) in enumerate(segments(name)) if own & (SYN | ACK) in flags and own & SYN}
+        assert critical(name, keys, lost, tmp_path / name) <= critical(name, keys, (), tmp_path / name), name

@@ -211,6 +211,16 @@ def up_to(items: Items, sizes: tuple[int, int]) -> Items:
     return found
 
 
+def starts_missing(flow: Flow, items: Items) -> tuple[bool, bool]:
+    """Does the capture lack the first bytes of the high and of the low endpoint? A side without bytes lacks none."""
+    firsts = (next((item for side, item in items if side == from_low), None) for from_low in (False, True))
+    high, low = (
+        first is not None and (half.isn is None or isinstance(first, Gap))
+        for first, half in zip(firsts, flow.halves, strict=True)
+    )
+    return high, low
+
+
 def begins_in_the_middle(flow: Flow, items: Items, sizes: tuple[int, int], within: Inside | None) -> bool:
     """Could the beginning of the carrier be missing in the first bytes, so many of each endpoint? within: as in
     `possible`; what was opened in the capture has a beginning there."""

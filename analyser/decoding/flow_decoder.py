@@ -19,6 +19,7 @@ from wirewitness.analyser.decoding.carriers import (
     head,
     opened,
     possible,
+    starts_missing,
     underway,
     up_to,
 )
@@ -324,10 +325,11 @@ class FlowDecoder:
 
     def _is_encrypted(self, flow: Flow, held: _Undecided, heads: tuple[bytes, bytes], final: bool) -> bool:
         """True when the flow speaks TLS and has said all that can be read of it."""
-        found = encryption(heads[True], heads[False])
+        high, low = starts_missing(flow, held.items)
+        found = encryption(heads[True], heads[False], low, high)
         if found is None or not (found.complete or final):
             return False
-        state = NO_START if found.from_first is None else None
+        state = NO_START if found.starts_late else None
         known = Encryption(sides=[state, state])
         if found.hello is not None:
             known.sni, known.offered = found.hello.sni, found.hello.offered

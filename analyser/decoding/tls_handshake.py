@@ -27,21 +27,35 @@ from wirewitness.dissectors.carriers.tls.hello import (
 # 6066 (server_name).
 
 _MAX_RECORD_BYTES = (1 << 14) + 2048
+_HELLOS = (bytes([CLIENT_HELLO]), bytes([SERVER_HELLO]))
 
 
 class Encryption(NamedTuple):
     """hello: the ClientHello, None while it is not whole. complete: more bytes would tell no more.
 
-    from_first: the first of the two directions sent the ClientHello; None when it was not seen.
+    from_first: the first of the two directions sent the ClientHello; None when it was not seen. starts_late: a hello
+    was not captured, or not from its first byte on.
     """
 
     hello: ClientHello | None
     complete: bool
     from_first: bool | None
+    starts_late: bool
 
 
-def encryption(first: bytes, second: bytes) -> Encryption | None:
-    """TLS, if the bytes of at least one direction say so and the other does not speak against it."""
+def encryption(
+    first: bytes, second: bytes, first_unseen: bool = False, second_unseen: bool = False
+) -> Encryption | None:
+    """TLS, if the bytes of at least one direction say so and the other does not speak against it.
+
+    unseen: the direction's first bytes were not captured, so what is there may be the middle of a record: it says
+    nothing against a hello of the other direction.
+    """
+    if first_unseen and _is_hello(second) and _record_kind(first) is None:
+        first = b""
+    elif second_unseen and _is_hello(first) and _record_kind(second) is None:
+        second = b""
+    late = any(unseen and not _is_hello(head) for unseen, head in ((first_unseen, first), (second_unseen, second)))
     kinds = _record_kind(first), _record_kind(second)
     spoken = [kind for kind, head in zip(kinds, (first, second), strict=True) if head]
     if not spoken or None in spoken:
@@ -50,8 +64,12 @@ def encryption(first: bytes, second: bytes) -> Encryption | None:
         if head[:1] == bytes([HANDSHAKE]) and head[5:6] == bytes([CLIENT_HELLO]):
             message = next(first_messages(head), None)
             hello = None if message is None else client_hello(message[1])
-            return Encryption(hello, message is not None, from_first)
-    return Encryption(None, len(spoken) == len(kinds), None)
+            return Encryption(hello, message is not None, from_first, late)
+    return Encryption(None, len(spoken) == len(kinds), None, True)
+
+
+def _is_hello(head: bytes) -> bool:
+    return _record_kind(head) == HANDSHAKE and head[5:6] in _HELLOS
 
 
 def _record_kind(head: bytes) -> int | None:
@@ -65,7 +83,7 @@ def _record_kind(head: bytes) -> int | None:
     after = head[RECORD_HEADER_BYTES + size :]
     if after and not (20 <= after[0] <= 23 and after[1:2] in (b"", b"\x03")):
         return None
-    if kind == HANDSHAKE and head[5:6] in (bytes([CLIENT_HELLO]), bytes([SERVER_HELLO])):
+    if kind == HANDSHAKE and head[5:6] in _HELLOS:
         return kind
     return kind if kind != HANDSHAKE or after else None
 

@@ -121,6 +121,8 @@ LINKS: tuple[Link, ...] = (
     Link("KAF119", _COMMITS_SUFFER, _PLACE),
     Link("KAF127", tuple(code for code in _GROUP_SUFFERS if code != "KAF127"), ("client", "group")),
     Link("KAF127", _COMMITS_SUFFER, _PLACE),
+    # A request that is too large for the server goes out again and again.
+    Link("KAF321", (*_CLIENT_RETRIES, "KAF208", "KAF301", "NET104"), ("client", "address")),
     Link("KAF303", ("KAF105", "KAF107", "KAF108", "KAF118", "KAF201", "KAF205", "KAF208", "KAF301", "TCP101", "TCP103"),
          ("client", "address")),
     # Whoever is refused for want of a replica says which broker is gone, and what that costs.

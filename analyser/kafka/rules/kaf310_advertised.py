@@ -11,15 +11,18 @@ Why it matters
 How it decides
     Three attempts (tries) at the address that clients were told, all refused or without a response, while no connection
     of anybody is served there, and the address is told again after the first failure (a broker that is down is not). Or
-    the address is loopback or link-local, and the client is elsewhere. Or the client never tries the address, as when
-    the name does not resolve, and asks again and again for brokers or coordinators, three times and for ten seconds
-    (tries, patience_s); or it is told once where its coordinator is, keeps its connection and does nothing for ten
-    seconds, while the only broker that it is told of can be no other than the one that tells it. The last two only
-    where the client asks for nothing but versions, addresses, logins and producer ids on any connection; a name with
-    the port of the bootstrap server may be that server, so medium confidence. Or the client asks for brokers and for no
-    topic, hangs up when it is told, and is not seen again for ten seconds, as kafka-python does: critical where the
-    address is loopback or link-local; else an info of low confidence, since a health check does the same, and a client
-    that goes on where nobody captured looks like it.
+    the address is loopback or link-local, and the client is elsewhere: it asks again and again, three times and for ten
+    seconds (tries, patience_s).
+    That no connection to the address was captured proves nothing by itself: the broker may be one that was not
+    captured. So the client's own doing must show that it gets nowhere: it asks for nothing but versions, addresses,
+    logins and producer ids on any connection, and at a server that is none of the brokers it is told of it asks for
+    brokers or coordinators again and again, three times and for ten seconds, never ten seconds apart, on one connection
+    or on one after the other. Or Metadata tells it of one broker, and its coordinator is there: it keeps its connection
+    and does nothing for ten seconds. A name with the port of the bootstrap server may be that server, so medium
+    confidence.
+    Or the client asks for brokers and for no topic, hangs up when it is told, and is not seen again for ten seconds, as
+    kafka-python does: critical where the address is loopback or link-local; else an info of low confidence, since a
+    health check does the same, and a client that goes on where nobody captured looks like it.
 
 False alarms
     A program that only asks for metadata and connects to nothing else. Behind a load balancer the told address
@@ -87,6 +90,11 @@ class _Told(NamedTuple):
         return any(row["work"] or row["others"] for row in self.own)
 
     @property
+    def is_sole(self) -> bool:
+        """The cluster has no other broker, as Metadata told."""
+        return self.brokers == 1 and any(row["source"] != "FindCoordinator" for row in self.rows)
+
+    @property
     def asked_at(self) -> list[int]:
         return sorted({row["ts"] for row in self.rows})
 
@@ -136,18 +144,20 @@ def _way(told: _Told, connections: Sequence[Row], tries: int, patience_ns: int) 
     asked = told.asked_at
     attempts = [row for row in connections if (row["server_address"], row["server_port"]) == (told.host, told.port)]
     attempts = attempts or [row for row in connections if _may_be(told, row)]
-    failed = [row for row in attempts if row["handshake"] in _FAILED and not row["served"]]
+    failed = [row for row in attempts if row["handshake"] in _FAILED and not row["served"] and not row["requests"]]
     if len(failed) == len(attempts) >= tries and asked[-1] > failed[0]["ts"]:
         kinds = {str(row["handshake"]) for row in failed}
         how = _HOW[len(kinds) > 1, min(kinds)]
         words = f"but none of its {count(len(failed), 'attempt')} to connect there succeeds ({how})"
         return _Way(min(kinds), words, failed, "high")
-    again = len(asked) >= tries and asked[-1] - asked[0] >= patience_ns
+    is_local = _is_local(told)
+    again = asked[-1] - asked[0] >= patience_ns and len(asked) >= tries
+    again = again and (is_local or _asks_on(told, tries, patience_ns))
     waits = _waits_for_its_coordinator(told, patience_ns)
     gone = not (again or waits) and _is_gone(told, patience_ns)
     if told.works or not (again or waits or gone) or any(row["handshake"] == "complete" for row in attempts):
         return None
-    if _is_local(told):
+    if is_local:
         words = "which is the client's own host, where no broker is"
         return _Way("loopback", words, failed, "medium" if gone else "high")
     if attempts or any(row["server_port"] == told.port and row["server_address"] == told.host for row in told.own):
@@ -163,6 +173,28 @@ def _way(told: _Told, connections: Sequence[Row], tries: int, patience_ns: int) 
     return _Way("never tried", words, [], "medium")
 
 
+def _asks_on(told: _Told, tries: int, patience_ns: int) -> bool:
+    """The client asks without end where none of the brokers is that it was told of: it gets to none of them.
+
+    Only what one process asks counts: on one connection, or on connections of which each was closed before the next.
+    """
+    if told.told_by_one:
+        return False
+    ends = {row["flow_id"]: row["ts_closed"] for row in told.own}
+    first = last = asked = 0
+    flow_id = None
+    for row in sorted(told.rows, key=lambda row: row["ts"]):
+        ended = ends.get(flow_id)
+        goes_on = row["flow_id"] == flow_id or (ended is not None and ended <= row["ts"])
+        if not goes_on or row["ts"] - last > patience_ns:
+            first, asked = row["ts"], 0
+        asked += row["ts"] != last
+        flow_id, last = row["flow_id"], row["ts"]
+        if asked >= tries and last - first >= patience_ns:
+            return True
+    return False
+
+
 def _may_be(told: _Told, row: Row) -> bool:
     """The connection may go to this name: what it resolves to is not in the packets."""
     return not _is_address(told.host) and row["server_port"] == told.port and not row["requests"]
@@ -176,10 +208,10 @@ def _asks_in_vain(told: _Told, tries: int) -> bool:
 def _waits_for_its_coordinator(told: _Told, patience_ns: int) -> bool:
     """Told of one broker, which must be the one that tells it, and of its coordinator there: it stays and does nothing.
 
-    A client that ends, or whose other brokers may be out of sight, proves nothing.
+    A client that ends, or whose cluster may have brokers that were not captured, proves nothing.
     """
     found = [row["ts"] for row in told.rows if row["source"] == "FindCoordinator"]
-    if not found or told.brokers > 1 or any(row["server_address"] == told.host for row in told.rows):
+    if not found or not told.is_sole or any(row["server_address"] == told.host for row in told.rows):
         return False
     flows = {row["flow_id"] for row in told.rows}
     held = [row["ts_closed"] or row["observed_until"] or 0 for row in told.own if row["flow_id"] in flows]
@@ -224,9 +256,7 @@ def _finding(told: _Told, way: _Way) -> Finding:
     nodes = sorted({row["node_id"] for row in told.rows if row["node_id"] is not None and row["node_id"] >= 0})
     node = f" (node {', '.join(map(str, nodes))})" if nodes else ""
     groups = sorted({row["group_id"] for row in told.rows if row["group_id"]})
-    outcome = "It gets to its other brokers" if told.works else "It never reads or writes"
-    if way.severity == "info":
-        outcome = "No read or write of it is seen"
+    outcome = "It gets to its other brokers" if told.works else "No read or write of it is seen"
     last = max(asked[-1], max((row["ts"] for row in way.attempts), default=0))
     return RULE.finding(
         severity="warning" if told.works else way.severity,

@@ -10,19 +10,21 @@ Why it matters
     handshake" and close, clients log "disconnected" or time out, and it looks like a broken network.
 
 How it decides
-    By the first bytes. TLS or HTTP to Kafka: a ClientHello or a request line, the server closes without a byte, and
-    Kafka is answered in the clear at that port, or it is a usual one (medium confidence). Kafka to TLS or HTTP: the
-    server's first bytes are a TLS alert or an HTTP status. SASL to a port without: SaslHandshake is refused with
-    ILLEGAL_SASL_STATE (34). No SASL where it is wanted: ApiVersions at most is answered, the broker closes the
-    connection instead of answering the next request, three times or more (closed_least), and nothing else is ever
-    answered to that client there; high confidence where others log in at the port.
+    By the first bytes, in connections of which no byte is missing, from their SYN on. TLS or HTTP to Kafka: a
+    ClientHello or a request line, the server closes without a byte, and Kafka is answered in the clear at that port, or
+    it is a usual one (medium confidence). Kafka to TLS or HTTP: the client begins with neither, and the server's first
+    bytes are a TLS alert or an HTTP status. SASL to a port without: SaslHandshake is refused with ILLEGAL_SASL_STATE
+    (34). No SASL where it is wanted: ApiVersions at most is answered, the broker closes the connection instead of
+    answering the next request, three times or more (closed_least), and nothing else is ever answered to that client
+    there; high confidence where others log in at the port.
 
 False alarms
     A port scanner or health check that speaks HTTP. A broker that closes connections because it is shutting down or has
     too many of them (max.connections) looks like one that wants SASL: medium confidence.
 
 What it cannot tell
-    Which of the two is set wrongly.
+    Which of the two is set wrongly. Where a SYN or one of the first packets was not captured, what a side begins with
+    is not known, and nothing is said.
 
 References
     security.protocol, listener.security.protocol.map; Kafka's SaslServerAuthenticator; KIP-511; RFC 8446, 6.2; RFC
@@ -116,15 +118,25 @@ def detect(frames: Frames, *, closed_least: int = 3) -> Iterator[Finding]:
         yield _finding(_SASL_TO_PLAIN, own, Proof(own[0]["ts"], own[-1]["ts"], evidence), "high")
 
 
+def _is_whole(row: Row) -> bool:
+    """The connection is there from its begin, and no byte of it is missing: its first bytes are what they seem."""
+    return bool(row["handshake"] == "complete" and not row["gap_bytes"])
+
+
 def _closed_silently(row: Row) -> bool:
-    """The server closed the connection, which is there from its begin, without a byte."""
-    return bool(row["handshake"] == "complete" and row["closed_by"] == "server" and row["bytes_to_client"] == 0)
+    """The server closed the connection without a byte."""
+    return bool(_is_whole(row) and row["closed_by"] == "server" and row["bytes_to_client"] == 0)
+
+
+def _in_the_clear(row: Row) -> bool:
+    """The client's first bytes were captured, and are neither TLS nor HTTP."""
+    return bool(_is_whole(row) and not row["encrypted"] and row["client_opening"] is None and row["bytes_to_server"])
 
 
 _BY_BYTES: Mapping[str, Callable[[Row], bool]] = {
     "TLS to a clear-text port": lambda row: row["client_opening"] == "tls" and _closed_silently(row),
     "HTTP to a Kafka port": lambda row: row["client_opening"] == "http" and _closed_silently(row),
-    "clear text to a TLS port": lambda row: row["client_opening"] is None and row["server_opening"] == "tls",
+    "clear text to a TLS port": lambda row: bool(row["server_tls_alert"]) and _in_the_clear(row),
     "Kafka to an HTTP port": lambda row: row["protocol"] == "kafka" and row["server_opening"] == "http",
 }
 
@@ -217,8 +229,9 @@ RULE = Rule(
     reads={
         CONNECTIONS: (
             *PLACE_COLUMNS, "protocol", "handshake", "closed_by", "bytes_to_server", "bytes_to_client",
-            "acked_by_server", "client_opening", "server_opening", "client_tls_alert", "server_tls_alert", "requests",
-            "answered", "errors", "first_operation", "last_operation", "last_status", "mechanism", "served",
+            "acked_by_server", "gap_bytes", "encrypted", "client_opening", "server_opening", "client_tls_alert",
+            "server_tls_alert", "requests", "answered", "errors", "first_operation", "last_operation", "last_status",
+            "mechanism", "served",
         ),
         LOGINS: ("ts", "exchange_id", "client_id", "client_address", "accepted", "error_code"),
     },

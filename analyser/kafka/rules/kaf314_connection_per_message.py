@@ -10,8 +10,9 @@ Why it matters
 
 How it decides
     20 connections (connections_least) of one client id within 60 s (within_s) that the capture saw open and close, each
-    open for at most 10 s (open_s_most), with at most 5 requests that write, read, commit or join (requests_most), and
-    at least one such request on a third of them. Attempts that never get to work are not meant (KAF310 to KAF312).
+    open for at most 10 s (open_s_most) and not closed by the server on a request, with at most 5 requests that write,
+    read, commit or join (requests_most), and at least one such request on a third of them. Attempts that never get to
+    work are not meant (KAF310 to KAF312).
 
 False alarms
     Many short jobs of one name behind one address. Tools that only describe (an exporter in a loop) are not meant.
@@ -65,6 +66,8 @@ def detect(
 def _is_short(row: Row, open_ns: float, requests_most: int) -> bool:
     if row["handshake"] != "complete" or row["ts_closed"] is None or not row["requests"]:
         return False
+    if row["closed_by"] == "server" and row["last_status"] == "unanswered":
+        return False
     return bool(row["ts_closed"] - row["ts"] <= open_ns and row["work"] <= requests_most)
 
 
@@ -108,7 +111,7 @@ RULE = Rule(
     name="connection-per-message",
     severity="warning",
     confidence="high",
-    reads={CONNECTIONS: (*PLACE_COLUMNS, "handshake", "requests", "work")},
+    reads={CONNECTIONS: (*PLACE_COLUMNS, "handshake", "closed_by", "last_status", "requests", "work")},
     partition_by=("cluster_id", "client_address"),
     detect=detect,
     rows={CONNECTIONS: "requests > 0"},

@@ -62,6 +62,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf318_share_redelivery,
     kaf319_acks_wait,
     kaf320_log_truncated,
+    kaf321_request_over_limit,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -123,4 +124,5 @@ RULES: tuple[Rule, ...] = (
     kaf318_share_redelivery.RULE,
     kaf319_acks_wait.RULE,
     kaf320_log_truncated.RULE,
+    kaf321_request_over_limit.RULE,
 )

@@ -62,7 +62,7 @@ def test_the_server_name(name: str | None, per_record: int, expected: str | None
 
 def test_a_hello_that_is_not_whole_says_so() -> None:
     found = encryption(client_hello()[:60], b"")
-    assert found == (None, False, True)
+    assert found == (None, False, True, False)
 
 
 @pytest.mark.parametrize(

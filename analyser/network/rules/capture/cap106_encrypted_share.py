@@ -9,7 +9,9 @@ Why it matters
     Nothing inside them is seen by any rule. If the flows in question are among them, silence means nothing.
 
 How it decides
-    A ClientHello, or records of TLS in both directions; ports do not count. All in one finding for the whole capture.
+    A ClientHello, or records of TLS in both directions; ports do not count. A connection whose handshake came to
+    nothing hides nothing, and does not count. All in one finding for the whole capture, with packets of the connections
+    that were not decrypted. What to do depends on what they lack: where keys were given, that they lack theirs.
 
 False alarms
     A flow that begins in the middle of a connection and happens to look like a TLS record.
@@ -21,29 +23,37 @@ References
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
-from wirewitness.analyser.engine.rules.frame_rows import rows_of
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.dissectors.carriers.tls.key_logging import WAYS, Way
-from wirewitness.dissectors.core.encryption import DECRYPTED, LOST, NO_KEY, WRONG_KEY
+from wirewitness.dissectors.core.encryption import (
+    DECRYPTED,
+    LOST,
+    NO_KEY,
+    NO_START,
+    UNSUPPORTED,
+    UNSUPPORTED_VERSION,
+    WRONG_KEY,
+)
 
 # How clients can be made to log their TLS keys. In: names by which libraries call themselves. Out: words.
 
 
 def ways_of(libraries: Iterable[str]) -> str:
-    """One sentence about those that are known; empty where none is."""
+    """About those that are known, as the end of a sentence; empty where none is."""
     found: dict[Way, list[str]] = {}
     for name in sorted(set(libraries)):
         way = next((way for way in WAYS if way.libraries and name.lower().startswith(way.libraries)), None)
         if way is not None:
             found.setdefault(way, []).append(name)
     parts = [f"{', '.join(names)}: {_said(way)}" for way, names in found.items()]
-    return f" To log keys here: {'; '.join(parts)}." if parts else ""
+    return f". To log keys here: {'; '.join(parts)}" if parts else ""
 
 
 def _said(way: Way) -> str:
@@ -59,14 +69,15 @@ _IS_THERE = "EXISTS (SELECT 1 FROM expert_infos WHERE code = 'encrypted')"
 def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
     """At most one finding, from `flows_least` encrypted flows on."""
     flows = rows_of(frames["flows"])
-    proof = rows_of(frames["expert_infos"])
-    encrypted = [f for f in flows if f["encrypted"] and f["tls_decryption"] not in (DECRYPTED, LOST)]
+    encrypted = [f for f in flows if f["encrypted"] and f["tls_decryption"] not in (None, DECRYPTED, LOST)]
+    ids = {f["flow_id"] for f in encrypted}
+    proof = [row for row in rows_of(frames["expert_infos"]) if row["flow_id"] in ids]
     if not proof or len(encrypted) < flows_least:
         return
     carried, hidden = (sum(f["bytes_to_server"] + f["bytes_to_client"] for f in held) for held in (flows, encrypted))
     names = sorted({f["sni"] for f in encrypted if f["sni"]})
     asked = f", for {', '.join(names[:3])}{' and others' if len(names) > 3 else ''}" if names else ""
-    lacking = Counter(f["tls_decryption"] for f in encrypted if f["tls_decryption"])
+    lacking = Counter(f["tls_decryption"] for f in encrypted)
     lack = "".join(f"; {what}: {many}" for what, many in lacking.most_common())
     keyless = {f["client_address"] for f in encrypted if f["tls_decryption"] in (NO_KEY, WRONG_KEY)}
     said = [(row["client_address"], row["software_name"]) for row in rows_of(frames[_KAFKA_NAMES])]
@@ -79,10 +90,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
             f"{hidden / max(carried, 1):.0%} of the stream bytes, for example between {endpoints_text(encrypted[0])}. "
             f"No rule sees what is inside{lack}."
         ),
-        next_step=(
-            "If the answer may be in them, let a client or the server log its keys and give the file with --keylog "
-            f"(docs/tls.md), or capture after the point where TLS ends.{ways_of(libraries)}"
-        ),
+        next_step=_next_step(lacking, libraries, opened=_is_any_open(flows)),
         proof=proof_of(proof),
         numbers={
             "flows": len(flows),
@@ -95,6 +103,27 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
             "examples": [{"flow_id": f["flow_id"], "endpoints": endpoints_text(f)} for f in encrypted[:MOST_NAMED]],
         },
     )
+
+
+def _is_any_open(flows: Iterable[Row]) -> bool:
+    return any(f["tls_decryption"] in (DECRYPTED, LOST) for f in flows)
+
+
+def _next_step(lacking: Counter[str], libraries: Sequence[str], *, opened: bool) -> str:
+    """opened: keys were given that open other connections."""
+    steps = []
+    if lacking.keys() & {NO_KEY, WRONG_KEY}:
+        log = "let a client or the server log its keys and give the file with --keylog (docs/tls.md)"
+        if opened:
+            log = "the keys given open other connections: add that of these clients, or of the server (docs/tls.md)"
+        if not lacking[NO_KEY]:
+            log = "give the key log of this very run: the given one has other keys (docs/tls.md)"
+        steps.append(log + ways_of(libraries))
+    if lacking[NO_START]:
+        steps.append("begin the capture before the clients connect, since without the handshake no key opens them")
+    if lacking.keys() & {UNSUPPORTED, UNSUPPORTED_VERSION}:
+        steps.append("use another cipher suite or version of TLS (docs/tls.md)")
+    return f"If the answer may be in them: {'; '.join(steps)}. Or capture after the point where TLS ends."
 
 
 def _one_of_each(table: str, name: str) -> str:

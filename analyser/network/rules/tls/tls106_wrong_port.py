@@ -8,13 +8,13 @@ Why it matters
     and logs "Invalid receive (size = 369296128 larger than 104857600)" for TLS, 1195725856 for HTTP's GET.
 
 How it decides
-    By the first bytes of both sides, in connections that are captured from their begin on. TLS or HTTP to clear text: a
-    ClientHello or a request line, and the server closes without a byte, or answers in clear text, or says nothing until
-    the client goes away although others are answered here; others are answered in clear text at this port, or it is a
-    usual one where nobody is seen to speak TLS (medium confidence). Clear text or HTTP to TLS: the server answers a
-    request in the clear with a TLS alert; or it closes without a byte and others speak TLS there; or it closes 3 times
-    (closed_least) at port 8883, that of MQTT over TLS (medium confidence). One finding for each port and kind. Where
-    KAF311 says the same of each Kafka client it is info.
+    By the first bytes of both sides, in connections of which no byte is missing, from their SYN on. TLS or HTTP to
+    clear text: a ClientHello or a request line, and the server closes without a byte, or answers in clear text, or says
+    nothing until the client goes away although others are answered here; others are answered in clear text at this
+    port, or it is a usual one where nobody is seen to speak TLS (medium confidence). Clear text or HTTP to TLS: the
+    server answers a request in the clear with a TLS alert; or it closes without a byte and others speak TLS there; or
+    it closes 3 times (closed_least) at port 8883, that of MQTT over TLS (medium confidence). One finding for each port
+    and kind. Where KAF311 says the same of each Kafka client it is info.
 
 False alarms
     Port scanners and health checks. A server that is going down, or has too many connections, where nothing tells what
@@ -57,9 +57,9 @@ _TO_CLEAR = (TLS_TO_CLEAR, HTTP_TO_CLEAR)
 def detect(frames: Frames, *, closed_least: int = 3) -> Iterator[Finding]:
     """One finding for each kind at this port."""
     flows = rows_of(frames["flows"])
-    whole = [row for row in flows if row["handshake"] == "complete"]
+    whole = [row for row in flows if row["handshake"] == "complete" and not row["gap_bytes"]]
     clear = any(_is_served(row) for row in flows)
-    speaks_tls = any(row["tls_version"] for row in flows)
+    speaks_tls = any(row["tls_version"] or row["tls_decryption"] for row in flows)
     expected = any(row["port_protocol"] for row in flows)
     found: dict[tuple[str, Confidence], list[Row]] = {}
     for row in whole:
@@ -174,7 +174,8 @@ RULE = Rule(
     reads={
         "flows": (
             *PLACE_COLUMNS, "protocol", "port_protocol", "sni", "handshake", "closed_by", "encrypted", "tls_version",
-            "bytes_to_server", "bytes_to_client", "client_opening", "server_opening", "server_tls_alert",
+            "tls_decryption", "gap_bytes", "bytes_to_server", "bytes_to_client", "client_opening", "server_opening",
+            "server_tls_alert",
         ),
     },
     partition_by=SERVER,

@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 
 from tests.analyser.decoding.test_tls_handshake import BOTH, KEYS, V12, V13, authority, ends
+from tests.analyser.engine.rules.concerned import connected, looked_at
+from tests.analyser.engine.rules.scenarios import Scenario
+from tests.analyser.engine.rules.scenarios.build import remark, tcp_flow
 from tests.conftest import SAMPLES
 from tests.support.shares import proves_more, share
 from tests.support.tls_failures import NAME, Ends, spoken, talk_of
 from tests.support.tls_twin import Sides, twin
 from tests.support.wire import SERVER, Talk, decode, packets_of
 from wirewitness.analyser.base.options import ReadOptions
+from wirewitness.analyser.engine.rules.running import run
 from wirewitness.analyser.inputs import analysis_of
 from wirewitness.analyser.network.rules.capture.cap106_encrypted_share import ways_of
 from wirewitness.analyser.network.rules.tls.tls102_certificate import is_for
@@ -182,3 +186,25 @@ def test_samples_inside_tls_are_silent_about_it(name: str) -> None:
     sides = Sides(V13)
     encrypted, _ = twin(packets_of(SAMPLES / name), sides)
     assert findings(encrypted) == {}
+
+
+@pytest.mark.parametrize(
+    ("states", "advised", "not_advised"),
+    [
+        (["no key"], "let a client or the server log its keys", "begin the capture"),
+        (["decrypted", "no key"], "the keys given open other connections", "let a client"),
+        (["wrong key"], "the given one has other keys", "let a client"),
+        (["start not captured"], "begin the capture before the clients connect", "--keylog"),
+        (["cipher suite not supported"], "use another cipher suite", "--keylog"),
+    ],
+)
+def test_advice_fits_what_is_lacking(states: list[str], advised: str, not_advised: str) -> None:
+    rows = [tcp_flow(str(number), encrypted=True, tls_decryption=state) for number, state in enumerate(states)]
+    remarks = [remark(row["flow_id"], number, "tcp", "encrypted") for number, row in enumerate(rows)]
+    scenario = Scenario("advice", "CAP106", {"flows": rows, "expert_infos": remarks}, frozenset())
+    (found,) = [one for one in run(connected(scenario), looked_at(scenario)) if one.code == "CAP106"]
+    assert advised in found.next_step
+    assert not_advised not in found.next_step
+    closed = [number for number, state in enumerate(states) if state != "decrypted"]
+    assert found.numbers["encrypted_flows"] == len(closed)
+    assert [one.packet for one in found.evidence] == [remarks[number]["packet"] for number in closed]

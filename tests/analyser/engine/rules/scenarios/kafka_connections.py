@@ -116,6 +116,34 @@ def closed_at_once(number: int, seconds: float, **more: Any) -> Row:
     return idle(number, seconds, lasts=0.01, **{**row, **more})
 
 
+def over_limit(
+    times: int = 4, size: int = 450_000, answered: int = 200_000, asked: float = 0.15
+) -> dict[str, list[Row]]:
+    """A client whose large Produce the server answers by closing, and requests of others that are answered."""
+    ends = {
+        "closed_by": "server",
+        "last_operation": "Produce",
+        "last_status": "unanswered",
+        "unanswered": 1,
+        "requests": 2,
+        "answered": 1,
+        "work": 1,
+        "bytes_to_server": 100_000,
+        "acked_by_server": 100_000,
+        "served": True,
+    }
+    closed = [
+        connection(n, n, lasts=0.2, **ends, ts_last_request=at(n + asked), last_exchange_id=f"k{n}-big")
+        for n in range(times)
+    ]
+    large = [
+        waits(7, n + 0.15, "Produce", None, exchange_id=f"k{n}-big", client_id="shop", request_bytes=size)
+        for n in range(times)
+    ]
+    others = [waits(1, n, "Produce", 0.004, request_bytes=answered) for n in range(times)]
+    return {"kafka_connections": [*closed, connection(50, 0)], "exchanges": [*large, *others]}
+
+
 def first_bytes(number: int, seconds: float, **more: Any) -> Row:
     """Something that is not Kafka goes to the port, which closes without a byte."""
     row = {"closed_by": "server", "bytes_to_client": 0, "served": True}
@@ -180,7 +208,7 @@ CONNECTION_FIRES: list[Scenario] = [
     fires(
         "KAF310", "critical", "told once where its coordinator is, it waits and does nothing",
         kafka_connections=[idle(0, 0, observed_until=at(30))],
-        kafka_brokers=[told(0.5, "10.1.0.250", 9092, "FindCoordinator", group_id="g")],
+        kafka_brokers=[told(0.4, "10.1.0.250", 9092), told(0.5, "10.1.0.250", 9092, "FindCoordinator", group_id="g")],
     ),
     fires(
         "KAF310", "info", "told once, it hangs up and is not seen again",
@@ -216,6 +244,7 @@ CONNECTION_FIRES: list[Scenario] = [
         "KAF311", "critical", "SASL to a port without it",
         kafka_connections=[idle(0, 0)], kafka_authentications=[login(0, 1, error_code=34, error_message=None)],
     ),
+    fires("KAF321", "warning", "the server closes at the first bytes of each large request", **over_limit()),
     fires("KAF312", "critical", "a wrong password", kafka_authentications=[login(n, n) for n in range(4)]),
     fires(
         "KAF313", "warning", "a misspelt name",
@@ -315,6 +344,32 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
         kafka_brokers=[told(0.4, "10.1.0.251", 9092), told(0.5, "10.1.0.250", 9092, "FindCoordinator", group_id="g")],
     ),
     silent(
+        "KAF310", "told where its coordinator is, at a broker that was not captured",
+        kafka_connections=[idle(0, 0, observed_until=at(30))],
+        kafka_brokers=[told(0.5, "10.1.0.250", 9092, "FindCoordinator", group_id="g")],
+    ),
+    silent(
+        "KAF310", "the coordinator moves to a broker that was not captured, and the client asks one that was",
+        kafka_connections=[idle(0, 0)],
+        kafka_brokers=[
+            told(0.4, BOOTSTRAP["server_address"], 9092),
+            *(told(n + 0.5, "10.1.0.250", 9092, "FindCoordinator", group_id="g") for n in range(12)),
+        ],
+    ),
+    silent(
+        "KAF310", "processes of one client id start one after the other, and work where nobody captured",
+        kafka_connections=[idle(n, 7 * n) for n in range(5)],
+        kafka_brokers=[
+            told(7 * n + 0.5, "kafka-0.internal", 9092, "FindCoordinator", group_id="g", flow_id=f"k{n}")
+            for n in range(5)
+        ],
+    ),
+    silent(
+        "KAF310", "a client that works where nobody captured refreshes its metadata at the bootstrap server",
+        kafka_connections=[idle(0, 0, observed_until=at(900))],
+        kafka_brokers=[told(300 * n + 0.5, "kafka-0.internal", 9094) for n in range(4)],
+    ),
+    silent(
         "KAF310", "a tool that asks for a coordinator and ends",
         kafka_connections=[idle(0, 0, lasts=1)],
         kafka_brokers=[told(0.5, "10.1.0.250", 9092, "FindCoordinator", group_id="g")],
@@ -358,6 +413,19 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
         ],
     ),
     silent(
+        "KAF311", "TLS whose SYN was not captured",
+        kafka_connections=[
+            connection(1, 1, handshake="unexplained", encrypted=True, server_opening="tls", server_tls_alert="fatal x"),
+        ],
+    ),
+    silent(
+        "KAF311", "TLS whose ClientHello was not captured",
+        kafka_connections=[
+            first_bytes(1, 1, server_opening="tls", bytes_to_client=7, gap_bytes=225, server_tls_alert="fatal x"),
+            first_bytes(2, 2, server_opening="tls", bytes_to_client=2444, encrypted=True, gap_bytes=225),
+        ],
+    ),
+    silent(
         "KAF311", "a certificate that the client does not trust",
         kafka_connections=[
             first_bytes(n, n, client_opening="tls", bytes_to_client=2000, client_tls_alert="fatal unknown_ca",
@@ -382,6 +450,20 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
     silent(
         "KAF311", "requests that were lost on the way",
         kafka_connections=[closed_at_once(n, n, acked_by_server=400) for n in range(3)],
+    ),
+    silent("KAF321", "as large a request is answered", **over_limit(answered=450_000)),
+    silent("KAF321", "a broker that goes down closes its connections, whatever they carry", **over_limit(size=900)),
+    silent("KAF321", "twice only", **over_limit(2)),
+    silent("KAF321", "the server takes its time before it closes", **over_limit(asked=-9)),
+    silent(
+        "KAF314", "connections that the server closes on their only request",
+        kafka_connections=[
+            row for n in range(30) for row in (
+                idle(2 * n, 2 * n, lasts=0.1),
+                connection(2 * n + 1, 2 * n + 0.1, lasts=0.1, requests=2, work=1, closed_by="server",
+                           last_operation="Produce", last_status="unanswered"),
+            )
+        ],
     ),
     silent("KAF312", "two wrong passwords", kafka_authentications=[login(n, n) for n in range(2)]),
     silent(

@@ -39,7 +39,9 @@ TCP_FIRES: list[Scenario] = [
     ),
     fires(
         "CAP106", "info", "one flow of two speaks TLS",
-        flows=[tcp_flow(encrypted=True, sni="kafka.example", protocol=None), tcp_flow("b")],
+        flows=[
+            tcp_flow(encrypted=True, sni="kafka.example", protocol=None, tls_decryption="no key"), tcp_flow("b"),
+        ],
         expert_infos=[remark("a", 1, "tcp", "encrypted")],
     ),
     fires(
@@ -151,6 +153,10 @@ TCP_NEAR_MISSES: list[Scenario] = [
         flows=[tcp_flow(retransmitted_segments=15)], expert_infos=again(15),
     ),
     silent("CAP105", "no drops, and a file that cannot say", captures=[capture(dropped_packets=0), capture(file="b")]),
+    silent(
+        "CAP106", "a handshake that came to nothing hides nothing",
+        flows=[tcp_flow(encrypted=True), tcp_flow("b")], expert_infos=[remark("a", 1, "tcp", "encrypted")],
+    ),
     silent("CAP106", "an unknown protocol is not TLS", flows=[tcp_flow(protocol=None), tcp_flow("b")]),
     silent(
         "CAP108", "the capture stood still for a day",

@@ -179,6 +179,13 @@ TLS_NEAR_MISSES: list[Scenario] = [
     silent("TLS106", "a TLS server that is overloaded", flows=[tls(1), unheard(2, 1), unheard(3, 2)]),
     silent("TLS106", "a clear-text server that closes", flows=[
         clear(1), clear(2, bytes_to_client=0, closed_by="server")]),
+    silent("TLS106", "TLS whose ServerHello was not captured", flows=[
+        tls(1, **MQTT, server_port=8883, server_opening=None, tls_version=None, gap_bytes=127,
+            tls_decryption="start not captured")]),
+    silent("TLS106", "TLS whose ClientHello was not captured", flows=[
+        tls(1, client_opening=None, encrypted=False, gap_bytes=517, closed_by="server", server_tls_alert="fatal bad")]),
+    silent("TLS106", "TLS whose SYN was not captured", flows=[
+        tls(1, client_opening=None, handshake="unexplained", handshake_seen=False)]),
     silent("TLS106", "nobody is seen to be answered", flows=[unheard(n, n, closed_by="client") for n in range(3)]),
     silent("TLS106", "MQTT over WebSocket", flows=[
         clear(1, **MQTT, server_port=8080, protocol="mqtt", client_opening="http", server_opening="http")]),
