@@ -13,7 +13,8 @@ How it decides
     back, until the group went on without it. Waiting for the answer to a JoinGroup is no silence.
     warning: from `near` of the session timeout on, while it stayed a member; and when it was removed after a silence of
         at least `least_s`. critical: when that lasted for a minute or more.
-    The session timeout is that of its JoinGroup, else 45 s, the default (in KIP-848 it is the broker's).
+    The session timeout is that of its JoinGroup, else 45 s, the default (in KIP-848 it is the broker's). A member of a
+        classic group that may have a longer one, since its JoinGroup is not in the capture, is info while it stays.
     Silent: where no answer to the member is in the capture (one side of it only: nobody knows whether the coordinator
         was there), where bytes of the member's address are missing, where the server closed its connection, where the
         silence ends at another server than it began at (the coordinator moved), and where another address of the group
@@ -38,6 +39,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
+from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
 from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -147,6 +149,13 @@ def _has_gaps(member: Row) -> bool:
     return several and (member["ts_silent"] is None or member["max_heartbeat_gap_ms"] is None)
 
 
+def _severity(silence: _Silence) -> Severity:
+    if not silence.removed:
+        is_known = silence.member["session_timeout_ms"] or silence.member["protocol"] != "classic"
+        return "warning" if is_known else "info"
+    return "critical" if silence.lasts_ns >= _LONG_NS else "warning"
+
+
 def _finding(silence: _Silence) -> Finding:
     member = silence.member
     key = {"cluster": member["cluster_id"], "group": member["group_id"]}
@@ -162,7 +171,7 @@ def _finding(silence: _Silence) -> Finding:
     died = member["ended"] == "expired" and member["closed_by"] == "client"
     side = "" if died else f" {sentence_start(side_text(member))}."
     return RULE.finding(
-        severity="critical" if silence.removed and silence.lasts_ns >= _LONG_NS else "warning",
+        severity=_severity(silence),
         subject={**key, "client": member["client_id"], "address": member["client_address"]},
         sentence=(
             f"{group_text(member['group_id'])}: {member_text(member)} sent no heartbeat for "

@@ -14,7 +14,8 @@ How it decides
     common. Subscriptions that overlap are left out: a release that adds a topic looks like that while it is rolled out.
     warning.
     Refused: 23, `refused_least` times or more; the protocol type, or the assignors offered, are compared with those of
-    the members. warning.
+    the members. warning; info where the client becomes a member after all, as in a change of assignors that is rolled
+    out.
     Two applications that read the same topics under one group id are not to be told from one that grew.
     What it costs: the rebalances since the second one came, how long they took, and the JoinGroup and SyncGroup
     requests that they needed; of a client that is refused how often it asks, its share of the group's JoinGroups, and
@@ -172,17 +173,19 @@ def _refused(events: Sequence[Row], members: Sequence[Row], joins: int) -> Findi
         why = f"it offers {_names(offered)}, and the group uses {_names(', '.join(known))}"
     else:
         why = f"it offers {_names(offered)}; what the members use was not seen"
+    got_in = any(_client(row) == _client(last) and (row["ts_joined"] or 0) > last["ts"] for row in members)
+    reads = "It joined later, having asked" if got_in else "It reads nothing, and asks"
     victims = list({_client(row): row for row in others}.values())
     lasts_ns = last["ts"] - events[0]["ts"]
     rate = (len(events) - 1) * NS_PER_S / lasts_ns if lasts_ns else None
     pace = "" if rate is None else f"{rate:,.1f} times a second, "
     return RULE.finding(
-        severity="warning",
+        severity="info" if got_in else "warning",
         subject={**key, "client": last["client_id"], "address": last["client_address"], "kind": "refused"},
         sentence=(
             f"{group_text(last['group_id'])} refused {client_text(last)} {times(len(events))} "
-            f"{period_text(events[0]['ts'], last['ts'])} (23 INCONSISTENT_GROUP_PROTOCOL): {why}. It "
-            f"reads nothing, and asks the coordinator {pace}{len(events) * 100 // joins} % of the group's JoinGroups."
+            f"{period_text(events[0]['ts'], last['ts'])} (23 INCONSISTENT_GROUP_PROTOCOL): {why}. {reads} "
+            f"the coordinator {pace}{len(events) * 100 // joins} % of the group's JoinGroups."
         ),
         next_step=(
             "Set the same partition.assignment.strategy in all members (to change it, first offer both, then the new "

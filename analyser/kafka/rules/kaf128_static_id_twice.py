@@ -9,8 +9,9 @@ Why it matters
     middle of its work. Messages that both have fetched are handled twice, and commits of the fenced one are refused.
 
 How it decides
-    Requests of the name are answered with 82 or 111 at least `fenced` times, and the name is claimed by two clients
-    (address, client id) or, from one host, by members that live at the same time. 111 counts only while another member
+    Members of the name are thrown out with 82, or its requests are answered with 111, at least `fenced` times, and the
+    name is claimed by two clients (address, client id) or, from one host, by members that live at the same time. A
+    member is thrown out once, however many of its requests are answered with 82. 111 counts only while another member
     of the name is heard of before and after it: a restarted process is refused until the session of the dead one is
     over. warning; critical from `often` times on.
     Confidence high: errors and names are on the wire. Where no such answer is in the capture (requests alone), `fenced`
@@ -60,15 +61,21 @@ def detect(frames: Frames, *, fenced: int = 2, often: int = 5) -> Iterator[Findi
     refused = rows_of(frames[EVENTS])
     for name in dict.fromkeys(row["group_instance_id"] for row in members):
         own = [row for row in members if row["group_instance_id"] == name]
-        errors = [
+        errors = _once_each([
             row for row in refused
             if row["group_instance_id"] == name and (row["error_code"] == FENCED or _alive(row, own))
-        ]  # fmt: skip
+        ])  # fmt: skip
         claims = [] if errors else _claims(own)
         if len(errors) >= fenced and (len(_clients(own)) > 1 or _at_once(own)):
             yield _finding(name, own, errors, often)
         elif len(claims) >= fenced:
             yield _finding(name, own, claims, often)
+
+
+def _once_each(errors: Sequence[Row]) -> list[Row]:
+    """Without further 82s of a member: it is thrown out once."""
+    named = {row["member_id"]: row for row in reversed(errors) if row["error_code"] == FENCED and row["member_id"]}
+    return [row for row in errors if row["error_code"] != FENCED or named.get(row["member_id"], row) is row]
 
 
 def _clients(members: Sequence[Row]) -> dict[tuple[str | None, str | None], Row]:

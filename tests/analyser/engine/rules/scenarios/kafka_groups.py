@@ -74,6 +74,19 @@ KAFKA_GROUPS_FIRES: list[Scenario] = [
         flows=flows(61),
     ),
     fires(
+        "KAF112", "info", "a client with another assignor is refused until the last of the others has left",
+        kafka_group_events=[
+            *joined(5, "m1", first=1, last=1), *beats("m1", 5, 4, 7), group_event(8, "leave", "m1"),
+            *(join(5 + n, "m3", -1, member_id="", error_code=23, protocols_offered="roundrobin") for n in range(3)),
+            join(9, "m3", 6, protocols_offered="roundrobin"), *beats("m3", 6, 12, 15),
+        ],
+        flows=flows(61, m1=8.1),
+    ),
+    fires(
+        "KAF111", "info", "a member beats every half minute, and its session timeout is not in the capture",
+        kafka_group_events=[*beats("m1", 5, 4, 36, 68, 100), *beats("m2", 5, *range(5, 100, 3))], flows=flows(101),
+    ),
+    fires(
         "KAF116", "warning", "a process crashes and is started again",
         kafka_group_events=restarts(4), flows=flows(200),
     ),
@@ -211,6 +224,15 @@ KAFKA_GROUPS_NEAR_MISSES: list[Scenario] = [
     ),
     silent("KAF128", "a pod moves to another host and the old one is fenced once",
            kafka_group_events=fight(2), flows=flows(61)),
+    silent(
+        "KAF128", "a pod moves to another host, and all that the old one still asks is refused",
+        kafka_group_events=[
+            *fight(2),
+            *beats("m2", 5, 12.5, 13, member_id="m2-0", group_instance_id="pod-0", error_code=82),
+            group_event(14, "leave", "m2", member_id="m2-0", group_instance_id="pod-0", error_code=82),
+        ],
+        flows=flows(61),
+    ),
     silent(
         "KAF128", "requests alone: a pod moves to another host while the old one still runs",
         kafka_group_events=claimed(2), flows=flows(60),
