@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from wirewitness.analyser.analysis.masking import masked_column
+from wirewitness.analyser.analysis.responses import OF_ENDS, answer_due, late
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.capture import CaptureStats
 from wirewitness.analyser.decoding.rows.text_codes import in_text
@@ -231,6 +233,19 @@ class _Builder:
         # Over a step of the clock a float cannot tell every nanosecond.
         return pc.round(pc.divide(pc.cast(pc.if_else(answered, gap, None), pa.float64(), safe=False), _NS_PER_MS), 6)
 
+    def answer_due(self) -> pa.Array:
+        """See `responses.py`."""
+        names = ("status", "operation", "awaitable", "direction", "ts", "request_offset", "request_bytes")
+        raw = {name: in_text(self.field(name)) for name in names}
+        return answer_due(raw, self._of_some_flows, self.known.protocols.values())
+
+    def late(self) -> pa.Array:
+        names = ("ts_response", "direction", "response_offset", "response_bytes")
+        return late({name: self.field(name) for name in names}, self._of_some_flows)
+
+    def _of_some_flows(self, name: str, rows: Any) -> pa.Array:
+        return pc.take(self.known.flows.column(name).combine_chunks(), pc.take(self.flow, pa.array(rows)))
+
 
 def in_logs(packet: pa.Array, logs: Collection[int]) -> pa.Array:
     """Do these packed packets lie in the files with these indexes?"""
@@ -282,7 +297,7 @@ _TAKEN = {
     for column in table.columns
     if column.source == "flow" and table.name != "flows"
 }
-OF_FLOWS = tuple(name for name in TABLES["flows"].column_names() if name in _TAKEN)
+OF_FLOWS = tuple(name for name in TABLES["flows"].column_names() if name in _TAKEN or name in OF_ENDS)
 
 # Columns that hold a packet number: without the file, which a raw field has in its upper bits.
 _PACKETS = frozenset(
@@ -314,6 +329,8 @@ _SPECIAL: dict[tuple[str, str], _Maker] = {
     ("messages", "dst_port"): lambda b: b.from_client("server_port", "client_port"),
     ("exchanges", "request_message_id"): _Builder.request_id,
     ("exchanges", "latency_ms"): _Builder.latency_ms,
+    ("exchanges", "answer_due"): _Builder.answer_due,
+    ("exchanges", "late"): _Builder.late,
     ("", "response_message_id"): _Builder.response_id,
 }
 

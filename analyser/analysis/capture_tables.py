@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from wirewitness.analyser.analysis.build import OF_FLOWS, Lookups
-from wirewitness.analyser.analysis.decoded_rows import Batches, DecodedRows, flows_in_order
+from wirewitness.analyser.analysis.decoded_rows import Batches, DecodedRows, ahead, flows_in_order
 from wirewitness.analyser.analysis.stored_tables import Kept, kept, kept_already, kept_table
 from wirewitness.analyser.analysis.table_source import OrderedRows
 from wirewitness.analyser.analysis.views import Views
 from wirewitness.analyser.base.faults import CODE, caught, sentence
 from wirewitness.analyser.base.options import ReadOptions
-from wirewitness.analyser.decoding.rows.prefetch import ahead
 from wirewitness.analyser.decoding.rows.timeorder import FLOW
 from wirewitness.analyser.decoding.run.capture_rows import captures_table, reading_faults, remark_line
 from wirewitness.analyser.decoding.run.decoded import Decoded, UnreadInput
@@ -235,7 +234,8 @@ class CaptureTables:
             if name in self.names:
                 self._finished.add(name)
                 without[name] = self._as_decoded(name, known)
-        if not any(self._has_rows(name) for name in (*stage.makes, *stage.reads) if TABLES[name].protocol):
+        of_protocol = [name for name in (*stage.makes, *stage.reads) if TABLES[name].protocol]
+        if of_protocol and not any(map(self._has_rows, of_protocol)):
             return  # of a protocol that the capture is without: planning its queries costs as much as a small capture
         for name in (*stage.reads, *stage.uses):
             if name in self.names and name not in self._finished and is_made_later(name, stage):

@@ -7,7 +7,7 @@ finished are left out, and a sentence says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -170,3 +170,21 @@ def flows_in_order(flows: pa.Table) -> pa.Table:
     """Flows in the order of their table; those that are, as most are by their first packets, are not copied."""
     rows = flows.combine_chunks().to_batches()
     return pa.Table.from_batches([in_order("flows", one) for one in rows], flows.schema)
+
+
+Item = TypeVar("Item")
+
+
+def ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """The same items, each made by a thread while the one before it is used, as Arrow and Parquet let others run.
+
+    What making them raises is raised here, in its turn; who stops early waits for the one that is being made.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    nothing = object()
+    with ThreadPoolExecutor(1) as thread:
+        made = thread.submit(next, items, nothing)
+        while (item := made.result()) is not nothing:
+            made = thread.submit(next, items, nothing)
+            yield item  # type: ignore[misc]

@@ -17,6 +17,7 @@ from wirewitness.analyser.tables.shared import (
     packet_column,
     ts_column,
 )
+from wirewitness.dissectors.core.fields import Kind
 from wirewitness.dissectors.core.model import EXCHANGES, EXPERT_INFOS, MESSAGES
 
 _CAPTURES = Table(
@@ -287,6 +288,19 @@ _EXCHANGES = Table(
             ),
             "ts_response": (
                 Column(
+                    "answer_due",
+                    "bool",
+                    "a response was due: the request needs one, was sent whole, and nobody left before it; true where "
+                    "one came; null: not known (bytes or a direction missing, open for less than 30 s at the end)",
+                    "derived",
+                ),
+                Column(
+                    "late",
+                    "bool",
+                    "the response came when the requester had closed already, and nobody read it",
+                    "derived",
+                ),
+                Column(
                     "latency_ms",
                     "float64",
                     "ts_response minus ts; of an awaitable request how long it waited, or null where that says nothing",
@@ -382,4 +396,39 @@ _FINDINGS = Table(
     ("incident_order", "code", "subject", "finding_id"),
 )
 
-CORE_TABLES = (_CAPTURES, _FLOWS, _MESSAGES, _EXCHANGES, _EXPERT_INFOS, _TCP_WAITS, _FINDINGS)
+
+def _end(name: str, kind: Kind, meaning: str, unit: str = "") -> Column:
+    return Column(name, kind, meaning, "context", unit)
+
+
+_ENDS = Table(
+    "connection_ends",
+    "one row per connection whose protocol is known: who ended it, how, and what was pending then",
+    (
+        ts_column("time of the first FIN or RST; of an open one the last time it was observed", "context"),
+        FLOW_ID,
+        Column("protocol", "string", PROTOCOL_NAMES, "context"),
+        CLIENT_ADDRESS,
+        CLIENT_PORT,
+        SERVER_ADDRESS,
+        SERVER_PORT,
+        _end("ended_by", "string", "client or server, who ended it first; null: nobody did in the capture"),
+        _end("how", "string", "fin or reset; null while open"),
+        _end("pending", "int64", "requests of the client that were sent whole and had no response"),
+        _end("pending_due", "int64", "of these, those to which a response was due (exchanges.answer_due)"),
+        _end("pending_cut", "int64", "requests that were not sent whole, or whose end is not in the capture"),
+        _end("pending_of_server", "int64", "requests of the server that the client had not answered"),
+        _end("pending_operations", "string", "operations of all these, each once, comma separated"),
+        _end("ts_pending", "time", "when the oldest of these was sent", "UTC"),
+        _end("late_responses", "int64", "responses that came when the client had closed already"),
+        _end("unacked_by_server", "int64", "bytes of the client that the server's TCP never ACKed", "bytes"),
+        _end("unacked_by_client", "int64", "bytes of the server that the client's TCP never ACKed", "bytes"),
+        _end("unheard_sends_to_server", "int64", "how often the client sent such bytes, where more than once"),
+        _end("unheard_sends_to_client", "int64", "likewise of the server's bytes"),
+        _end("gap_bytes", "int64", "stream bytes missing from the capture", "bytes"),
+        _end("idle_ms", "float64", "from the last message of an exchange until the end; null while open", "ms"),
+    ),
+    ("ts", "flow_id"),
+)
+
+CORE_TABLES = (_CAPTURES, _FLOWS, _MESSAGES, _EXCHANGES, _EXPERT_INFOS, _TCP_WAITS, _ENDS, _FINDINGS)

@@ -108,6 +108,19 @@ _TRANSACTIONS = Table(
         Column("commands", "int64", "commands of it, commit and abort not counted", _SOURCE, nullable=False),
         Column("command_names", "string", "their names, each once, sorted, comma separated", _SOURCE),
         Column("namespaces", "string", "database.collection they name, each once, sorted, comma separated", _SOURCE),
+        Column("namespaces_written", "string", "of these, those that it wrote to, with success", _SOURCE),
+        Column(
+            "document_ids",
+            "int64_list",
+            "digests of 32 bits of _id of documents that it wrote, where its writes name them: the first 1,000",
+            _SOURCE,
+        ),
+        Column(
+            "filters_written",
+            "string",
+            "command and literals_id of its writes that have a filter, each once, sorted, comma separated",
+            _SOURCE,
+        ),
         Column("errors", "int64", "errors in replies, also to commit and abort", _SOURCE, nullable=False),
         Column("error_code", "int64", "code of the first error", _SOURCE),
         Column("error_name", "string", "its name", _SOURCE),
@@ -128,4 +141,26 @@ _TRANSACTIONS = Table(
     "mongo",
 )
 
-MONGO_TABLES = (_COMMANDS, _CURSORS, _TRANSACTIONS)
+_SERVERS = Table(
+    "mongo_servers",
+    "one row per server and period in which its hellos said the same: what it is, and which hosts it advertises",
+    (
+        _CONTEXT["server_address"],
+        _CONTEXT["server_port"],
+        ts_column("time of the first such hello reply", _SOURCE),
+        Column("ts_until", "time", "time of the first reply that says otherwise; null: none in the capture", _SOURCE),
+        Column("server_role", "string", "primary, secondary, arbiter, mongos, standalone, other", _SOURCE),
+        _CONTEXT["set_name"],
+        Column("advertised_hosts", "string", "host:port of the set's members, comma separated, sorted", _SOURCE),
+        Column("primary_host", "string", "host:port of the member that it takes for the primary", _SOURCE),
+        Column("own_host", "string", "host:port under which the set knows it (me)", _SOURCE),
+        _CONTEXT["max_wire_version"],
+        Column("hellos", "int64", "hello replies that say so", _SOURCE, nullable=False),
+        Column("exchange_id", "string", "the first of these hellos", _SOURCE, nullable=False),
+        FLOW_ID,
+    ),
+    ("ts", "server_address", "server_port"),
+    "mongo",
+)
+
+MONGO_TABLES = (_COMMANDS, _CURSORS, _TRANSACTIONS, _SERVERS)

@@ -94,7 +94,12 @@ EXCHANGES = Fields(
     ),
     Field("error_code", "int64", "first error code that is not 0, else 0; null when unanswered or undecoded"),
     Field("error_name", "string", "the code's name in the protocol's documents", source="derived"),
-    Field("request_bytes", "int64", "size of the request, length prefix included", unit="bytes"),
+    Field(
+        "request_bytes",
+        "int64",
+        "size of the request, length prefix included; of one that is cut as its prefix says",
+        unit="bytes",
+    ),
     Field("response_bytes", "int64", "size of the response, length prefix included", unit="bytes"),
     Field(
         "awaitable",

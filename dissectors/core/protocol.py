@@ -240,6 +240,9 @@ class Dissector:
         segment no other protocol's probe gives anything; the rows are the same as a decoder's. None: nobody does.
     read_files: reads all that lies in files beside its modules and that it opens only when it first needs it.
     timed_waits: is the time to the answer of a request that asks to wait (`awaitable`) worth a latency_ms?
+    left_open: operations whose response a client that leaves does not wait for: what they ask or wait for changes
+        nothing.
+    resumed: operations whose handshake may go on in the session's next connection.
 
     `conversation`, `inspect` and `may_hide` import the modules that do it when they are called: every process has all
     dissectors, and most captures speak one protocol.
@@ -261,5 +264,7 @@ class Dissector:
     subprotocols: tuple[str, ...] = ()
     read_files: Callable[[], None] = no_files
     timed_waits: bool = True
+    left_open: frozenset[str] = frozenset()
+    resumed: frozenset[str] = frozenset()
     opens: Opens | None = None
     whole: Callable[[Streams, Limits, DecodeOptions, Sink], WholeRead] | None = None

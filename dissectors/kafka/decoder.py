@@ -251,7 +251,10 @@ class KafkaDecoder:
         if out.messages is not None:
             line = summary(value, None)
             add_message(out.messages, frame, "request", known, correlation_id, client_id, error_text, line)
-        request = Request(api_key, version, correlation_id, client_id, offset, end - start, last, ts_ns, value)
+        size = (
+            end - start if frame.complete else max(_read_correlation_id(data, start)[0] + 4, end - start)
+        )  # as it says
+        request = Request(api_key, version, correlation_id, client_id, offset, size, last, ts_ns, value)
         if api_key in out.apis and value is not None:
             request = request._replace(extra=self._rows.extra(request, value, data, out.sink))
             self.tell_limits(frame, out)
@@ -400,6 +403,8 @@ class KafkaDecoder:
 
 def _held_by(request: Request) -> int:
     """Memory of a request that waits. The records of a Produce are held apart from its value, or not at all."""
+    if request.value is None:
+        return REQUEST_BYTES  # nothing of its body, whose length may be more than what came
     if request.api_key != PRODUCE:
         return REQUEST_BYTES + BODY_TIMES * request.length
     partitions: Sequence[ProducedPartition] = request.extra or ()

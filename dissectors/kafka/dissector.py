@@ -66,5 +66,27 @@ KAFKA = Dissector(
     whole=_whole,
     may_hide=_may_hide,
     read_files=_read_files,
+    left_open=frozenset(
+        {
+            "ApiVersions",
+            "ConsumerGroupHeartbeat",
+            "DescribeCluster",
+            "DescribeConfigs",
+            "DescribeGroups",
+            "Fetch",
+            "FindCoordinator",
+            "Heartbeat",
+            "JoinGroup",
+            "ListGroups",
+            "ListOffsets",
+            "Metadata",
+            "OffsetFetch",
+            "OffsetForLeaderEpoch",
+            "ShareFetch",
+            "ShareGroupHeartbeat",
+            "StreamsGroupHeartbeat",
+            "SyncGroup",
+        }
+    ),  # fmt: skip
     receive_buffer="receive.buffer.bytes or socket.receive.buffer.bytes",
 )

@@ -58,4 +58,5 @@ MONGO = Dissector(
     whole=_whole,
     may_hide=_may_hide,
     timed_waits=False,  # an awaitable hello is answered when news come, and after maxAwaitTimeMS without any
+    left_open=frozenset({"getMore", "hello", "isMaster", "ismaster"}),
 )

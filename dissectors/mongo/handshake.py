@@ -42,12 +42,18 @@ AUTHENTICATION = frozenset(
     }
 )
 MAX_COMPRESSORS = 16
+# A replica set has 50 members at most (manual, replica set limits).
+MAX_HOSTS = 50
+# Where a reply lists the members: those that may be elected, those of priority 0, those without data.
+_HOSTS = (b"hosts", b"passives", b"arbiters")
 # Bytes of client metadata that are remembered: servers take 512.
 MAX_CACHED_BYTES = 1024
 # Facts of a connection that every later command of it has, too.
 CONNECTION = ("driver", "driver_version", "app_name", "client_os", "client_platform", "compressors_offered")
 # The same of its server, see `server_facts`.
-SERVER = ("server_role", "set_name", "max_wire_version", "compressors_agreed")
+SERVER = (
+    "server_role", "set_name", "advertised_hosts", "primary_host", "own_host", "max_wire_version", "compressors_agreed",
+)  # fmt: skip
 
 
 def is_hello(name: str) -> bool:
@@ -116,6 +122,9 @@ ANSWER_PARTS = frozenset(
         b"isWritablePrimary",
         b"ismaster",
         b"setName",
+        *_HOSTS,
+        b"primary",
+        b"me",
         b"isreplicaset",
         b"secondary",
         b"arbiterOnly",
@@ -128,9 +137,13 @@ ANSWER_PARTS = frozenset(
 def server_facts(data: bytes, reply: Fields) -> dict[str, Any]:
     """What the reply to a hello tells of the server."""
     agreed = texts(data, reply.get(b"compression"), MAX_COMPRESSORS)
+    hosts = {host for part in _HOSTS for host in texts(data, reply.get(part), MAX_HOSTS)}
     return {
         "server_role": _role(data, reply),
         "set_name": text(data, reply.get(b"setName")),
+        "advertised_hosts": ",".join(sorted(hosts)) or None,
+        "primary_host": text(data, reply.get(b"primary")),
+        "own_host": text(data, reply.get(b"me")),
         "max_wire_version": integer(data, reply.get(b"maxWireVersion")),
         "compressors_agreed": ",".join(agreed) or None,
     }

@@ -86,7 +86,7 @@ def add_exchange(rows: list[Row], pending: Pending, status: str | None) -> None:
         exchange_row(
             request_offset=pending.offset,
             request_packet=pending.packet,
-            request_bytes=pending.length,
+            request_bytes=pending.declared,
             ts=pending.ts_ns,
             response_offset=offset,
             response_packet=packet,
@@ -120,7 +120,7 @@ def add_command(rows: list[Row], pending: Pending, status: str | None, facts: Fa
         "latency_ms": latency,
         "awaitable": pending.awaitable,
         "replies": pending.replies,
-        "request_bytes": pending.length,
+        "request_bytes": pending.declared,
         "request_id": pending.request_id,
     }
     if pending.replies:

@@ -17,6 +17,7 @@ class Pending:
     """One request and what its replies told so far.
 
     Values of a request that nothing was heard of stand in the class: making them for each would take its time.
+    declared: its length as its header has it, more than `length` where it is cut.
     answer: offset, packet and time of the first reply; last: time of the last one. quiet: w: 0 is asked for.
     """
 
@@ -29,8 +30,9 @@ class Pending:
 
     def __init__(self, received: Received, command: Command, client_id: str | None) -> None:
         frame, self.request_id, _, message, _, _ = received
-        _, _, _, start, end, self.offset, _, self.packet, self.ts_ns, _ = frame
+        _, _, data, start, end, self.offset, _, self.packet, self.ts_ns, complete = frame
         self.length = end - start
+        self.declared = self.length if complete else max(int.from_bytes(data[start : start + 4], "little"), self.length)
         self.name, self.operation, self.hello = command.name, command.operation, command.hello
         self.client_id = client_id
         self.opcode = opcode_name(message.opcode)

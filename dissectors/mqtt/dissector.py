@@ -59,4 +59,6 @@ MQTT = Dissector(
     whole=_whole,
     may_hide=_may_hide,
     subprotocols=("mqtt", "mqttv3.1"),
+    left_open=frozenset({"PINGREQ"}),
+    resumed=frozenset({"PUBLISH"}),
 )

@@ -128,10 +128,11 @@ DELIVERIES = StageTables(
     new=("mqtt_deliveries", "mqtt_offline_periods"),
 )
 CURSORS = StageTables(
-    makes=("mongo_cursors", "mongo_transactions"),
+    makes=("mongo_cursors", "mongo_transactions", "mongo_servers"),
     reads=("mongo_commands",),
-    new=("mongo_cursors", "mongo_transactions"),
+    new=("mongo_cursors", "mongo_transactions", "mongo_servers"),
 )
+ENDS = StageTables(makes=("connection_ends",), reads=("flows", "exchanges"), new=("connection_ends",))
 
 # What people call each stage.
 TITLES = {
@@ -147,7 +148,8 @@ TITLES = {
     CONNECTIONS.makes: "connections to Kafka",
     LEADERS.makes: "leaders and truncated logs",
     DELIVERIES.makes: "MQTT deliveries",
-    CURSORS.makes: "MongoDB cursors and transactions",
+    CURSORS.makes: "MongoDB cursors, transactions and servers",
+    ENDS.makes: "how connections ended",
 }
 
 # Of these tables the rows of one partition are looked at together.
@@ -196,5 +198,7 @@ KEYED = {
     CURSORS.makes: [
         Keyed(("mongo_cursors",), {"mongo_commands": _CURSOR}, {"mongo_commands": "len(cursors_killed) > 0"}, _CURSOR),
         Keyed(("mongo_transactions",), {"mongo_commands": "lsid"}),
+        Keyed(("mongo_servers",), {"mongo_commands": "server_address, server_port"}),
     ],
+    ENDS.makes: [Keyed(ENDS.makes, dict.fromkeys(("flows", "exchanges"), "flow_id"))],
 }

@@ -16,6 +16,7 @@ from wirewitness.analyser.engine.facts.stage import (
     CONNECTIONS,
     CURSORS,
     DELIVERIES,
+    ENDS,
     GROUPS,
     LEADERS,
     LOG_ENDS,
@@ -72,7 +73,8 @@ STAGES = (
     Stage(*CONNECTIONS, "kafka.facts.connections_stage", "add_connections"),
     Stage(*LEADERS, "kafka.facts.leaders", "add_leaders"),
     Stage(*DELIVERIES, "mqtt.facts.stage", "add_deliveries"),
-    Stage(*CURSORS, "mongo.facts.stage", "add_cursors_and_transactions"),
+    Stage(*CURSORS, "mongo.facts.stage", "add_mongo_facts"),
+    Stage(*ENDS, "network.facts.connection_ends", "add_ends"),
 )
 STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}
 

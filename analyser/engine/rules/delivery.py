@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Columns of exchanges that `delivered` wants for requests.
-REQUEST_COLUMNS = ("request_message_id", "request_bytes")
+# Columns of exchanges that `delivered` wants for requests, and those of flows that `sent_and_acked` does.
+REQUEST_COLUMNS = ("request_message_id", "request_bytes", "direction")
+STREAM_COLUMNS = ("acked_by_server", "acked_by_client", "bytes_to_server", "bytes_to_client")
+OTHER = {"client": "server", "server": "client"}
 
 
 def delivered(message_id: str | None, size: int | None, confirmed: int | None) -> bool | None:
@@ -25,8 +27,25 @@ def delivered(message_id: str | None, size: int | None, confirmed: int | None) -
 
 
 def request_delivered(exchange: Mapping[str, Any], acked_by_server: int | None) -> bool | None:
-    """The same of an exchange's request."""
+    """The same of a request of the client."""
     return delivered(exchange["request_message_id"], exchange["request_bytes"], acked_by_server)
+
+
+def asker(exchange: Mapping[str, Any]) -> str:
+    """Whose request it is: client, or server (a broker's PUBLISH waits for the client's answer)."""
+    return "server" if exchange.get("direction") == "server_to_client" else "client"
+
+
+def sent_and_acked(exchange: Mapping[str, Any], flow: Mapping[str, Any]) -> tuple[bool, bool | None]:
+    """Was a request sent whole, as far as the capture goes, and did the TCP of the side that it went to ACK all of it?
+
+    Null where that side's ACKs are not in the capture. What was not sent whole never arrived.
+    """
+    to = OTHER[asker(exchange)]
+    name, size = exchange["request_message_id"], exchange["request_bytes"]
+    if delivered(name, size, flow[f"bytes_to_{to}"]) is False:
+        return False, False
+    return True, delivered(name, size, flow[f"acked_by_{to}"])
 
 
 def at_the_first_try(exchange: Mapping[str, Any], connection: Mapping[str, Any] | None) -> bool | None:
@@ -57,16 +76,19 @@ def counted_at_once(states: Iterable[bool | None]) -> dict[str, int]:
     }
 
 
-def which_side(states: Iterable[bool | None]) -> str:
-    """Of requests without a response: a sentence on where they are; empty where nothing is known."""
+def which_side(states: Iterable[bool | None], receiver: str = "server", *, closed: bool = False) -> str:
+    """Of requests without a response: a sentence on where they are; empty where nothing is known. receiver: the side
+    that they went to. closed: it reset the connection itself, so what it did not ACK may have come after that."""
     known = [*states]
     if None in known or not known:
         return ""
     if all(known):
-        return " They were ACKed by the server's TCP, so the process did not respond."
+        return f" The {receiver}'s TCP ACKed them, so the process did not respond."
+    if closed:
+        return f" The {receiver}'s TCP had ACKed {sum(map(bool, known)) or 'none'} of them before."
     if not any(known):
-        return " The server's TCP never ACKed them: they were lost on the way, or the host was gone."
-    return f" The server's TCP ACKed {sum(map(bool, known))} of them; the others were lost on the way."
+        return f" The {receiver}'s TCP never ACKed them: they were lost on the way, or the host was gone."
+    return f" The {receiver}'s TCP ACKed {sum(map(bool, known))} of them; the others were lost on the way."
 
 
 def counted(states: Iterable[bool | None]) -> dict[str, int]:

@@ -1,8 +1,9 @@
-"""The context of MongoDB: cursors and transactions.
+"""The context of MongoDB: cursors, transactions, servers.
 
-In: a connection with a view `mongo_commands`. Out: the views `mongo_cursors` and `mongo_transactions`. A driver sends
-getMore, commitTransaction and their like over any connection of its pool, so both are put together by server and cursor
-id, and by session and transaction number, not by flow. All of it is SQL: memory is DuckDB's limit, and it may spill.
+In: a connection with a view `mongo_commands`. Out: the views `mongo_cursors`, `mongo_transactions` and `mongo_servers`.
+A driver sends getMore, commitTransaction and their like over any connection of its pool, so the first two are put
+together by server and cursor id, and by session and transaction number, not by flow. All of it is SQL: memory is
+DuckDB's limit, and it may spill.
 Sources: find, getMore, killCursors (manual), driver transactions specification.
 """
 
@@ -66,9 +67,10 @@ _CURSOR_ROWS = f"""
     FROM ({_CURSORS}) AS made LEFT JOIN mongo_commands AS first ON first.exchange_id = made.first_exchange_id"""
 
 # A transaction of several statements says autocommit: false; a retryable write has a number, too, but says nothing.
-_STATEMENTS = """
+WRITES = ("insert", "update", "delete", "findAndModify", "findandmodify", "bulkWrite")
+_STATEMENTS = f"""
     SELECT *, coalesce(ts_last_response, ts) AS ts_seen, command = 'commitTransaction' AS commits,
-           command = 'abortTransaction' AS aborts,
+           command = 'abortTransaction' AS aborts, coalesce(command IN {WRITES} AND status <> 'error', false) AS writes,
            status = 'error' AND (ok IS NOT TRUE OR coalesce(write_errors, 0) > 0) AS failed,
            coalesce(error_code, 0) = 251 OR contains(coalesce(error_labels, ''), 'TransientTransactionError') AS gone
     FROM mongo_commands
@@ -91,6 +93,12 @@ _TRANSACTIONS = f"""
            count(*) FILTER (NOT commits AND NOT aborts) AS commands,
            string_agg(DISTINCT command, ',' ORDER BY command) FILTER (NOT commits AND NOT aborts) AS command_names,
            string_agg(DISTINCT database || '.' || collection, ',' ORDER BY database || '.' || collection) AS namespaces,
+           string_agg(DISTINCT database || '.' || collection, ',' ORDER BY database || '.' || collection)
+               FILTER (writes) AS namespaces_written,
+           list_sort(list_distinct(flatten(list(document_ids) FILTER (writes AND document_ids IS NOT NULL))))[:1000]
+               AS document_ids,
+           string_agg(DISTINCT command || ' ' || literals_id, ',' ORDER BY command || ' ' || literals_id)
+               FILTER (writes AND literals_id IS NOT NULL) AS filters_written,
            count(*) FILTER (status = 'error') AS errors,
            arg_min(error_code, ts) FILTER (status = 'error') AS error_code,
            arg_min(error_name, ts) FILTER (status = 'error') AS error_name,
@@ -116,19 +124,44 @@ _OUTCOMES = f"""
 _TRANSACTION_ROWS = f"""
     SELECT *, round((epoch_ns(ts_ended) - epoch_ns(ts_started)) / 1e6, 6) AS duration_ms FROM ({_OUTCOMES})"""
 
+# What a server said of itself, in steps: a reply that says the same goes on, another one begins the next period.
+_SAID = "server_role, set_name, advertised_hosts, primary_host, own_host, max_wire_version"
+_SERVER = "server_address, server_port"
+_SERVER_ROWS = f"""
+    WITH hellos AS (
+        SELECT {_SERVER}, {_SAID}, exchange_id, flow_id, coalesce(ts_response, ts) AS ts,
+               hash({_SAID}) IS DISTINCT FROM lag(hash({_SAID})) OVER of_server AS is_new
+        FROM mongo_commands
+        WHERE command IN ('hello', 'isMaster', 'ismaster') AND status = 'ok' AND server_role IS NOT NULL
+        WINDOW of_server AS (PARTITION BY {_SERVER} ORDER BY coalesce(ts_response, ts), exchange_id)
+    ), numbered AS (
+        SELECT *, count(*) FILTER (is_new) OVER (
+            PARTITION BY {_SERVER} ORDER BY ts, exchange_id ROWS UNBOUNDED PRECEDING) AS period
+        FROM hellos
+    ), periods AS (
+        SELECT {_SERVER}, period, {_SAID}, min(ts) AS ts, count(*) AS hellos,
+               arg_min(exchange_id, (ts, exchange_id)) AS exchange_id, arg_min(flow_id, (ts, exchange_id)) AS flow_id
+        FROM numbered GROUP BY ALL)
+    SELECT *, lead(ts) OVER (PARTITION BY {_SERVER} ORDER BY period) AS ts_until FROM periods"""
 
-def add_cursors_and_transactions(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
-    """Make both views; nothing happens where there are no commands. Call it once."""
+
+def add_mongo_facts(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
+    """Make the views; nothing happens where there are no commands. Call it once."""
     if "mongo_commands" not in views(con):
         return NOTHING
     con.execute(f"CREATE TEMP TABLE mongo_cursor_events AS {_LIVES}")
-    for name, query in (("mongo_cursors", _CURSOR_ROWS), ("mongo_transactions", _TRANSACTION_ROWS)):
+    for name, query in _MADE:
         if name in views(con):
             con.execute(f"CREATE TEMP TABLE made_{name} AS {query}")
             con.execute(f"DROP VIEW IF EXISTS {name}")
             con.execute(f"CREATE TEMP VIEW {name} AS {_select(name)} FROM made_{name}")
     con.execute("DROP TABLE mongo_cursor_events")
     return NOTHING
+
+
+_MADE = (
+    ("mongo_cursors", _CURSOR_ROWS), ("mongo_transactions", _TRANSACTION_ROWS), ("mongo_servers", _SERVER_ROWS),
+)  # fmt: skip
 
 
 def _select(name: str) -> str:

@@ -13,8 +13,10 @@ How it decides
     Codes are put into groups. Warnings from the first one on: not primary (10107, 13435, 10058), node is recovering
     (189, 91, 11600, 11602, 13436), network between servers (6, 7, 89, 9001, 262), time limit (50), cursor is gone
     (43), interrupted, authentication (18) and access (13), write concern (64, 79, 100), overload, a driver older
-    than the server (352). Conflicts of transactions (112 and their like) are info when the session then committed a
-    transaction within 120 s (retried_within_s), as withTransaction does, else a warning. Duplicate keys (11000) and
+    than the server (352). Conflicts of transactions (112 and their like), and all errors with the label
+    TransientTransactionError or UnknownTransactionCommitResult, are info when the session then committed a transaction
+    within 120 s (retried_within_s), as withTransaction does, or is at the next one when the capture ends; what is left
+    is a warning. Duplicate keys (11000) and
     codes without a group are info, a warning from 5 on (several). Always info: everyday answers (a command or
     option that this server does not know, 59 and 72, a collection that is not there). No finding, only counted
     among the errors of a report: whatever was answered to questions about the server and goodbyes (getParameter,
@@ -82,15 +84,13 @@ def detect(frames: Frames, *, several: int = 5, retried_within_s: float = 120.0)
     """One finding for each kind of error and code that this application met."""
     commits: _CommitsOf = {}
     for row in rows_of(frames["mongo_transactions"]):
-        commits.setdefault(row["lsid"], []).append(row["ts"])
+        commits.setdefault(row["lsid"], []).append(row["ts"] if row["ts_ended"] is None else row["ts_ended"])
     kinds: dict[tuple[str, int | None, Group], list[_Error]] = {}
     for error in _errors(rows_of(frames["mongo_commands"])):
         kinds.setdefault((error.what, error.code, error.group), []).append(error)
     for (_, _, group), errors in kinds.items():
-        retried = [
-            e for e in errors if group is TRANSACTION and _retried(e.row, commits, int(retried_within_s * NS_PER_S))
-        ]
-        severity: Severity = group.often if len(errors) >= several else group.severity
+        retried = [e for e in errors if _may_retry(e) and _retried(e.row, commits, int(retried_within_s * NS_PER_S))]
+        severity: Severity = group.often if len(errors) - len(retried) >= several else group.severity
         yield _finding(errors, "info" if len(retried) == len(errors) else severity, len(retried))
 
 
@@ -118,8 +118,14 @@ def _of_concern(code: int) -> Group:
     return WRITE_CONCERN if group in (OTHER, EVERYDAY) else group
 
 
+def _may_retry(error: _Error) -> bool:
+    """Is it an error after which drivers begin the transaction anew, or commit again?"""
+    labels = error.row["error_labels"] or ""
+    return error.group is TRANSACTION or any(label in labels for label in _RETRIED_LABELS)
+
+
 def _retried(row: Row, commits: _CommitsOf, within_ns: int) -> bool:
-    """Did the session begin a transaction behind this error that it committed?"""
+    """Did the session commit a transaction after this error, or is it still at one?"""
     return any(row["ts"] < ts <= row["ts"] + within_ns for ts in commits.get(row["lsid"] or "", ()))
 
 
@@ -185,6 +191,7 @@ def _said(error: _Error) -> str:
     return f" Its hello had said before that it is {_ROLES.get(role, f'a {printable(role, 80)}')}{where}."
 
 
+_RETRIED_LABELS = ("TransientTransactionError", "UnknownTransactionCommitResult")
 _ROLES = {"arbiter": "an arbiter", "other": "neither primary nor secondary"}
 _HEALED = " {} tried again in a transaction that was committed."
 _TO = {"command": ", for", "write": ", for single writes of", "write concern": ", for the write concern of"}
@@ -199,16 +206,16 @@ RULE = Rule(
         "mongo_commands": (
             *COMMAND_COLUMNS, "status", "ok", "error_code", "error_name", "write_errors", "write_error_codes",
             "write_error_names", "write_concern_error_code", "write_concern_error_name", "lsid", "server_role",
-            "set_name",
+            "set_name", "error_labels",
         ),
-        "mongo_transactions": ("ts", "lsid"),
+        "mongo_transactions": ("ts", "ts_ended", "lsid"),
     },
     partition_by=CLIENT_KEY,
     detect=detect,
     rows={
         "mongo_commands": "(status = 'error' OR write_errors > 0 OR write_concern_error_code IS NOT NULL) AND "
         "awaitable IS NOT TRUE",
-        "mongo_transactions": "outcome = 'committed'",
+        "mongo_transactions": "outcome IN ('committed', 'open')",
     },
     suspects="SELECT server_address, server_port, client_address, app_name, driver FROM r_mongo_commands",
 )  # fmt: skip

@@ -9,9 +9,11 @@ Why it matters
     up.
 
 How it decides
-    Commands that want an answer and have none. The server closed: a warning. The client closed: a warning when it had
-    waited for a second (gave_up_s), as with a time-out, else info, as on shutdown. Still open: a warning after 30 s
-    (wait_s), or the command's own maxTimeMS where that is longer. A client that says goodbye (endSessions,
+    Commands to which a response was due and that have none. The server closed: a warning. The client closed: a warning
+    when it had waited for a second (gave_up_s), or as long each time (5 times, within a tenth of their median), as with
+    a time-out, else info, as on shutdown. A response that came when the client had closed is too late: nobody read it,
+    and the client gave up all the same. Still open: a warning after 30 s (wait_s), or the command's own maxTimeMS where
+    that is longer. A client that says goodbye (endSessions,
     killCursors) or waits for news (awaitable hello, getMore on a tailable cursor) may close at any time. Bytes
     missing from the connection make it inconclusive: info, low confidence, behind what other rules say. Connections
     with one direction only are left to CAP102.
@@ -26,12 +28,13 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS, ms_text
-from wirewitness.analyser.base.words import count
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
@@ -51,7 +54,7 @@ from wirewitness.analyser.mongo.rules.rows import (
 
 
 class _End(NamedTuple):
-    """How the waiting ended. words: behind "got no answer"."""
+    """How the waiting ended. words: behind "got no reply"."""
 
     name: str
     severity: Severity
@@ -69,7 +72,7 @@ _BY_SERVER = _End(
 _GAVE_UP = _End(
     "client",
     "warning",
-    "before the client gave up and closed the connection",
+    "",
     "Look at the client's socketTimeoutMS or timeoutMS, and at the server for what kept the commands waiting.",
 )
 _LEFT = _End(
@@ -96,11 +99,15 @@ def detect(frames: Frames, *, wait_s: float = 30.0, gave_up_s: float = 1.0) -> I
     """One finding for each way in which this client's commands ended without an answer."""
     flows = {flow["flow_id"]: flow for flow in rows_of(frames["flows"])}
     ended: dict[_End, list[Row]] = {}
+    late = {row["exchange_id"] for row in rows_of(frames["exchanges"])}
     for row in rows_of(frames["mongo_commands"]):
         flow = flows.get(row["flow_id"])
         end = None if flow is None else _end(row, flow, wait_s * 1000, gave_up_s * 1000)
         if end is not None:
-            ended.setdefault(end, []).append(row)
+            row["late"] = row["exchange_id"] in late
+            ended.setdefault(_GAVE_UP if row["late"] else end, []).append(row)
+    if _LEFT in ended and _always_as_long(ended[_LEFT]):
+        ended.setdefault(_GAVE_UP, []).extend(ended.pop(_LEFT))
     for end, rows in ended.items():
         yield _finding(end, rows)
 
@@ -119,6 +126,23 @@ def _end(row: Row, flow: Row, wait_ms: float, gave_up_ms: float) -> _End | None:
     return _OPEN if flow["closed_by"] is None else _BY_SERVER
 
 
+def _always_as_long(rows: list[Row]) -> bool:
+    """Did the client close after the same wait each time, as a time-out does?"""
+    waits = sorted(row["waited_ms"] for row in rows)
+    usual = median(waits)
+    return len(waits) >= _PATTERN and waits[-1] - waits[0] <= _SAME * usual and usual >= _SHORTEST_MS
+
+
+def _gave_up(rows: list[Row], who: str) -> str:
+    """`Application shop-api at 10.0.0.3 gave up on 24 commands to 10.0.0.9:27017 after 1.0 s: ...`."""
+    late, usual = sum(row["late"] for row in rows), ms_text(median(row["waited_ms"] for row in rows))
+    came = f"; {late} {'replies' if late > 1 else 'reply'} came when it had closed" if late else ""
+    return (
+        f"{sentence_start(who)} gave up on {count(len(rows), 'command')} to {server_text(rows[0])} after {usual}"
+        f"{' (median)' if len(rows) > 1 else ''}: {listed(command_text(row) for row in rows)}{came}."
+    )
+
+
 def _finding(end: _End, rows: list[Row]) -> Finding:
     flows = len({row["flow_id"] for row in rows})
     clients = by_client(rows)
@@ -131,7 +155,9 @@ def _finding(end: _End, rows: list[Row]) -> Finding:
         confidence="low" if end is _UNSURE else "high",
         provisional=end is _OPEN,
         subject={"server": server_text(first), "address": first["client_address"], "end": end.name},
-        sentence=(
+        sentence=_gave_up(rows, f"{client_text(clients[0][0])}{more}")
+        if end is _GAVE_UP
+        else (
             f"{count(len(rows), 'command')} of {client_text(clients[0][0])}{more} got no reply from "
             f"{server_text(first)} {end.words}: {listed(command_text(row) for row in rows)}; "
             f"{'the longest wait was' if len(rows) > 1 else 'it waited'} {ms_text(longest_ms)}"
@@ -143,6 +169,7 @@ def _finding(end: _End, rows: list[Row]) -> Finding:
             "commands": len(rows),
             "connections": flows,
             "longest_ms": longest_ms,
+            "late_replies": sum(row["late"] for row in rows),
             # What may only be missing from the capture cost nobody anything.
             **({} if end is _UNSURE else _cost(rows)),
             "where": namespace(first),
@@ -155,7 +182,10 @@ def _cost(rows: list[Row]) -> dict[str, float]:
     return {"requests_refused": len(rows), "wasted_ms": round(sum(row["waited_ms"] for row in rows), 3)}
 
 
+# Waits of one length: so many, so near to each other, and no shorter than a way to the server.
+_PATTERN, _SAME, _SHORTEST_MS = 5, 0.1, 50.0
 _UNANSWERED = f"status = 'unanswered' AND command NOT IN ('endSessions', 'killCursors') AND NOT {WAITING}"
+_TOO_LATE, _NOT_DUE = "late AND protocol = 'mongo'", "answer_due = false AND status = 'unanswered'"
 
 RULE = Rule(
     code="MON103",
@@ -165,14 +195,18 @@ RULE = Rule(
     confidence="high",
     reads={
         "mongo_commands": (*COMMAND_COLUMNS, "max_time_ms"),
+        "exchanges": ("exchange_id",),
         "flows": ("flow_id", "closed_by", "observed_until", "gap_bytes", "bytes_to_client"),
         "mongo_cursors": ("cursor_id",),
     },
     partition_by=("server_address", "server_port", "client_address"),
     detect=detect,
     rows={
-        "mongo_commands": _UNANSWERED,
-        "flows": f"{MONGO_FLOWS} AND flow_id IN (SELECT flow_id FROM mongo_commands WHERE status = 'unanswered')",
+        "mongo_commands": f"({_UNANSWERED} AND exchange_id NOT IN (SELECT exchange_id FROM exchanges WHERE {_NOT_DUE}))"
+        f" OR (exchange_id IN (SELECT exchange_id FROM exchanges WHERE {_TOO_LATE}) AND NOT {WAITING})",
+        "exchanges": _TOO_LATE,
+        "flows": f"{MONGO_FLOWS} AND flow_id IN (SELECT flow_id FROM mongo_commands WHERE status = 'unanswered' UNION "
+        f"SELECT flow_id FROM exchanges WHERE {_TOO_LATE})",
         "mongo_cursors": "tailable",
     },
     suspects="SELECT server_address, server_port, client_address FROM r_mongo_commands",

@@ -13,7 +13,8 @@ How it decides
     A client for each request: at least 20 connections (short_least) that one application opened within a minute, that
     were closed within 5 s (short_s) and carried one or two commands (commands_most) besides hello, authentication and
     goodbye. They came one after the other: at least 5 of them (turns_least) began after the one before had ended, so
-    that a pool of which all connections end together is none. Connections that only watch the server do not count.
+    that a pool of which all connections end together is none. Connections that only watch the server do not count, nor
+    do those that the client closed because it gave up on a command (MON103).
     More than usual: new connections with a hello whose TCP handshake is in the capture, per minute of a client address,
     against the median of its minutes; at least 10 times as many (times), with at least 5 minutes (minutes_least) and 30
     such connections (connections_least). The first minute is left out, as a client that starts fills its pool. A median
@@ -83,6 +84,7 @@ def detect(
     """For each application at most one finding on short connections; at most one on the fullest minute of others."""
     flows = rows_of(frames["flows"])
     opened = {flow["flow_id"]: flow for flow in flows if flow["handshake_seen"]}
+    gave_up = {row["flow_id"] for row in rows_of(frames["connection_ends"])}
     first_hellos: dict[str, Row] = {}
     work: dict[str, list[int]] = {}
     for row in rows_of(frames["mongo_commands"]):
@@ -97,7 +99,9 @@ def detect(
         short = [
             _Short(opened[flow], hello, min(work[flow]))
             for flow, hello in mine.items()
-            if 0 < len(work.get(flow, ())) <= commands_most and _lasted_ns(opened[flow]) < short_s * NS_PER_S
+            if flow not in gave_up
+            and 0 < len(work.get(flow, ())) <= commands_most
+            and _lasted_ns(opened[flow]) < short_s * NS_PER_S
         ]
         fullest_minute = _fullest(short)
         if len(fullest_minute) >= short_least and _turns(fullest_minute) >= turns_least:
@@ -233,6 +237,7 @@ RULE = Rule(
     reads={
         "mongo_commands": COMMAND_COLUMNS,
         "flows": ("flow_id", "ts_first", "ts_last", "observed_until", "handshake_seen", "ts_closed"),
+        "connection_ends": ("flow_id",),
     },
     partition_by=("client_address",),
     detect=detect,
@@ -241,6 +246,7 @@ RULE = Rule(
         f"mongo_commands WHERE command NOT IN {HELLOS} AND command NOT IN {AROUND} GROUP BY flow_id "
         "HAVING count(*) <= 2))",
         "flows": MONGO_FLOWS,
+        "connection_ends": "protocol = 'mongo' AND ended_by = 'client' AND (pending_due > 0 OR late_responses > 0)",
     },
     suspects="SELECT client_address FROM r_flows WHERE handshake_seen GROUP BY client_address HAVING count(*) >= 20",
 )

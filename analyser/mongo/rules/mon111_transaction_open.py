@@ -13,7 +13,7 @@ How it decides
     before that or more (open_s; the server's limit, which counts from the start). Info when all connections of the
     client to this server were closed before: the application ended in the middle, and its locks stay until the
     server's limit. Bytes missing from the connections, which may have held the end, make it inconclusive: info, low
-    confidence.
+    confidence. Those of one application are one finding, with their number; the oldest is told.
 
 False alarms
     A server whose transactionLifetimeLimitSeconds was raised for long jobs. A commit over a connection that the
@@ -26,7 +26,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.severity import Severity
@@ -38,6 +39,7 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     MONGO_FLOWS,
+    application_key,
     client_numbers,
     client_text,
     command_finding,
@@ -46,13 +48,24 @@ from wirewitness.analyser.mongo.rules.rows import (
 )
 
 
+class _Left(NamedTuple):
+    """A transaction that was left open. held_ms: for how long it keeps its locks for nothing."""
+
+    row: Row
+    commands: list[Row]
+    open_ms: float
+    idle_ms: float
+    held_ms: float
+
+
 def detect(frames: Frames, *, open_s: float = 60.0) -> Iterator[Finding]:
-    """One finding for each transaction of this client that was left open."""
+    """At most one finding for each application of this client, on the transactions that it left open."""
     flows = rows_of(frames["flows"])
     ends = [flow["observed_until"] for flow in flows if flow["observed_until"] is not None]
     lossy = any(flow["gap_bytes"] or not flow["bytes_to_client"] for flow in flows)
     gone = bool(flows) and all(flow["closed_by"] is not None for flow in flows)
     commands = {row["exchange_id"]: row for row in rows_of(frames["mongo_commands"])}
+    found: dict[tuple[Any, Severity], list[_Left]] = {}
     for row in rows_of(frames["mongo_transactions"]):
         end = max((*ends, row["ts_last"]))
         open_ms = (end - row["ts"]) / NS_PER_MS
@@ -63,34 +76,34 @@ def detect(frames: Frames, *, open_s: float = 60.0) -> Iterator[Finding]:
             # Nobody ends it any more: the server does when its time is over.
             idle_until_aborted_ms = max(idle_ms, open_s * 1000 - (open_ms - idle_ms)) if gone else idle_ms
             held_ms = 0.0 if lossy else round(idle_until_aborted_ms, 3)
-            yield _finding(
-                {**row, "driver_version": version_of(row, seen)},
-                seen,
-                severity,
-                (open_ms, idle_ms, held_ms),
-                lossy,
-                gone,
+            row = {**row, "driver_version": version_of(row, seen)}
+            found.setdefault(((row["app_name"], row["driver"]), severity), []).append(
+                _Left(row, seen, open_ms, idle_ms, held_ms)
             )
+    for (_, severity), left in found.items():
+        yield _finding(left, severity, lossy, gone)
 
 
-def _finding(
-    row: Row, commands: list[Row], severity: Severity, times_ms: tuple[float, float, float], lossy: bool, gone: bool
-) -> Finding:
-    open_ms, idle_ms, held_ms = times_ms
+def _finding(left: Sequence[_Left], severity: Severity, lossy: bool, gone: bool) -> Finding:
+    worst = max(left, key=lambda one: (one.open_ms, one.row["lsid"], one.row["txn_number"]))
+    row = worst.row
     namespaces = printable((row["namespaces"] or "").replace(",", ", "), 120)
     end = "when the client closed its connections" if gone else "when the capture ended"
+    many = "a transaction" if len(left) == 1 else f"{len(left):,} transactions"
+    which = "it had been open" if len(left) == 1 else "the oldest had been open"
+    ended = f"neither committed nor aborted {'it' if len(left) == 1 else 'them'}"
     return command_finding(
         RULE,
-        commands,
+        [command for one in left for command in one.commands],
         severity=severity,
         confidence="low" if lossy else "high",
         provisional=not gone,
-        subject={"server": server_text(row), "lsid": row["lsid"], "txn_number": row["txn_number"]},
+        subject={"server": server_text(row), **application_key(row)},
         sentence=(
-            f"{sentence_start(client_text(row))} began a transaction at {server_text(row)} with "
+            f"{sentence_start(client_text(row))} began {many} at {server_text(row)} with "
             f"{count(row['commands'], 'command')} ({row['command_names'] or 'none'})"
-            f"{f' on {namespaces}' if namespaces else ''} and neither committed nor aborted it: {end} it had been open "
-            f"for {ms_text(open_ms)}, the last {ms_text(idle_ms)} without a command"
+            f"{f' on {namespaces}' if namespaces else ''} and {ended}: {end} {which} "
+            f"for {ms_text(worst.open_ms)}, the last {ms_text(worst.idle_ms)} without a command"
             f"{', as far as this capture shows, which lacks bytes of the client' if lossy else ''}."
         ),
         next_step=(
@@ -98,14 +111,17 @@ def _finding(
             "aborts it, after 60 s if transactionLifetimeLimitSeconds was not changed, others wait for its locks."
         ),
         numbers={
-            "open_ms": open_ms,
-            "idle_ms": idle_ms,
-            "wasted_ms": held_ms,
-            "commands": row["commands"],
-            "errors": row["errors"],
-            "left_behind": 1,
+            "transactions": len(left),
+            "lsid": row["lsid"],
+            "txn_number": row["txn_number"],
+            "open_ms": worst.open_ms,
+            "idle_ms": worst.idle_ms,
+            "wasted_ms": round(sum(one.held_ms for one in left), 3),
+            "commands": sum(one.row["commands"] for one in left),
+            "errors": sum(one.row["errors"] for one in left),
+            "left_behind": len(left),
             "where": row["namespaces"] or server_text(row),
-            "clients": [client_numbers(row, commands=row["commands"])],
+            "clients": [client_numbers(row, commands=sum(one.row["commands"] for one in left))],
         },
     )
 

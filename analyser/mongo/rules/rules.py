@@ -20,6 +20,7 @@ from wirewitness.analyser.mongo.rules import (
     mon114_pool_saturated,
     mon115_stale_read,
     mon116_stood_still,
+    mon117_unreachable_hosts,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -39,4 +40,5 @@ RULES: tuple[Rule, ...] = (
     mon114_pool_saturated.RULE,
     mon115_stale_read.RULE,
     mon116_stood_still.RULE,
+    mon117_unreachable_hosts.RULE,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wirewitness.analyser.base.faults import CODE
+from wirewitness.analyser.engine.facts.gaps import IS_ONE_SIDED
 from wirewitness.reports.base.questions.source import Source, all_rows, rows
 
 _CAPTURES = """
@@ -12,13 +13,10 @@ _CAPTURES = """
            epoch_ns(ts_last) as last_ns, undecoded_packets, truncated_packets, dropped_packets, remarks
     from captures order by ts_first, file"""
 
-# One-sided: stream bytes in one direction and not a single one in the other. Who closed or reset was captured.
-_FLOWS = """
+_FLOWS = f"""
     select protocol, count(*) as flows,
            count(*) filter (handshake_seen) as handshakes,
-           count(*) filter ((bytes_to_server > 0) <> (bytes_to_client > 0)
-               and coalesce(if(bytes_to_server > 0, 'server', 'client') not in (closed_by, reset_by), true)
-           ) as one_sided,
+           count(*) filter ({IS_ONE_SIDED}) as one_sided,
            count(*) filter (gap_bytes > 0) as with_gaps,
            coalesce(sum(gap_bytes), 0)::bigint as gap_bytes,
            coalesce(sum(retransmitted_segments), 0)::bigint as retransmitted,

@@ -8,13 +8,12 @@ Why it matters
     Rules that need both sides stay silent on these flows. From requests alone KAF112, KAF128 and KAF309 still speak.
 
 How it decides
-    No stream byte in one direction, and not both SYNs in the capture (with both, the other side was captured and was
-    silent), nor a FIN or RST of the silent side: who answers with a reset was captured, and refused. All such flows are
-    one finding for the whole capture.
+    No stream byte in one direction, no other packet from there (an ACK of the other side's bytes shows that its
+    direction is captured: it had nothing to say, as an MQTT server to a client that publishes with QoS 0), and not both
+    SYNs in the capture, nor a FIN or RST of the silent side. All such flows are one finding for the whole capture.
 
 False alarms
-    An MQTT client that is only published to, or only publishes with QoS 0, and whose connection began before the
-    capture: the other side had nothing to say.
+    A connection of few packets, of which no ACK fell into the capture.
 
 References
     Typical causes: a mirror port that mirrors one direction, asymmetric routing, a capture filter on one address.
@@ -25,18 +24,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.words import count
+from wirewitness.analyser.engine.facts.gaps import IS_ONE_SIDED
 from wirewitness.analyser.engine.rules.evidence import proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, MOST_NAMED, endpoints_text
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
-_ONE_SIDED_SQL = (
-    "protocol IS NOT NULL AND duplicate_of IS NULL AND NOT coalesce(handshake_seen, false) "
-    "AND (coalesce(bytes_to_server, 0) = 0) <> (coalesce(bytes_to_client, 0) = 0) "
-    "AND coalesce(CASE WHEN coalesce(bytes_to_client, 0) = 0 THEN 'server' ELSE 'client' END "
-    "NOT IN (closed_by, reset_by), true)"
-)
+_ONE_SIDED_SQL = f"protocol IS NOT NULL AND duplicate_of IS NULL AND {IS_ONE_SIDED}"
 
 
 def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:

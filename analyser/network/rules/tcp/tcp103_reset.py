@@ -1,18 +1,21 @@
-"""TCP103 reset-with-requests: a connection was reset while requests waited for their responses.
+"""TCP103 reset-with-requests: connections were reset while requests waited for their responses.
 
 Finds
     Connections that ended with an RST although requests had no response yet.
 
 Why it matters
-    The client cannot know whether these requests were carried out. It will connect again and may send them twice.
+    The sender cannot know whether these requests were carried out. It will connect again and may send them twice.
 
 How it decides
-    The first RST of the flow, and requests without a response (requests_least). A client that resets while only long
-    polls wait (a Fetch) or questions that change nothing (Metadata, Heartbeat) is shutting down: several clients do so,
-    and it is no finding. A reset by the client with other requests waiting is info, one by the server a warning if more
-    than these waited, else info. Requests that the server's TCP confirmed had arrived.
-    Nothing is said where the answers may be missing from the capture: of the server there is no packet but the reset,
-    or its client confirmed more of its bytes than were captured.
+    The first RST of the flow, and requests without a response (requests_least). One finding for each client, server,
+    side that reset and operation, with counts. A client that resets while only long polls wait (a Fetch) or questions
+    that change nothing (Metadata, Heartbeat) is shutting down: several clients do so, and it is no finding. A reset by
+    the client with other requests waiting is info, one by the server a warning if more than these waited of the client,
+    else info.
+    Whether a request arrived is judged by the ACKs of the side that it went to: the server for requests of the client,
+    the client for messages of the server (a PUBLISH). A request that was not sent whole never arrived.
+    Nothing is said where the answers may be missing from the capture: of the side that owes them there is no packet but
+    the reset, or the other side ACKed more of its bytes than were captured. Where bytes are missing it is info.
 
 False alarms
     An answer that the capture lost: CAP101 tells about gaps. A load balancer that resets idle connections.
@@ -26,79 +29,179 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.delivery import REQUEST_COLUMNS, counted, request_delivered, which_side
+from wirewitness.analyser.base.addresses import client_endpoint_text, server_of, server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
+from wirewitness.analyser.engine.rules.delivery import (
+    OTHER,
+    REQUEST_COLUMNS,
+    STREAM_COLUMNS,
+    asker,
+    counted,
+    sent_and_acked,
+    which_side,
+)
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.flow_rows import (
-    FLOW_COLUMNS,
-    client_names,
-    endpoints_text,
-    flow_numbers,
-    named_by,
-)
+from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, MAX_NAME, MOST_NAMED, client_names, named_by
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.dissectors.registry import dissector_of
 
-# What a client need not wait for when it ends: long polls, and questions that change nothing at the server.
-_LONG_POLLS = frozenset({"Fetch", "ShareFetch", "hello", "getMore"})
-_QUESTIONS = frozenset({
-    "ApiVersions", "DescribeCluster", "DescribeConfigs", "DescribeGroups", "FindCoordinator", "Heartbeat",
-    "ListGroups", "ListOffsets", "Metadata", "OffsetFetch", "OffsetForLeaderEpoch",
-})  # fmt: skip
-_MAY_STAY_OPEN = _LONG_POLLS | _QUESTIONS
+
+class _Reset(NamedTuple):
+    """One connection that was reset, and the requests that waited on it."""
+
+    flow: Row
+    name: str | None
+    waiting: Sequence[Row]
+    marks: Sequence[Row]
+
+    @property
+    def operations(self) -> Counter[str]:
+        return Counter(row["operation"] or "?" for row in self.waiting)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Client, server, who reset, who asked, and what most of the requests are."""
+        flow, operation = self.flow, min(self.operations.items(), key=lambda one: (-one[1], one[0]))[0]
+        own = (flow["client_address"], self.name, flow["server_address"], flow["server_port"])
+        return (*own, flow["reset_by"], asker(self.waiting[0]), operation)
 
 
 def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
-    """At most one finding for this flow, from `requests_least` waiting requests on."""
-    marks, waiting = rows_of(frames["expert_infos"]), rows_of(frames["exchanges"])
-    names = client_names(rows_of(frames["messages"]))
+    """One finding for each client, server and operation, from `requests_least` waiting requests of a flow on."""
+    exchanges = rows_of(frames["exchanges"])
+    names = client_names(exchanges)
+    waiting, marks = (
+        _by_flow([e for e in exchanges if e["status"] == "unanswered"]),
+        _by_flow(rows_of(frames["expert_infos"])),
+    )
+    found: dict[tuple[object, ...], list[_Reset]] = {}
     for flow in rows_of(frames["flows"]):
-        name = names.get(flow["flow_id"])
-        by_server = flow["reset_by"] == "server"
-        lost = [e for e in waiting if by_server or e["operation"] not in _MAY_STAY_OPEN]
-        if not marks or len(lost) < requests_least or not lost or _may_be_answered(flow):
-            continue
-        states = [request_delivered(e, flow["acked_by_server"]) for e in lost]
-        harmless = all(e["operation"] in _MAY_STAY_OPEN for e in lost)
-        operations = ", ".join(sorted({e["operation"] or "?" for e in lost}))
-        yield RULE.finding(
-            severity="warning" if by_server and not harmless else "info",
-            confidence="medium" if flow["gap_bytes"] else "high",
-            subject={"flow": flow["flow_id"]},
-            sentence=(
-                f"The {flow['reset_by']} reset the connection between {endpoints_text(flow, name)} while "
-                f"{count(len(lost), 'request')} had no response ({operations}). Whether "
-                f"{'it was' if len(lost) == 1 else 'they were'} carried out is not known.{which_side(states)}"
-            ),
-            next_step=f"Look into the log of the {flow['reset_by']} at that time, and at load balancers on the way.",
-            proof=Proof(
-                min(e["ts"] for e in lost),
-                max(m["ts"] for m in (*marks, *lost) if m["ts"] is not None),
-                [
-                    *evidence_of(lost, ("request_file", "request_packet", "request_message_id")),
-                    *evidence_of(marks),
-                ],
-            ),
-            numbers={
-                **flow_numbers(flow, name),
-                "reset_by": flow["reset_by"],
-                "waiting_requests": len(lost),
-                "requests_refused": len(lost),
-                "gap_bytes": flow["gap_bytes"],
-                **counted(states),
-            },
-        )
+        owed: dict[str, list[Row]] = {}
+        for row in waiting.get(flow["flow_id"], ()):
+            if not _may_stay(row, flow) and not _may_be_answered(flow, asker(row)):
+                owed.setdefault(asker(row), []).append(row)
+        for rows in owed.values():
+            one = _Reset(flow, names.get(flow["flow_id"]), rows, marks.get(flow["flow_id"], ()))
+            if one.marks and len(rows) >= requests_least:
+                found.setdefault(one.key, []).append(one)
+    for resets in found.values():
+        yield _finding(resets)
 
 
-def _may_be_answered(flow: Row) -> bool:
-    """The capture lacks bytes of the server, or all of them, other than by gaps that it knows of."""
-    return flow["ts_last_from_server"] is None or (flow["acked_by_client"] or 0) > (flow["bytes_to_client"] or 0)
+def _by_flow(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["flow_id"], []).append(row)
+    return found
+
+
+def _may_stay(row: Row, flow: Row) -> bool:
+    """Is it nothing that a client that leaves waits for?"""
+    return flow["reset_by"] == "client" and _asks_only(row, flow)
+
+
+def _asks_only(row: Row, flow: Row) -> bool:
+    known = dissector_of(flow["protocol"])
+    return known is not None and row["operation"] in known.left_open
+
+
+def _may_be_answered(flow: Row, by: str) -> bool:
+    """Does the capture lack bytes of the side that owes the answer, or all of them, other than by gaps it knows of?"""
+    return flow[f"ts_last_from_{OTHER[by]}"] is None or (flow[f"acked_by_{by}"] or 0) > (flow[f"bytes_to_{by}"] or 0)
+
+
+def _finding(resets: Sequence[_Reset]) -> Finding:
+    first = resets[0]
+    flow, name, by = first.flow, first.name, asker(first.waiting[0])
+    lost = [row for one in resets for row in one.waiting]
+    states = [sent_and_acked(row, one.flow) for one in resets for row in one.waiting]
+    arrived = [acked for is_whole, acked in states if is_whole]
+    cut = [row for row, (is_whole, _) in zip(lost, states, strict=True) if not is_whole]
+    operations = Counter(row["operation"] or "?" for row in lost)
+    what = count(len(lost), "request" if by == "client" else "message")
+    return RULE.finding(
+        severity=_severity(resets),
+        confidence="medium" if any(one.flow["gap_bytes"] for one in resets) else "high",
+        subject={
+            "client": flow["client_address"], **({"name": name} if name else {}), "server": server_text(flow),
+            "reset_by": flow["reset_by"], "operation": operations.most_common(1)[0][0],
+        },
+        sentence=(
+            f"{_who(first, resets)} while {what} of the {by} had no response "
+            f"({_named(operations)}).{_cut_text(cut, len(lost))}"
+            f"{which_side(arrived, OTHER[by], closed=flow['reset_by'] == OTHER[by])}"
+        ),
+        next_step=f"Look into the log of the {flow['reset_by']} at that time, and at load balancers on the way."
+        + (" Whether the requests were carried out is not known." if len(cut) < len(lost) else ""),
+        proof=Proof(
+            min(row["ts"] for row in lost),
+            max(m["ts"] for one in resets for m in (*one.marks, *one.waiting) if m["ts"] is not None),
+            [e for one in resets for e in (
+                *evidence_of(one.waiting, ("request_file", "request_packet", "request_message_id")),
+                *evidence_of(one.marks),
+            )],
+        ),
+        numbers={
+            "flow_id": flow["flow_id"],
+            "flows": [one.flow["flow_id"] for one in resets[:MOST_NAMED]],
+            "address": flow["client_address"],
+            **({"client_id": name} if name else {}),
+            "server": server_of(flow),
+            "reset_by": flow["reset_by"],
+            "connections": len(resets),
+            "operations": dict(operations),
+            "waiting_requests": len(lost),
+            "requests_refused": len(lost),
+            "requests_cut": len(cut),
+            "gap_bytes": sum(one.flow["gap_bytes"] or 0 for one in resets),
+            **counted(arrived),
+        },
+    )  # fmt: skip
+
+
+def _severity(resets: Sequence[_Reset]) -> Severity:
+    reset_by = resets[0].flow["reset_by"]
+    if reset_by != "server" or asker(resets[0].waiting[0]) == reset_by or all(one.flow["gap_bytes"] for one in resets):
+        return "info"
+    return "info" if all(_asks_only(row, one.flow) for one in resets for row in one.waiting) else "warning"
+
+
+def _who(first: _Reset, resets: Sequence[_Reset]) -> str:
+    """`10.0.0.9:9092 reset 7 connections of billing-1 (10.0.0.1)`."""
+    flow = first.flow
+    connections = "a connection" if len(resets) == 1 else count(len(resets), "connection")
+    place = client_endpoint_text(flow) if len(resets) == 1 else flow["client_address"] or "(unknown address)"
+    client = f"client {printable(first.name, MAX_NAME)} at {place}" if first.name else f"the client at {place}"
+    server = f"{server_text(flow)} ({flow['protocol']})"
+    if flow["reset_by"] == "server":
+        return f"The server {server} reset {connections} of {client}"
+    return f"{sentence_start(client)} reset {connections} to {server}"
+
+
+def _named(operations: Counter[str]) -> str:
+    return names_text([name if len(operations) == 1 else f"{n} {name}" for name, n in operations.most_common()], 3)
+
+
+def _cut_text(cut: Sequence[Row], lost: int) -> str:
+    """Requests that were not sent whole, and how large they would have been."""
+    if not cut:
+        return ""
+    sizes = sorted(row["request_bytes"] for row in cut)
+    large = f"{sizes[0]:,}" if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {sizes[-1]:,}"
+    which = ("It was" if lost == 1 else "They were") if len(cut) == lost else f"{len(cut)} of them were"
+    return f" {which} not sent whole ({large} bytes by their length)."
 
 
 _RESET = "reset_by IS NOT NULL AND protocol IS NOT NULL AND duplicate_of IS NULL"
+_WAITING = "status = 'unanswered'"
+_SUSPECT = f"{_RESET} AND flow_id IN (SELECT flow_id FROM exchanges WHERE {_WAITING})"
 
 RULE = Rule(
     code="TCP103",
@@ -108,20 +211,19 @@ RULE = Rule(
     confidence="high",
     reads={
         "flows": (
-            *FLOW_COLUMNS, "reset_by", "gap_bytes", "acked_by_server", "acked_by_client", "bytes_to_client",
-            "ts_last_from_server",
+            *FLOW_COLUMNS, "reset_by", "gap_bytes", *STREAM_COLUMNS, "ts_last_from_server", "ts_last_from_client",
         ),
-        "expert_infos": REMARK_COLUMNS,
-        "messages": ("ts", "client_id"),
-        "exchanges": ("ts", "operation", "request_file", "request_packet", *REQUEST_COLUMNS),
+        "expert_infos": (*REMARK_COLUMNS, "flow_id"),
+        "exchanges": (
+            "ts", "flow_id", "client_id", "operation", "status", "request_file", "request_packet", *REQUEST_COLUMNS,
+        ),
     },
-    partition_by=("flow_id",),
+    partition_by=(),
     detect=detect,
     rows={
-        "flows": _RESET,
-        "messages": named_by("messages", _RESET),
-        "expert_infos": "code = 'reset'",
-        "exchanges": f"status = 'unanswered' AND flow_id IN (SELECT flow_id FROM flows WHERE {_RESET})",
+        "flows": _SUSPECT,
+        "expert_infos": f"code = 'reset' AND flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT})",
+        "exchanges": f"({_WAITING} AND flow_id IN (SELECT flow_id FROM flows WHERE {_RESET})) "
+        f"OR {named_by('exchanges', _SUSPECT)}",
     },
-    suspects="SELECT flow_id FROM r_flows SEMI JOIN r_exchanges USING (flow_id)",
 )  # fmt: skip

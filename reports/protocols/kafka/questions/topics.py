@@ -159,7 +159,7 @@ CLIENTS = f"""
     select e.client_id, e.client_address, e.protocol, max(n.software_name) as software_name,
            max(n.software_version) as software_version, count(distinct e.flow_id) as connections,
            count(*) as exchanges, count(*) filter (e.status = 'error') as errors,
-           count(*) filter (e.{IS_UNANSWERED}) as unanswered,
+           count(*) filter ({IS_UNANSWERED}) as unanswered,
            quantile_cont({UNAWAITED_MS}, 0.5) as median_ms,
            quantile_cont({UNAWAITED_MS}, 0.99) as p99_ms,
            min(e.ts) as ts_first, max(e.ts) as ts_last, {OWNERS} as client_owner

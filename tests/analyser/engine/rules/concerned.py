@@ -74,4 +74,4 @@ def _filled(scenario: Scenario) -> set[str]:
 
 def _of_protocol(stage: Stage) -> set[str]:
     """Tables without which the stage has nothing to look at."""
-    return {name for name in (*stage.makes, *stage.reads) if TABLES[name].protocol}
+    return {name for name in (*stage.makes, *stage.reads) if TABLES[name].protocol} or {*stage.reads}

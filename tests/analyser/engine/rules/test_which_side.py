@@ -302,3 +302,69 @@ def test_a_message_that_arrived_once_arrived_however_often_it_was_sent() -> None
 def test_a_message_arrived_where_its_last_byte_is_confirmed(confirmed: int | None, arrived: bool | None) -> None:
     """Its offset is the number behind the last dash, as ids of messages have it."""
     assert delivered(MessageId("ff1f78d597a5183e", 0, 45).text(), 2, confirmed) is arrived
+
+
+# TCP103 -------------------------------------------------------------------------------------------------------------
+
+RESET = {"reset_by": "server", "closed_by": "server", "bytes_to_server": 5000, "acked_by_server": 5000}
+STREAMS = {"bytes_to_client": 5000, "acked_by_client": 5000}
+
+
+def waited(flow_id: str, **more: Any) -> dict[str, Any]:
+    """A request without a response, at offset 1000 of the stream."""
+    more = {"request_message_id": f"{flow_id}-c-1000", "request_bytes": 200, "lasts": None, "client_id": "w", **more}
+    return exchange(flow_id, 1.0, **more)
+
+
+def resets(flow: Mapping[str, Any], *flow_ids: str, **more: Any) -> list[Finding]:
+    return findings(
+        "TCP103",
+        flows=[tcp_flow(one, **STREAMS, **flow) for one in flow_ids],
+        expert_infos=[remark(one, 2, "tcp", "reset") for one in flow_ids],
+        exchanges=[waited(one, **more) for one in flow_ids],
+    )
+
+
+def test_resets_of_one_client_are_one_finding_and_what_was_not_sent_whole_never_arrived() -> None:
+    (found,) = resets(RESET, "a", "b", "c", request_bytes=450_000)
+    assert found.severity == "warning"
+    assert "reset 3 connections of client w" in found.sentence
+    assert "They were not sent whole (450,000 bytes by their length)." in found.sentence
+    assert "ACKed" not in found.sentence
+    assert (found.numbers["connections"], found.numbers["requests_cut"], found.numbers["requests_delivered"]) == (
+        3,
+        3,
+        0,
+    )
+
+
+def test_a_request_that_was_sent_whole_arrived_when_the_server_acked_it() -> None:
+    (found,) = resets(RESET, "a")
+    assert "The server's TCP ACKed them, so the process did not respond." in found.sentence
+    (found,) = resets(RESET | {"acked_by_server": 1100}, "a")
+    assert "The server's TCP had ACKed none of them before." in found.sentence
+
+
+def test_a_message_of_the_server_arrived_when_the_client_acked_it() -> None:
+    of_server = {"direction": "server_to_client", "request_message_id": "a-s-1000", "operation": "PUBLISH"}
+    flow = {
+        "protocol": "mqtt",
+        "reset_by": "client",
+        "closed_by": "client",
+        "acked_by_server": 0,
+        "bytes_to_server": 900,
+    }
+    (found,) = resets(flow, "a", **of_server)
+    assert found.severity == "info"
+    assert "1 message of the server had no response (PUBLISH). The client's TCP ACKed them" in found.sentence
+
+
+def test_a_client_that_resets_while_it_sends_did_not_deliver() -> None:
+    (found,) = resets({"reset_by": "client", "closed_by": "client", "bytes_to_server": 1100}, "a")
+    assert found.severity == "info"
+    assert "It was not sent whole" in found.sentence
+
+
+def test_what_may_lie_in_a_gap_is_no_warning() -> None:
+    (found,) = resets(RESET | {"gap_bytes": 900}, "a")
+    assert (found.severity, found.confidence) == ("info", "medium")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.rows import connection_from_rows
-from wirewitness.analyser.mongo.facts.stage import add_cursors_and_transactions
+from wirewitness.analyser.mongo.facts.stage import add_mongo_facts
 
 MS = 1_000_000
 SESSION = "0d9c2d5e-0000-4000-8000-000000000001"
@@ -30,7 +30,7 @@ def made(table: str, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) 
         if commands[-1]["status"] == "unanswered":
             commands[-1].update(ts_response=None, ts_last_response=None, ok=None)
     con = connection_from_rows({"mongo_commands": commands})
-    add_cursors_and_transactions(con)
+    add_mongo_facts(con)
     found = con.sql(f"SELECT {', '.join(columns)} FROM {table} ORDER BY ts").fetchall()
     con.close()
     return found

@@ -55,6 +55,8 @@ BESIDE: dict[str, set[tuple[str, str]]] = {
     "MQT124-the client itself ends its connections": {("MQT105", "warning")},
     "MQT124-the server ends each connection": {("MQT105", "warning")},
     "MON115-refused": {("MON102", "warning")},
+    "MON103-the replies come into closed sockets": {("MON101", "warning")},
+    "MON107-a client that gives up before the replies": {("MON101", "warning")},
     "MON110-the server refuses it already": {("MON102", "warning")},
     **_ADMIN,
     **_SEEKS,

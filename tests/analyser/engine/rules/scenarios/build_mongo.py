@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
@@ -291,6 +292,55 @@ def short_lives(count: int, every: float, lasts: float = 0.05, work: int = 1, **
             for n, start in enumerate(starts)
         ],
     }
+
+
+def gives_up(
+    count: int, wait_s: float = 0.3, took_ms: float | None = None, spread_s: float = 0.0
+) -> dict[str, list[Row]]:
+    """Connections of one application, each closed by it after that wait; took_ms: when the reply comes."""
+    starts = [1 + n * (wait_s + 1) for n in range(count)]
+    waits = [wait_s + spread_s * n for n in range(count)]
+    late = took_ms is not None and took_ms > wait_s * 1000
+    finds = [command(start + 0.01, took_ms=took_ms, flow=f"g{n}") for n, start in enumerate(starts)]
+    return {
+        "mongo_commands": [
+            row
+            for n, start in enumerate(starts)
+            for row in (hello(start + 0.001, flow=f"g{n}"), finds[n])
+        ],
+        "exchanges": [
+            {
+                **{name: find[name] for name in ("exchange_id", "flow_id", "ts", "ts_response", "status")},
+                "protocol": "mongo", "answer_due": True, "late": late,
+            }
+            for find in finds
+        ],
+        "flows": [
+            flow_row(
+                f"g{n}", start + waits[n], start, closed_by="client", ts_closed=at(start + waits[n]),
+                observed_until=at(start + waits[n]),
+            )
+            for n, start in enumerate(starts)
+        ],
+    }  # fmt: skip
+
+
+def hellos_of_set(count: int, hosts: str | None = "mongo-0:27017,mongo-1:27017", **more: Any) -> list[Row]:
+    """Hellos, five seconds apart, to a member of a replica set that advertises these hosts."""
+    said = {"set_name": hosts and "rs0", "advertised_hosts": hosts, "server_role": "primary"}
+    return [hello(1 + 5 * n, **said, **more) for n in range(count)]
+
+
+def only_hellos(
+    count: int,
+    hosts: str | None = "mongo-0:27017,mongo-1:27017",
+    work: Iterable[Row] = (),
+    more: Iterable[Row] = (),
+) -> dict[str, list[Row]]:
+    """The same, each on a connection of its own that the client closes. work: other commands; more: other flows."""
+    rows = [row | {"flow_id": f"h{n}", "exchange_id": f"h{n}"} for n, row in enumerate(hellos_of_set(count, hosts))]
+    flows = [flow_row(row["flow_id"], 2 + 5 * n, 1 + 5 * n, closed_by="client") for n, row in enumerate(rows)]
+    return {"mongo_commands": [*rows, *work], "flows": [*flows, *more]}
 
 
 def left_alone(count: int, every: float, end: float = 60, **more: Any) -> dict[str, list[Row]]:

@@ -38,6 +38,22 @@ NEAR_MISSES: list[Scenario] = [
         messages=[message("a", 1, protocol="mqtt")],
     ),
     silent(
+        "CAP102", "a QoS 0 publisher in the middle, whose bytes the server ACKs",
+        flows=[
+            flow("a", protocol="mqtt", bytes_to_client=0, handshake_seen=False, acked_by_server=900,
+                 ts_last_from_server=at(9)),
+        ],
+        messages=[message("a", 1, protocol="mqtt")],
+    ),
+    silent(
+        "CAP102", "a subscriber in the middle that only ACKs",
+        flows=[
+            flow("a", protocol="mqtt", bytes_to_server=0, handshake_seen=False, acked_by_client=900,
+                 ts_last_from_client=at(9)),
+        ],
+        messages=[message("a", 1, protocol="mqtt")],
+    ),
+    silent(
         "CAP107", "a damaged message is not an undecoded one",
         messages=[message("a", 1, error="array length 900000000 is more than the bytes left")],
         expert_infos=[remark("a", 1, "malformed", "malformed_message", "Fetch v17 request: damaged")],

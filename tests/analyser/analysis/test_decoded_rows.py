@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from wirewitness.analyser.decoding.rows.prefetch import ahead
+from wirewitness.analyser.analysis.decoded_rows import ahead
 
 
 def test_items_come_in_their_order_and_end() -> None:

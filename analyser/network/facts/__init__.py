@@ -1,0 +1,4 @@
+"""Facts about connections.
+
+In: tables of flows and exchanges. Out: `connection_ends`.
+"""
