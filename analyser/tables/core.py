@@ -104,6 +104,16 @@ _FLOWS = Table(
         Column("client_reset_ttl", "int64", "hop limit (TTL) of the first RST in the client's name", "flow"),
         Column("server_reset_ttl", "int64", "likewise in the server's name", "flow"),
         Column(
+            "client_reset_step",
+            "int64",
+            "by how much the IP id of that RST is above that of the client's last packet before, modulo 65,536: few "
+            "where the client itself sent it; null without ids",
+            "flow",
+        ),
+        Column("server_reset_step", "int64", "likewise of the server", "flow"),
+        Column("client_packets", "int64", "packets of the client but for RSTs and copies", "flow"),
+        Column("server_packets", "int64", "likewise of the server", "flow"),
+        Column(
             "client_ttl", "int64", "hop limit (TTL) of the client's first packet that shows it, but for a RST", "flow"
         ),
         Column("server_ttl", "int64", "likewise of the server", "flow"),

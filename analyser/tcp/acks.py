@@ -16,8 +16,9 @@ from wirewitness.analyser.tcp.tcp import ACK, MASK
 
 _HALF = 1 << 31
 
-# The furthest acknowledgement number (raw), the time of the last packet, the lowest hop limit (TTL), that of the last.
-Said = tuple[int, int, int, int]
+# The furthest acknowledgement number (raw), the time of the last packet, the lowest hop limit (TTL), that of the last,
+# how many packets, the IP id of the last.
+Said = tuple[int, int, int, int, int, int]
 
 
 def said_in(
@@ -34,7 +35,8 @@ def _said(batch: PacketBatch, rows: npt.NDArray[np.intp]) -> Said | None:
         return None
     ack, ttl = batch.ack[rows], batch.ttl[rows]
     furthest = (ack[0] + (((ack - ack[0] + _HALF) & MASK) - _HALF).max()) & MASK
-    return int(furthest), int(batch.ts_ns[rows].max()), int(ttl.min()), int(ttl[-1])
+    last = int(batch.ts_ns[rows].max())
+    return int(furthest), last, int(ttl.min()), int(ttl[-1]), len(rows), int(batch.ip_id[rows[-1]])
 
 
 def said_by_side(
@@ -58,7 +60,8 @@ def said_by_side(
             last_ns = np.maximum.reduceat(ts_ns[own], firsts)
             hops = ttl[own]
             lowest, last = np.minimum.reduceat(hops, firsts), hops[ends - 1]
-            told = zip(furthest.tolist(), last_ns.tolist(), lowest.tolist(), last.tolist(), strict=True)
+            columns = (furthest, last_ns, lowest, last, ends - firsts, batch.ip_id[rows[own[ends - 1]]])
+            told = zip(*(column.tolist() for column in columns), strict=True)
             said = dict(zip(number[firsts].tolist(), told, strict=True))
         found.append(said)
     return found[0], found[1]

@@ -49,6 +49,7 @@ class PacketRow(NamedTuple):
     dsack_seq: int
     dsack_bytes: int
     ttl: int
+    ip_id: int
 
 
 @dataclass(slots=True)
@@ -223,5 +224,6 @@ class BatchColumns:
             batch.dsack_seq[chosen].tolist(),
             batch.dsack_bytes[chosen].tolist(),
             batch.ttl[chosen].tolist(),
+            batch.ip_id[chosen].tolist(),
         )
         return list(map(PacketRow._make, zip(*columns, strict=True)))

@@ -291,7 +291,8 @@ def columns_of(batch: PacketBatch, found: Sorted, packet: Ints, closing: Closing
 
 
 def _resets(batch: PacketBatch, rows: Places, packet: Ints) -> Resets:
-    return Resets(batch.from_low[rows], batch.ttl[rows].astype(np.int64), packet[rows], batch.ts_ns[rows])
+    ttl, ip_id = (column[rows].astype(np.int64) for column in (batch.ttl, batch.ip_id))
+    return Resets(batch.from_low[rows], ttl, packet[rows], batch.ts_ns[rows], ip_id)
 
 
 def _of_sides(batch: PacketBatch, sides: Sides, heard: Sides) -> OfSides:
@@ -305,6 +306,8 @@ def _of_sides(batch: PacketBatch, sides: Sides, heard: Sides) -> OfSides:
         ttl=ttl[heard.first],
         ttl_lowest=np.minimum.reduceat(ttl, heard.first),
         ttl_last=ttl[heard.until - 1],
+        packets=heard.until - heard.first,
+        ip_id=batch.ip_id[heard.rows[heard.until - 1]].astype(np.int64),
         window_scale=batch.window_scale[firsts].astype(np.int64),
         segment_size=batch.segment_size[firsts].astype(np.int64),
     )

@@ -79,6 +79,8 @@ class OfSides:
     ttl: Ints
     ttl_lowest: Ints
     ttl_last: Ints
+    packets: Ints
+    ip_id: Ints
     window_scale: Ints
     segment_size: Ints
 
@@ -88,16 +90,17 @@ class OfSides:
 
 
 class Resets(NamedTuple):
-    """The resets that ended connections, one of each: who sent it, its hop limit, packet and time."""
+    """The resets that ended connections, one of each: who sent it, its hop limit, packet, time and IP id."""
 
     by_low: Flags
     ttl: Ints
     packet: Ints
     ts_ns: Ints
+    ip_id: Ints
 
     def chosen(self, numbers: Ints) -> Resets:
         """Those of these connections only."""
-        return Resets(self.by_low[numbers], self.ttl[numbers], self.packet[numbers], self.ts_ns[numbers])
+        return Resets(*(column[numbers] for column in self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,8 @@ class WholeFlows:
             ttl=of["ttl"],
             ttl_lowest=of["ttl_lowest"],
             ttl_last=of["ttl_last"],
+            packets=of["packets"],
+            ip_id=of["ip_id"],
             recent=recent,
             recent_bytes=sum(map(len, recent)),
             history_bytes=history_bytes,

@@ -88,6 +88,7 @@ class OpenFlows:
         half = flow.halves[attempt.from_low]
         half.first_seq, half.last_ns = attempt.seq, attempt.heard_ns
         half.ttl, half.ttl_lowest, half.ttl_last = attempt.ttls
+        half.packets = attempt.packets - attempt.duplicates
         options = attempt.window_scale, attempt.segment_size
         handshake(flow, attempt.from_low, attempt.seq, SYN, attempt.ts_ns, *options)
         if attempt.first_copy is not None:

@@ -21,7 +21,7 @@ LINGER_NS = 60_000_000_000
 def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
     """One packet of a flow."""
     packet, ts_ns, now_ns, from_low, seq, ack, flags, window, payload, wire_bytes, copy, scale, size, *rest = row
-    dsack_seq, dsack_bytes, ttl = rest
+    dsack_seq, dsack_bytes, ttl, ip_id = rest
     flow.packets += 1
     if ts_ns > flow.ts_last_ns:
         flow.ts_last_ns = ts_ns
@@ -37,11 +37,11 @@ def take(flow: Flow, row: PacketRow, limits: Limits) -> None:
     if sender.first_seq is None:
         sender.first_seq = seq
     if flags & RST:
-        sender.reset_ttl = ttl if sender.reset_ttl is None else sender.reset_ttl
+        sender.reset(ttl, ip_id)
     else:
         sender.heard(ts_ns)
         sender.ttl = ttl if sender.ttl is None else sender.ttl
-        sender.hops(ttl, ttl)
+        sender.hops(ttl, ttl, 1, ip_id)
     if flags & SYN:
         handshake(flow, from_low, seq, flags, ts_ns, scale, size)
         seq += 1
@@ -142,7 +142,7 @@ def count_together(
         if own is not None:
             flow.halves[1 - from_low].acknowledged(own[0])
             half.heard(own[1])
-            half.hops(own[2], own[3])
+            half.hops(*own[2:])
         if half.first_seq is None or half.ttl is None:
             first = columns.first_of(rows, from_low)
             if first is not None:

@@ -48,6 +48,8 @@ class Half:
         first records where it is tls.
     last_ns: time of this side's last packet but for a RST. ttl, ttl_last: of its first and last packet that tells, but
         for a RST; ttl_lowest of all of these. reset_ttl: of its first RST.
+    packets: of this side but RSTs and copies, ip_id: IP id of the last of them. reset_step: by how much that of its
+        first RST is above it, modulo 2^16; None where one of the two has none (IPv6, or 0: RFC 6864).
     zero_since_ns: since when this side's receive window is closed. notes_left: how many remarks may still follow.
     """
 
@@ -63,6 +65,9 @@ class Half:
     ttl_lowest: int | None = None
     ttl_last: int | None = None
     reset_ttl: int | None = None
+    packets: int = 0
+    ip_id: int = 0
+    reset_step: int | None = None
     opening: str | None = None
     tls_alert: str | None = None
     tls_records: list[TlsRecord] | None = None
@@ -217,11 +222,19 @@ class Half:
         """This side sent a packet."""
         self.last_ns = ts_ns if self.last_ns is None else max(self.last_ns, ts_ns)
 
-    def hops(self, lowest: int, last: int) -> None:
-        """Hop limits (TTL) of packets of this side, the lowest and that of the last."""
+    def hops(self, lowest: int, last: int, packets: int, ip_id: int) -> None:
+        """Packets of this side: their hop limits (TTL), the lowest and that of the last, how many, the last IP id."""
+        self.packets += packets
+        self.ip_id = ip_id
         if self.ttl_lowest is None or lowest < self.ttl_lowest:
             self.ttl_lowest = lowest
         self.ttl_last = last
+
+    def reset(self, ttl: int, ip_id: int) -> None:
+        """This side sent a RST."""
+        if self.reset_ttl is None:
+            self.reset_ttl = ttl
+            self.reset_step = (ip_id - self.ip_id) & 0xFFFF if ip_id > 0 and self.ip_id > 0 else None
 
     def arrived_twice(self, seq: int, size: int) -> None:
         """The receiver reported these bytes (raw sequence number) as received before; size 0: it did not."""

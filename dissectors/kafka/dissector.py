@@ -50,6 +50,13 @@ def _read_files() -> None:
     read_all()
 
 
+# What a client that leaves does not wait for: long polls, and questions that change nothing at the broker.
+LEFT_OPEN = frozenset({
+    "ApiVersions", "ConsumerGroupHeartbeat", "DescribeCluster", "DescribeConfigs", "DescribeGroups", "Fetch",
+    "FindCoordinator", "Heartbeat", "JoinGroup", "ListGroups", "ListOffsets", "Metadata", "OffsetFetch",
+    "OffsetForLeaderEpoch", "ShareFetch", "ShareGroupHeartbeat", "StreamsGroupHeartbeat", "SyncGroup",
+})  # fmt: skip
+
 KAFKA = Dissector(
     name="kafka",
     title="Kafka",
@@ -66,27 +73,6 @@ KAFKA = Dissector(
     whole=_whole,
     may_hide=_may_hide,
     read_files=_read_files,
-    left_open=frozenset(
-        {
-            "ApiVersions",
-            "ConsumerGroupHeartbeat",
-            "DescribeCluster",
-            "DescribeConfigs",
-            "DescribeGroups",
-            "Fetch",
-            "FindCoordinator",
-            "Heartbeat",
-            "JoinGroup",
-            "ListGroups",
-            "ListOffsets",
-            "Metadata",
-            "OffsetFetch",
-            "OffsetForLeaderEpoch",
-            "ShareFetch",
-            "ShareGroupHeartbeat",
-            "StreamsGroupHeartbeat",
-            "SyncGroup",
-        }
-    ),  # fmt: skip
+    left_open=LEFT_OPEN,
     receive_buffer="receive.buffer.bytes or socket.receive.buffer.bytes",
 )

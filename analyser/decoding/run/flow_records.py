@@ -74,6 +74,7 @@ def whole_rows(flows: WholeFlows, endpoints: EndpointTable) -> pa.RecordBatch:
         "ts_closed": flows.first_close_ns,
         **dict(zip(("client_ttl", "server_ttl"), _two(sides.ttl), strict=True)),
         **dict(zip(("client_ttl_lowest", "server_ttl_lowest"), _two(sides.ttl_lowest), strict=True)),
+        **dict(zip(("client_packets", "server_packets"), _two(sides.packets), strict=True)),
         **dict(zip(("client_ttl_last", "server_ttl_last"), _two(sides.ttl_last), strict=True)),
         **dict(zip(("ts_last_from_client", "ts_last_from_server"), _two(sides.last_ns), strict=True)),
         "acked_by_server": _valid(acked, confirmed),
@@ -97,13 +98,18 @@ def _of_resets(flows: WholeFlows) -> dict[str, pa.Array]:
     """What is told of resets; nothing of connections that FINs ended."""
     if flows.resets is None:
         return {}
-    by_low, ttl, *_ = flows.resets
+    by_low, ttl, *_, ip_id = flows.resets
     by_client = by_low == flows.client_is_low
+    of_client, of_server = _two(flows.sides.ip_id)
+    last = np.where(by_client, of_client, of_server)
+    step, has_ids = (ip_id - last) & 0xFFFF, (ip_id > 0) & (last > 0)
     return {
         "reset_by": pc.take(pa.array(["server", "client"]), pa.array(by_client.astype(np.int8))),
         "reset_ttl": pa.array(ttl),
         "client_reset_ttl": _valid(ttl, by_client),
         "server_reset_ttl": _valid(ttl, ~by_client),
+        "client_reset_step": _valid(step, by_client & has_ids),
+        "server_reset_step": _valid(step, ~by_client & has_ids),
     }
 
 

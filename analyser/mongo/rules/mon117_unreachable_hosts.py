@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from wirewitness.analyser.base.addresses import endpoint_text, server_text
+from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import seconds_text
 from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -67,9 +67,9 @@ def detect(frames: Frames, *, connections_least: int = 3) -> Iterator[Finding]:
             works.add(who)
         elif row["flow_id"] in closed:
             hellos.setdefault((*who, server_text(row)), []).append(row)
-    for (*who, server), rows in hellos.items():
+    for (name, driver, server), rows in hellos.items():
         hosts = sorted({host for row in rows for host in row["advertised_hosts"].split(",")})
-        if tuple(who) in works or server in hosts or accepted & {*hosts}:
+        if (name, driver) in works or server in hosts or accepted & {*hosts}:
             continue
         if len({row["flow_id"] for row in rows}) >= connections_least:
             yield _finding(rows, hosts, sorted(refused & {*hosts}))

@@ -68,3 +68,27 @@ def test_a_side_that_only_resets_has_no_hop_limit_of_its_own(tmp_path) -> None:
     assert [row[f"client_{name}"] for name in NAMES] == [64, 64, 64, None]
     assert [row[f"server_{name}"] for name in NAMES] == [None, None, None, 60]
     assert row["reset_ttl"] == 60
+
+
+def with_ids(packets: list[Captured], ids: Mapping[int, int], first: int = 1000) -> list[Captured]:
+    """IP ids that run on in each direction together, but for these places."""
+    found = []
+    for place, packet in enumerate(packets):
+        data = bytearray(packet.data)
+        data[18:20] = ids.get(place, first + place).to_bytes(2, "big")
+        found.append(Captured(packet.ts_ns, bytes(data), packet.wire_bytes))
+    return found
+
+
+@pytest.mark.parametrize("block_bytes", [1 << 20, 700, 150], ids=["one batch", "batches", "packet by packet"])
+@pytest.mark.parametrize(
+    ("ids", "step"), [({}, 2), ({83: 60_000}, 60_000 - 1081), ({83: 0}, None)], ids=["its own", "another's", "none"]
+)
+def test_packets_of_each_side_and_the_ip_id_of_a_reset(block_bytes: int, ids: Mapping[int, int], step: int) -> None:
+    talk = long_talk()
+    assert len(talk.packets) == 83
+    talk.send(True, 40, flags=RST | ACK, ack=0)
+    collected = Collected(with_ids(talk.packets, ids), block_bytes)
+    row = flow_row(collected.flows[0], collected.endpoints)
+    assert (row["client_packets"], row["server_packets"]) == (42, 41)
+    assert (row["client_reset_step"], row["server_reset_step"]) == (step, None)

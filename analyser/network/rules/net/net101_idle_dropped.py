@@ -11,8 +11,9 @@ Why it matters
 How it decides
     After at least 15 s without a packet of the other side (idle_s): bytes are sent four times or more (sent_least) and
     never confirmed, although the two hosts go on to talk over another connection; or a reset comes whose hop limit
-    (TTL) lies outside those of all that its sender sent (first, lowest and last packet): somebody between sent it. Of
-    a reset to both sides each is looked at.
+    (TTL) lies outside those of all that its sender sent (first, lowest and last packet, on all connections of the two,
+    at least 3 packets, packets_least), and whose IP id does not run on from its sender's last one: somebody between
+    sent it. Of a reset to both sides each is looked at.
     Where the two have no other connection, the server must have answered clients at other addresses within the second
     of three tries in vain of the client (confidence medium): its host was on the network then. A pause that the
     connection had survived before, nine tenths as long, is no timeout: then nothing is said.
@@ -54,6 +55,8 @@ _OTHER = {"client": "server", "server": "client"}
 _DIRECTIONS = {"client": "client_to_server", "server": "server_to_client"}
 _PAIR = ("client_address", "server_address")
 
+# IP ids of a sender run on: one that is at most so far above the last one is its own.
+_NEXT_IDS = 64
 _KEPT_ALIVE = "have connections kept alive (TCP keep-alive)"
 # What closes or uses an idle connection in time.
 _BEFORE_IT = {
@@ -85,7 +88,7 @@ class _Dropped(NamedTuple):
         return self.at_ns - self.heard_ns
 
 
-def detect(frames: Frames, *, idle_s: float = 15.0, sent_least: int = 4) -> Iterator[Finding]:
+def detect(frames: Frames, *, idle_s: float = 15.0, sent_least: int = 4, packets_least: int = 3) -> Iterator[Finding]:
     """At most one finding for each client and server."""
     marks, exchanges = _by(rows_of(frames["expert_infos"]), "flow_id"), rows_of(frames["exchanges"])
     waiting, names = (
@@ -97,7 +100,7 @@ def detect(frames: Frames, *, idle_s: float = 15.0, sent_least: int = 4) -> Iter
         dead = [
             _proven(one, marks.get(one.flow["flow_id"], ()), waiting.get(one.flow["flow_id"], ()))
             for flow in flows
-            for one in (*_reset(flow), *_unheard(flow, flows, sent_least))
+            for one in (*_reset(flow, flows, packets_least), *_unheard(flow, flows, sent_least))
             if one.idle_ns >= idle_s * NS_PER_S
         ]
         dropped = [one for one in dead if one.kind != "alone" or _is_cleared(one, answers)]
@@ -130,19 +133,22 @@ def _proven(one: _Dropped, marks: Sequence[Row], waiting: Sequence[Row]) -> _Dro
     return one._replace(marks=shown, waiting=waiting)
 
 
-def _reset(flow: Row) -> Iterator[_Dropped]:
+def _reset(flow: Row, flows: Sequence[Row], packets_least: int) -> Iterator[_Dropped]:
     """The first reset in another's name, after a pause of the one in whose name it is."""
     for sender in dict.fromkeys((flow["reset_by"], *_OTHER)):
         heard, closed = flow.get(f"ts_last_from_{sender}"), flow["ts_closed"]
-        if heard is not None and closed is not None and _is_others(flow.get(f"{sender}_reset_ttl"), flow, sender):
+        if heard is not None and closed is not None and _is_others(flow, flows, sender, packets_least):
             yield _Dropped(flow, "reset", sender, heard, closed)
             return
 
 
-def _is_others(reset: int | None, flow: Row, sender: str) -> bool:
-    """Does a reset come from nearer or further than all that its sender sent?"""
-    own = [ttl for ttl in _own_ttls(flow, sender) if ttl is not None]
-    return reset is not None and bool(own) and not min(own) <= reset <= max(own)
+def _is_others(flow: Row, flows: Sequence[Row], sender: str, packets_least: int) -> bool:
+    """Does a reset come from nearer or further than all that its sender sent, with an IP id that is not its next?"""
+    reset, step = flow.get(f"{sender}_reset_ttl"), flow.get(f"{sender}_reset_step")
+    own = [ttl for one in flows for ttl in _own_ttls(one, sender) if ttl is not None]
+    if reset is None or not own or min(own) <= reset <= max(own) or (step is not None and 0 < step <= _NEXT_IDS):
+        return False
+    return sum(one[f"{sender}_packets"] or 0 for one in flows) >= packets_least
 
 
 def _own_ttls(flow: Row, sender: str) -> tuple[int | None, ...]:
@@ -251,7 +257,8 @@ _OTHERS_NAME = " OR ".join(
     f"OR {side}_reset_ttl > greatest({side}_ttl, {side}_ttl_last)"
     for side in _OTHER
 )
-_TTLS = tuple(f"{side}_{name}" for side in _OTHER for name in ("reset_ttl", "ttl", "ttl_lowest", "ttl_last"))
+_TTL_COLUMNS = ("reset_ttl", "reset_step", "packets", "ttl", "ttl_lowest", "ttl_last")
+_TTLS = tuple(f"{side}_{name}" for side in _OTHER for name in _TTL_COLUMNS)
 _SUSPECT = f"({_OTHERS_NAME} OR unheard_sends_to_server >= 4 OR unheard_sends_to_client >= 4)"
 _ON_SUSPECTS = f"flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT})"
 

@@ -206,6 +206,8 @@ def _finding(rows: Sequence[Row], kind: _Attempts, pause: float, behind: _Behind
         who, tries, name = f"{many} at {address}{f' ({shown})' if shown else ''}", "try", None
     else:
         who = f"Client {printable(name, 120)} at {address}" if name else f"A client at {address}"
+        if not name and behind.ids:  # of a connection besides the refused ones
+            who += f" (where {printable(behind.ids[0], 60)} runs)"
         tries = "tries"
     as_user = f" as user {printable(user, 120)}" if user else ""
     whose = "their" if tries == "try" else "its"

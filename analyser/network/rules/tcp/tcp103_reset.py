@@ -15,7 +15,8 @@ How it decides
     Whether a request arrived is judged by the ACKs of the side that it went to: the server for requests of the client,
     the client for messages of the server (a PUBLISH). A request that was not sent whole never arrived.
     Nothing is said where the answers may be missing from the capture: of the side that owes them there is no packet but
-    the reset, or the other side ACKed more of its bytes than were captured. Where bytes are missing it is info.
+    the reset, or the other side ACKed more of its bytes than were captured. Where bytes are missing it is info. A
+    server that answers in another protocol (HTTP, TLS) is left to TLS106.
 
 False alarms
     An answer that the capture lost: CAP101 tells about gaps. A load balancer that resets idle connections.
@@ -199,7 +200,11 @@ def _cut_text(cut: Sequence[Row], lost: int) -> str:
     return f" {which} not sent whole ({large} bytes by their length)."
 
 
-_RESET = "reset_by IS NOT NULL AND protocol IS NOT NULL AND duplicate_of IS NULL"
+# A server that answers in another protocol is TLS106's.
+_RESET = (
+    "reset_by IS NOT NULL AND protocol IS NOT NULL AND duplicate_of IS NULL "
+    "AND (carrier IS NOT NULL OR coalesce(encrypted, false) OR server_opening IS NULL)"
+)
 _WAITING = "status = 'unanswered'"
 _SUSPECT = f"{_RESET} AND flow_id IN (SELECT flow_id FROM exchanges WHERE {_WAITING})"
 

@@ -13,7 +13,8 @@ How it decides
     (slow_ms_above) from the first SYN to the SYN-ACK. One finding for each server. When the server accepts connections
     after the last refused or unanswered one it was restarted: info; likewise when it was in use before and the attempts
     in vain end within 15 s (restart_s), since a server that is restarted looks so at the end of a capture. A client is
-    named by its client id or application where its address told this server one, on that connection or on another.
+    named by its client id or application where that connection told one; of another connection of its address only
+    that such a client runs there, since nobody knows which program of the address tried.
 
 False alarms
     A probe that tries which ports are open. Unanswered attempts where only one direction was captured: confidence is
@@ -89,7 +90,11 @@ def detect(
             "requests_refused": len(refused) + len(silent),
             "wasted_ms": round(sum(f["handshake_ms"] for f in slow), 3),
             "slowest_ms": max((f["handshake_ms"] for f in slow), default=None),
-            "clients": [one for one in clients if one["client_id"] is not None][:MOST_NAMED],
+            "clients": [
+                {"address": one["address"], "client_id": one["client_id"]}
+                for one in clients
+                if one["client_id"] is not None
+            ][:MOST_NAMED],
             "addresses": list(dict.fromkeys(one["address"] for one in clients))[:MOST_NAMED],
         },
     )
@@ -106,14 +111,18 @@ def _clients(shown: Sequence[Row], exchanges: Sequence[Row]) -> list[Row]:
         names = told.get(flow["client_address"], set())
         # With several clients at an address nobody knows which one tried.
         only = next(iter(names)) if len(names) == 1 else None
-        found.add((flow["client_address"], by_flow.get(flow["flow_id"], only)))
-    ordered = sorted(found, key=lambda one: (str(one[0]), str(one[1])))
-    return [{"address": address, "client_id": name} for address, name in ordered]
+        own = by_flow.get(flow["flow_id"])
+        found.add((flow["client_address"], own or only, own is None))
+    ordered = sorted(found, key=lambda one: (str(one[0]), str(one[1]), one[2]))
+    return [{"address": address, "client_id": name, "by_address": guess} for address, name, guess in ordered]
 
 
 def _client_text(client: Row) -> str:
-    name = client["client_id"]
-    return (client["address"] or "(unknown address)") + (f" ({printable(name, MAX_NAME)})" if name else "")
+    address, name = client["address"] or "(unknown address)", client["client_id"]
+    if not name:
+        return str(address)
+    shown = printable(name, MAX_NAME)
+    return f"{address} (where {shown} runs)" if client["by_address"] else f"{address} ({shown})"
 
 
 def _in_use(flows: Sequence[Row], before_ns: int) -> bool:

@@ -192,7 +192,7 @@ def asked(flow_id: str, seconds: float, client_id: str | None, address: str = "1
 def test_who_is_refused_is_named_by_what_its_address_told_that_server() -> None:
     flows = [tcp_flow("ok"), tcp_flow("no", ts_first=at(5), **REFUSED)]
     (found,) = findings("TCP104", flows=flows, exchanges=[asked("ok", 1, "billing-1"), asked("ok", 2, "billing-1")])
-    assert "from 10.1.0.1 (billing-1)." in found.sentence
+    assert "from 10.1.0.1 (where billing-1 runs)." in found.sentence
     assert found.numbers["clients"] == [{"address": "10.1.0.1", "client_id": "billing-1"}]
 
 

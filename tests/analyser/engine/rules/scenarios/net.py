@@ -16,7 +16,8 @@ def alive(**more: Any) -> Row:
     """A connection on which both sides are heard to the end."""
     row = {
         "client_ttl": 64, "server_ttl": 64, "client_ttl_lowest": 64, "server_ttl_lowest": 64, "client_ttl_last": 64,
-        "server_ttl_last": 64, "ts_last_from_client": at(60), "ts_last_from_server": at(60),
+        "server_ttl_last": 64, "client_packets": 40, "server_packets": 40,
+        "ts_last_from_client": at(60), "ts_last_from_server": at(60),
         "bytes_to_server": 5000, "acked_by_server": 5000, "bytes_to_client": 5000, "acked_by_client": 5000,
     }  # fmt: skip
     return tcp_flow(**({"flow_id": "alive"} | row | more))
@@ -237,6 +238,8 @@ NET_FIRES: list[Scenario] = [
     fires("NET101", "warning", "a reset in the name of a server of MongoDB, from nearer than it", flows=[
         alive(**MONGO), reset(60, 310, **MONGO)]),
     fires("NET101", "warning", "a reset from nearer than the server", flows=[alive(), reset(60, 310)]),
+    fires("NET101", "warning", "a reset with an IP id of its own", flows=[
+        alive(), reset(60, 310, server_reset_step=30_000)]),
     fires("NET101", "warning", "a reset to both sides, of which only the client's is told from its own", flows=[
         alive(), reset(64, 310, client_reset_ttl=255, ts_last_from_client=at(12))]),
     fires(
@@ -285,6 +288,11 @@ NET_NEAR_MISSES: list[Scenario] = [
                        ts_unheard_to_client=at(120), ts_last_from_client=at(100), ts_last_from_server=at(140))]}),
     silent("NET101", "confirmed in the end", flows=[alive(), dead(unheard_sends_to_server=None)]),
     silent("NET101", "the server itself resets an idle connection", flows=[alive(), reset(64, 310)]),
+    silent("NET101", "two packets of the server tell no hop limit", flows=[reset(60, 310, server_packets=2)]),
+    silent("NET101", "the IP id of the reset is the server's next", flows=[
+        alive(), reset(60, 310, server_reset_step=1)]),
+    silent("NET101", "another connection of the server has that hop limit", flows=[
+        alive(server_ttl_lowest=60), reset(60, 310)]),
     silent("NET101", "a server whose packets take two ways", flows=[
         alive(), reset(62, 310, server_ttl_lowest=60), reset(62, 310, server_ttl=60, server_ttl_lowest=60)]),
     silent("NET101", "a pooled connection that is closed after maxIdleTimeMS", flows=[
