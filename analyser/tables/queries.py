@@ -33,6 +33,8 @@ _KEPT, _NUMBERS = "kept", count()
 
 # Of `exchanges`, for percentiles and charts: latency_ms, null where the request asked the server to wait.
 UNAWAITED_MS = "(case when awaitable is not true then latency_ms end)"
+# Of rows of exchanges, or of commands: those that have such a latency.
+IS_TIMED = "(awaitable is not true and latency_ms is not null)"
 
 
 class QueryError(ValueError):

@@ -100,7 +100,8 @@ class Resets(NamedTuple):
 
     def chosen(self, numbers: Ints) -> Resets:
         """Those of these connections only."""
-        return Resets(*(column[numbers] for column in self))
+        by_low, ttl, packet, ts_ns, ip_id = self
+        return Resets(by_low[numbers], ttl[numbers], packet[numbers], ts_ns[numbers], ip_id[numbers])
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ from wirewitness.analyser.kafka.rules.replica_fetchers import silent_followers
 from wirewitness.analyser.kafka.rules.slow_findings import slow_findings
 from wirewitness.analyser.kafka.rules.slow_windows import MOST_ANSWER_BYTES, Limits, slow_apis
 from wirewitness.analyser.kafka.rules.stalls import FOR_MEMBERS, standstill_finding, stood_still
+from wirewitness.analyser.tables.queries import IS_TIMED
 
 # So many requests of a window are looked at.
 _SAMPLE = 100
@@ -96,7 +97,7 @@ _ALIVE = """
 _SLOW = "(latency_ms >= 2000 OR status = 'unanswered')"
 # Where a tenth of the requests of a window, two at least, took long, a sample of each window of that client and API.
 _LATE = "count(*) >= 20 AND count(*) FILTER (latency_ms > 50) >= count(*) / 10"
-_PLAIN = "protocol = 'kafka' AND status = 'ok' AND awaitable IS NOT true AND latency_ms IS NOT NULL"
+_PLAIN = f"protocol = 'kafka' AND status = 'ok' AND {IS_TIMED}"
 _STREAM = "cluster_id, server_address, server_port, client_address, client_id, operation"
 _LATE_STREAMS = f"""
     SELECT DISTINCT concat_ws(chr(10), {_STREAM}) FROM (

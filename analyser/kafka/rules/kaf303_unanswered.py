@@ -41,6 +41,7 @@ from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS, client_keys
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
+from wirewitness.dissectors.kafka.dissector import LEFT_OPEN
 
 _MOST_NAMED = 20
 _FOR_MEMBERS = ("JoinGroup", "SyncGroup")
@@ -182,7 +183,9 @@ RULE = Rule(
     partition_by=("cluster_id", "server_address", "server_port"),
     detect=detect,
     rows={
-        "exchanges": "protocol = 'kafka' AND status = 'unanswered'",
+        # To what was not sent whole no response is due; what a client may leave open is judged by how long it waited.
+        "exchanges": "protocol = 'kafka' AND status = 'unanswered' "
+        f"AND (answer_due IS DISTINCT FROM false OR operation IN {tuple(sorted(LEFT_OPEN))})",
         CONNECTIONS: "unanswered > 0",
     },
     suspects=f"""

@@ -10,7 +10,7 @@ from typing import Any
 
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.tables.queries import literal
+from wirewitness.analyser.tables.queries import IS_TIMED, literal
 from wirewitness.reports.base.why import latency
 from wirewitness.reports.base.why.asking import COMMITS_OF, Asking, name, row, where, who
 from wirewitness.reports.base.why.latency import Asked, Wait, split
@@ -38,7 +38,7 @@ _BEFORE = """
         and epoch_ns(ts_response) <= {answered_ns} order by ts_response desc limit 1"""
 _USUALLY = """
     select count(*) as n, median(latency_ms) as usual_ms from exchanges
-    where {same} and status in ('ok', 'error') and awaitable is not true"""
+    where {same} and status in ('ok', 'error') and {timed}"""
 _WAITS = """
     select *, epoch_ns(ts) as first_ns, epoch_ns(ts_last) as last_ns from tcp_waits
     where {flow} and direction <> {direction} and epoch_ns(ts_last) >= {sent_ns} and epoch_ns(ts) <= {answered_ns}
@@ -86,7 +86,7 @@ def usual(ask: Asking, found: Mapping[str, Any]) -> tuple[str, bool]:
     if found["latency_ms"] is None or found["awaitable"]:
         return "", False
     same = where(operation=found["operation"], server_address=found["server_address"], protocol=found["protocol"])
-    others = ask.rows(_USUALLY.format(same=same))[0]
+    others = ask.rows(_USUALLY.format(same=same, timed=IS_TIMED))[0]
     if others["n"] < _LEAST_OTHERS or others["usual_ms"] is None:
         return "", False
     told = f"the median of {count(others['n'], 'exchange')} of that kind is {ms_text(others['usual_ms'])}"

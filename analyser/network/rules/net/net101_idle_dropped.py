@@ -287,7 +287,8 @@ RULE = Rule(
         "flows": f"duplicate_of IS NULL AND ({', '.join(_PAIR)}) IN (SELECT ({', '.join(_PAIR)}) FROM flows "
         f"WHERE {_SUSPECT})",
         "expert_infos": f"code IN ('retransmission', 'reset') AND {_ON_SUSPECTS}",
-        "exchanges": f"{named_by('exchanges', _SUSPECT)} OR (status = 'unanswered' AND {_ON_SUSPECTS}) "
+        "exchanges": f"{named_by('exchanges', _SUSPECT)} OR (status = 'unanswered' "
+        f"AND answer_due IS DISTINCT FROM false AND {_ON_SUSPECTS}) "
         f"OR {EXCHANGES}",
     },
 )  # fmt: skip

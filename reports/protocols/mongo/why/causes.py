@@ -8,7 +8,7 @@ from typing import Any
 
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count, printable
-from wirewitness.analyser.tables.queries import literal
+from wirewitness.analyser.tables.queries import IS_TIMED, literal
 from wirewitness.reports.base.why.asking import Asking, name
 
 _OF_CLIENT = "{client} in (app_name, client_address, client_address || ':' || client_port)"
@@ -18,7 +18,7 @@ _SLOWEST = """
                count(*) over (partition by shape_id) as of_shape,
                median(latency_ms) over (partition by shape_id) as shape_ms
         from mongo_commands
-        where {of} and command = {command} and {collection} and awaitable is not true and latency_ms is not null)
+        where {of} and command = {command} and {collection} and {timed})
     select * from own order by latency_ms desc, ts limit 1"""
 _KNOWN = """
     select distinct coalesce(app_name, client_address) as client, command from mongo_commands
@@ -29,7 +29,8 @@ _SHOWN = 6
 def slowest(ask: Asking, client: str, command: str, collection: str | None = None) -> dict[str, Any] | None:
     """The slowest of these commands, with how many there are (`commands`, `of_shape`) and their medians."""
     place = "true" if collection is None else f"{literal(collection)} in (collection, database || '.' || collection)"
-    query = _SLOWEST.format(of=_OF_CLIENT.format(client=literal(client)), command=literal(command), collection=place)
+    of = _OF_CLIENT.format(client=literal(client))
+    query = _SLOWEST.format(of=of, command=literal(command), collection=place, timed=IS_TIMED)
     return ask.one(query)
 
 

@@ -165,3 +165,37 @@ def test_what_is_known_of_a_transaction() -> None:
         (SESSION, 4, "x0", 2.5, "find,insert", "shop.items,shop.orders", "snapshot", '{"w": "majority"}', 2, "PyMongo",
          27017, "x2")
     ]  # fmt: skip
+
+
+HOSTS = {"command": "hello", "server_role": "primary", "set_name": "rs0", "advertised_hosts": "a:1,b:1"}
+
+
+def test_a_server_has_a_row_for_each_period_in_which_it_says_the_same() -> None:
+    columns = ("server_role", "advertised_hosts", "hellos", "exchange_id", "epoch_ns(ts_until)")
+    rows = [
+        HOSTS,
+        HOSTS,
+        {**HOSTS, "server_role": "secondary"},
+        {"command": "find"},
+        HOSTS,
+        {**HOSTS, "status": "error"},
+    ]
+    assert made("mongo_servers", columns, rows) == [
+        ("primary", "a:1,b:1", 2, "x0", 2 * MS + MS // 2),
+        ("secondary", "a:1,b:1", 1, "x2", 4 * MS + MS // 2),
+        ("primary", "a:1,b:1", 1, "x4", None),
+    ]
+
+
+def test_what_a_transaction_wrote() -> None:
+    columns = ("namespaces", "namespaces_written", "document_ids", "filters_written")
+    own = {"lsid": SESSION, "txn_number": 1, "autocommit": False}
+    rows = [
+        {"command": "find", "collection": "stock", "document_ids": [5], "literals_id": "f", **own},
+        {"command": "insert", "collection": "orders", "document_ids": [9, 7], **own},
+        {"command": "insert", "collection": "orders", "document_ids": [7], **own},
+        {"command": "update", "collection": "stock", "literals_id": "a1", **own},
+        {"command": "delete", "collection": "carts", "literals_id": "b2", "status": "error", **own},
+    ]
+    expected = ("shop.carts,shop.orders,shop.stock", "shop.orders,shop.stock", [7, 9], "update a1")
+    assert made("mongo_transactions", columns, rows) == [expected]
