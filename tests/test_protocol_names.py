@@ -81,7 +81,6 @@ ABOUT_SOME = {
     "dissectors/carriers/tls/key_logging.py": "kafka mongo",
     "reports/base/questions/client_rows.py": "kafka",
     "reports/base/questions/exchange_text.py": "kafka mongo mqtt",
-    "reports/base/questions/failures.py": "mqtt",
     "reports/base/questions/review_subject.py": "kafka",  # client ids that its libraries give
     "reports/base/questions/unclassified.py": "kafka",
     "reports/base/questions/wanted_exchanges.py": "kafka mongo mqtt",
