@@ -31,3 +31,12 @@ def client_endpoint_text(row: Mapping[str, Any]) -> str:
 def server_of(row: Mapping[str, Any]) -> str | None:
     """`server` of a finding's numbers: findings about one server are put together by it. None where it is not known."""
     return server_text(row) if row["server_address"] else None
+
+
+def who_is(name: str | None, place: str | None, *, kind: str = "client", detail: str = "", most: int = 160) -> str:
+    """A client in a sentence, whatever its protocol: `client shop-1 at 10.0.0.3`, `the client at 10.0.0.3`.
+
+    place: its address, or its endpoint. kind: what has that name, client or application. detail: in brackets.
+    """
+    who = f"{kind} {printable(name, most)}" if name else "the client"
+    return f"{who} at {place or '(unknown address)'}" + (f" ({detail})" if detail else "")

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.addresses import who_is
 from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.engine.rules.frame_rows import Row
 
@@ -21,9 +22,8 @@ MAX_LISTED = 100
 
 def who_text(address: str | None, client_id: str | None, member_id: str | None = None) -> str:
     """`client shop-1 at 10.0.0.3`, and `(member shop-1-c27f)` where it is known."""
-    client = printable(client_id, MAX_NAME) if client_id else "(no client id)"
-    member = f" (member {printable(member_id, MAX_NAME)})" if member_id else ""
-    return f"client {client} at {address or '(unknown address)'}{member}"
+    member = f"member {printable(member_id, MAX_NAME)}" if member_id else ""
+    return who_is(client_id, address, detail=member, most=MAX_NAME)
 
 
 def client_text(row: Mapping[str, Any]) -> str:

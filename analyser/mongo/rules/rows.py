@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from wirewitness.analyser.base.addresses import server_of
+from wirewitness.analyser.base.addresses import server_of, who_is
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.engine.rules.evidence import Proof
@@ -41,11 +41,7 @@ MONGO_FLOWS = "protocol = 'mongo' AND duplicate_of IS NULL"
 
 def client_text(row: Mapping[str, Any]) -> str:
     """`application billing at 10.0.0.3 (PyMongo 4.20.0)`, as far as it is known."""
-    address = row["client_address"] or "(unknown address)"
-    driver = driver_text(row)
-    if not row["app_name"]:
-        return f"the client at {address}" + (f" ({driver})" if driver else "")
-    return f"application {printable(row['app_name'], MAX_NAME)} at {address}" + (f" ({driver})" if driver else "")
+    return who_is(row["app_name"], row["client_address"], kind="application", detail=driver_text(row), most=MAX_NAME)
 
 
 def driver_text(row: Mapping[str, Any]) -> str:

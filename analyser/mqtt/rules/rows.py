@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from wirewitness.analyser.base.addresses import client_endpoint_text, server_text
+from wirewitness.analyser.base.addresses import client_endpoint_text, server_text, who_is
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS
-from wirewitness.analyser.base.words import printable, sentence_start, times
+from wirewitness.analyser.base.words import sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, Proof, proof_of
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -28,8 +28,7 @@ TOLD_COLUMNS = (*REMARK_COLUMNS, "direction", "severity", "code", "text")
 
 def client_text(row: Mapping[str, Any]) -> str:
     """`client sensor-7 at 10.0.0.3:40001`."""
-    name = printable(row["client_id"] or "(no client id)", MAX_NAME)
-    return f"client {name} at {client_endpoint_text(row)}"
+    return who_is(row["client_id"], client_endpoint_text(row), most=MAX_NAME)
 
 
 def client_numbers(row: Mapping[str, Any], **more: Any) -> Row:

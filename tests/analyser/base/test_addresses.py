@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirewitness.analyser.base.addresses import client_endpoint_text, endpoint_text, server_of, server_text
+from wirewitness.analyser.base.addresses import client_endpoint_text, endpoint_text, server_of, server_text, who_is
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,17 @@ def test_both_ends_of_a_row() -> None:
     assert client_endpoint_text(row) == "[fd00::1]:40001"
     assert server_text(row) == server_of(row) == "10.0.0.9:9092"
     assert server_of(row | {"server_address": None}) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "more", "expected"),
+    [
+        ("shop-1", "10.0.0.3", {}, "client shop-1 at 10.0.0.3"),
+        (None, "10.0.0.3:40001", {}, "the client at 10.0.0.3:40001"),
+        ("billing", None, {"kind": "application", "detail": "PyMongo 4.20.0"},
+         "application billing at (unknown address) (PyMongo 4.20.0)"),
+        ("a\x1bb", "10.0.0.3", {}, "client a\\x1bb at 10.0.0.3"),
+    ],
+)  # fmt: skip
+def test_who_a_client_is(name: str | None, place: str | None, more: dict[str, str], expected: str) -> None:
+    assert who_is(name, place, **more) == expected

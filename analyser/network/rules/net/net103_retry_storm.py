@@ -44,9 +44,9 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
-from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.addresses import server_text, who_is
 from wirewitness.analyser.base.times import NS_PER_S, seconds_text
-from wirewitness.analyser.base.words import names_text, printable
+from wirewitness.analyser.base.words import names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import client_names, named_by
@@ -205,7 +205,7 @@ def _finding(rows: Sequence[Row], kind: _Attempts, pause: float, behind: _Behind
         many = f"{behind.clients} client ids" if are_known else f"Up to {behind.clients} clients"
         who, tries, name = f"{many} at {address}{f' ({shown})' if shown else ''}", "try", None
     else:
-        who = f"Client {printable(name, 120)} at {address}" if name else f"A client at {address}"
+        who = sentence_start(who_is(name, address, most=120))
         if not name and behind.ids:  # of a connection besides the refused ones
             who += f" (where {printable(behind.ids[0], 60)} runs)"
         tries = "tries"

@@ -34,9 +34,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from wirewitness.analyser.base.addresses import client_endpoint_text, server_of, server_text
+from wirewitness.analyser.base.addresses import client_endpoint_text, server_of, server_text, who_is
 from wirewitness.analyser.base.severity import Severity
-from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
+from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.engine.rules.delivery import (
     OTHER,
     REQUEST_COLUMNS,
@@ -178,8 +178,8 @@ def _who(first: _Reset, resets: Sequence[_Reset]) -> str:
     """`10.0.0.9:9092 reset 7 connections of billing-1 (10.0.0.1)`."""
     flow = first.flow
     connections = "a connection" if len(resets) == 1 else count(len(resets), "connection")
-    place = client_endpoint_text(flow) if len(resets) == 1 else flow["client_address"] or "(unknown address)"
-    client = f"client {printable(first.name, MAX_NAME)} at {place}" if first.name else f"the client at {place}"
+    place = client_endpoint_text(flow) if len(resets) == 1 else flow["client_address"]
+    client = who_is(first.name, place, most=MAX_NAME)
     server = f"{server_text(flow)} ({flow['protocol']})"
     if flow["reset_by"] == "server":
         return f"The server {server} reset {connections} of {client}"
