@@ -8,10 +8,11 @@ Why it matters
 
 How it decides
     The first RST of the flow, and requests without a response (requests_least). One finding for each client, server,
-    side that reset and operation, with counts. A client that resets while only long polls wait (a Fetch) or questions
-    that change nothing (Metadata, Heartbeat) is shutting down: several clients do so, and it is no finding. A reset by
-    the client with other requests waiting is info, one by the server a warning if more than these waited of the client,
-    else info.
+    side that reset and operation, with counts; one for all clients where a server resets connections of at least 3
+    of them (clients_least) within 2 s (together_s): it was stopped, or it crashed. A client that resets while only long
+    polls wait (a Fetch) or questions that change nothing (Metadata, Heartbeat) is shutting down: several clients do so,
+    and it is no finding. A reset by the client with other requests waiting is info, one by the server a warning if more
+    than these waited of the client, else info.
     Whether a request arrived is judged by the ACKs of the side that it went to: the server for requests of the client,
     the client for messages of the server (a PUBLISH). A request that was not sent whole never arrived.
     Nothing is said where the answers may be missing from the capture: of the side that owes them there is no packet but
@@ -36,6 +37,7 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import client_endpoint_text, server_of, server_text, who_is
 from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import NS_PER_S, seconds_text
 from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.engine.rules.delivery import (
     OTHER,
@@ -67,22 +69,43 @@ class _Reset(NamedTuple):
         return Counter(row["operation"] or "?" for row in self.waiting)
 
     @property
+    def client(self) -> tuple[object, object]:
+        """Who it is, as far as it is known."""
+        return self.flow["client_address"], self.name
+
+    @property
     def key(self) -> tuple[object, ...]:
         """Client, server, who reset, who asked, and what most of the requests are."""
         flow, operation = self.flow, min(self.operations.items(), key=lambda one: (-one[1], one[0]))[0]
-        own = (flow["client_address"], self.name, flow["server_address"], flow["server_port"])
-        return (*own, flow["reset_by"], asker(self.waiting[0]), operation)
+        return (
+            *self.client,
+            flow["server_address"],
+            flow["server_port"],
+            flow["reset_by"],
+            asker(self.waiting[0]),
+            operation,
+        )
+
+    @property
+    def at_ns(self) -> int:
+        """When it was reset."""
+        return min((mark["ts"] for mark in self.marks if mark["ts"] is not None), default=0)
 
 
-def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
-    """One finding for each client, server and operation, from `requests_least` waiting requests of a flow on."""
+def detect(
+    frames: Frames, *, requests_least: int = 1, clients_least: int = 3, together_s: float = 2.0
+) -> Iterator[Finding]:
+    """One finding for each client, server and operation, from `requests_least` waiting requests of a flow on.
+
+    A server that resets connections of `clients_least` clients within `together_s` gets one for all of them.
+    """
     exchanges = rows_of(frames["exchanges"])
     names = client_names(exchanges)
     waiting, marks = (
         _by_flow([e for e in exchanges if e["status"] == "unanswered"]),
         _by_flow(rows_of(frames["expert_infos"])),
     )
-    found: dict[tuple[object, ...], list[_Reset]] = {}
+    alone: list[_Reset] = []
     for flow in rows_of(frames["flows"]):
         owed: dict[str, list[Row]] = {}
         for row in waiting.get(flow["flow_id"], ()):
@@ -91,9 +114,35 @@ def detect(frames: Frames, *, requests_least: int = 1) -> Iterator[Finding]:
         for rows in owed.values():
             one = _Reset(flow, names.get(flow["flow_id"]), rows, marks.get(flow["flow_id"], ()))
             if one.marks and len(rows) >= requests_least:
+                alone.append(one)
+    found: dict[tuple[object, ...], list[_Reset]] = {}
+    for resets in _at_once(alone, int(together_s * NS_PER_S)):
+        if len({one.client for one in resets}) >= clients_least:
+            yield _finding(resets)
+        else:
+            for one in resets:
                 found.setdefault(one.key, []).append(one)
     for resets in found.values():
         yield _finding(resets)
+
+
+def _at_once(resets: Sequence[_Reset], within_ns: int) -> Iterator[list[_Reset]]:
+    """Resets of one side of a server, each at most so long after the one before; of clients each alone."""
+    by_server: dict[tuple[object, ...], list[_Reset]] = {}
+    for one in resets:
+        if one.flow["reset_by"] != "server":
+            yield [one]
+        else:
+            by_server.setdefault((server_text(one.flow), asker(one.waiting[0])), []).append(one)
+    for own in by_server.values():
+        own.sort(key=lambda one: (one.at_ns, one.flow["flow_id"]))
+        held = own[:1]
+        for one in own[1:]:
+            if one.at_ns - held[-1].at_ns > within_ns:
+                yield held
+                held = []
+            held.append(one)
+        yield held
 
 
 def _by_flow(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -127,11 +176,13 @@ def _finding(resets: Sequence[_Reset]) -> Finding:
     cut = [row for row, (is_whole, _) in zip(lost, states, strict=True) if not is_whole]
     operations = Counter(row["operation"] or "?" for row in lost)
     what = count(len(lost), "request" if by == "client" else "message")
+    many = len({one.client for one in resets}) > 1
+    whose = {"clients": "all"} if many else {"client": flow["client_address"], **({"name": name} if name else {})}
     return RULE.finding(
         severity=_severity(resets),
         confidence="medium" if any(one.flow["gap_bytes"] for one in resets) else "high",
         subject={
-            "client": flow["client_address"], **({"name": name} if name else {}), "server": server_text(flow),
+            **whose, "server": server_text(flow),
             "reset_by": flow["reset_by"], "operation": operations.most_common(1)[0][0],
         },
         sentence=(
@@ -152,8 +203,8 @@ def _finding(resets: Sequence[_Reset]) -> Finding:
         numbers={
             "flow_id": flow["flow_id"],
             "flows": [one.flow["flow_id"] for one in resets[:MOST_NAMED]],
-            "address": flow["client_address"],
-            **({"client_id": name} if name else {}),
+            **({} if many else {"address": flow["client_address"], **({"client_id": name} if name else {})}),
+            "clients": _clients(resets),
             "server": server_of(flow),
             "reset_by": flow["reset_by"],
             "connections": len(resets),
@@ -174,9 +225,20 @@ def _severity(resets: Sequence[_Reset]) -> Severity:
     return "info" if all(_asks_only(row, one.flow) for one in resets for row in one.waiting) else "warning"
 
 
+def _clients(resets: Sequence[_Reset]) -> list[Row]:
+    return [{"address": address, "client_id": name} for address, name in dict.fromkeys(one.client for one in resets)][
+        :MOST_NAMED
+    ]
+
+
 def _who(first: _Reset, resets: Sequence[_Reset]) -> str:
-    """`10.0.0.9:9092 reset 7 connections of billing-1 (10.0.0.1)`."""
-    flow = first.flow
+    """`The server 10.0.0.9:9092 (kafka) reset 7 connections of client billing-1 at 10.0.0.1`."""
+    flow, clients = first.flow, len({one.client for one in resets})
+    if clients > 1:
+        return (
+            f"The server {server_text(flow)} ({flow['protocol']}) reset {len(resets)} connections of {clients} clients "
+            f"within {seconds_text(resets[-1].at_ns - first.at_ns)}"
+        )
     connections = "a connection" if len(resets) == 1 else count(len(resets), "connection")
     place = client_endpoint_text(flow) if len(resets) == 1 else flow["client_address"]
     client = who_is(first.name, place, most=MAX_NAME)

@@ -338,6 +338,24 @@ def test_resets_of_one_client_are_one_finding_and_what_was_not_sent_whole_never_
     )
 
 
+def of_clients(count: int, every_s: float) -> list[Finding]:
+    flows = [tcp_flow(str(n), **STREAMS, **RESET, client_address=f"10.1.0.{n}") for n in range(count)]
+    marks = [remark(str(n), 2 + n * every_s, "tcp", "reset") for n in range(count)]
+    return findings("TCP103", flows=flows, expert_infos=marks, exchanges=[waited(str(n)) for n in range(count)])
+
+
+def test_a_server_that_stops_is_one_finding_and_names_no_client() -> None:
+    (found,) = of_clients(4, 0.5)
+    assert "reset 4 connections of 4 clients within 1.5 s while 4 requests" in found.sentence
+    assert "address" not in found.numbers
+    assert len(found.numbers["clients"]) == 4
+
+
+@pytest.mark.parametrize(("clients", "every_s"), [(2, 0.5), (4, 3.0)])
+def test_few_clients_or_one_after_the_other_are_findings_of_their_own(clients: int, every_s: float) -> None:
+    assert len(of_clients(clients, every_s)) == clients
+
+
 def test_a_request_that_was_sent_whole_arrived_when_the_server_acked_it() -> None:
     (found,) = resets(RESET, "a")
     assert "The server's TCP ACKed them, so the process did not respond." in found.sentence
