@@ -82,12 +82,15 @@ def which_side(states: Iterable[bool | None], receiver: str = "server", *, close
     known = [*states]
     if None in known or not known:
         return ""
+    one = len(known) == 1
     if all(known):
-        return f" The {receiver}'s TCP ACKed them, so the process did not respond."
+        return f" The {receiver}'s TCP ACKed {'it' if one else 'them'}, so the process did not respond."
     if closed:
-        return f" The {receiver}'s TCP had ACKed {sum(map(bool, known)) or 'none'} of them before."
+        which = "not ACKed it" if one else f"ACKed {sum(map(bool, known)) or 'none'} of them"
+        return f" The {receiver}'s TCP had {which} before."
     if not any(known):
-        return f" The {receiver}'s TCP never ACKed them: they were lost on the way, or the host was gone."
+        lost = "it: it was" if one else "them: they were"
+        return f" The {receiver}'s TCP never ACKed {lost} lost on the way, or the host was gone."
     return f" The {receiver}'s TCP ACKed {sum(map(bool, known))} of them; the others were lost on the way."
 
 

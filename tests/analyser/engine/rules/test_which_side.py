@@ -358,9 +358,9 @@ def test_few_clients_or_one_after_the_other_are_findings_of_their_own(clients: i
 
 def test_a_request_that_was_sent_whole_arrived_when_the_server_acked_it() -> None:
     (found,) = resets(RESET, "a")
-    assert "The server's TCP ACKed them, so the process did not respond." in found.sentence
+    assert "The server's TCP ACKed it, so the process did not respond." in found.sentence
     (found,) = resets(RESET | {"acked_by_server": 1100}, "a")
-    assert "The server's TCP had ACKed none of them before." in found.sentence
+    assert "The server's TCP had not ACKed it before." in found.sentence
 
 
 def test_a_message_of_the_server_arrived_when_the_client_acked_it() -> None:
@@ -374,7 +374,7 @@ def test_a_message_of_the_server_arrived_when_the_client_acked_it() -> None:
     }
     (found,) = resets(flow, "a", **of_server)
     assert found.severity == "info"
-    assert "1 message of the server had no response (PUBLISH). The client's TCP ACKed them" in found.sentence
+    assert "1 message of the server had no response (PUBLISH). The client's TCP ACKed it" in found.sentence
 
 
 def test_a_client_that_resets_while_it_sends_did_not_deliver() -> None:
