@@ -233,4 +233,138 @@ _ABSENCES = Table(
     "mqtt",
 )
 
-MQTT_TABLES = (_CONNECTIONS, _PUBLISHES, _SUBSCRIPTIONS, _DELIVERIES, _ABSENCES)
+_SESSIONS = Table(
+    "mqtt_sessions",
+    "one row per session that a server keeps of a client, over all connections that resume it",
+    (
+        Column("flow_id", "string", "the connection that it began with, in the capture", "context", nullable=False),
+        Column("last_flow_id", "string", "its last connection", "context", nullable=False),
+        ts_column(
+            "time of the CONNACK of `flow_id`; of the first message where CONNECT is not in the capture", "context"
+        ),
+        Column("ts_until", "time", "when it ended; null while it lasts, or where that is not known", "context", "UTC"),
+        Column("ts_offline", "time", "when its last connection ended; null while it is open", "context", "UTC"),
+        Column("client_id", "string", "client id", "context"),
+        Column("client_address", "string", "IP address of its last connection", "context"),
+        Column("client_port", "int64", "its port", "context"),
+        Column("version", "string", "3.1, 3.1.1 or 5.0", "context"),
+        Column("clean_start", "bool", "clean session or clean start of the CONNECT that it began with", "context"),
+        Column("session_expiry_s", "int64", "session expiry interval of its last connection (5.0)", "context", "s"),
+        Column(
+            "started_by",
+            "string",
+            "connect (the server had none); earlier (it was there before `ts`); null where nothing shows it",
+            "context",
+        ),
+        Column(
+            "ended_by",
+            "string",
+            "connection (it ends with its connection: clean session, or no session expiry interval); expiry (its "
+            "interval was over); clean_start (a later CONNECT asked for a new one); server (it had none any more, and "
+            "none of these explains it); unknown; null while it lasts",
+            "context",
+        ),
+        Column("connections", "int64", "its connections in the capture", "context", nullable=False),
+        Column("resumed", "int64", "CONNACKs that said session present", "context", nullable=False),
+        SERVER_ADDRESS,
+        SERVER_PORT,
+        Column("exchange_id", "string", "exchange of CONNECT and CONNACK of `flow_id`", "context"),
+        Column("file", "string", "capture file of `packet`", "context"),
+        Column("packet", "int64", "packet of that CONNECT: number in its file", "context"),
+    ),
+    ("ts", "client_id", "flow_id"),
+    "mqtt",
+)
+
+_ACTIVE_SUBSCRIPTIONS = Table(
+    "mqtt_active_subscriptions",
+    "one row per granted subscription, from when until when it was in force: it belongs to a session, not a connection",
+    (
+        Column("flow_id", "string", "connection on which it was granted", "context", nullable=False),
+        Column("session_flow_id", "string", "mqtt_sessions.flow_id of its session", "context"),
+        ts_column("time of the SUBACK that granted it", "context"),
+        Column(
+            "ts_until", "time", "until when; null while it is in force, or where that is not known", "context", "UTC"
+        ),
+        Column("client_id", "string", "client id", "context"),
+        Column("client_address", "string", "IP address of that connection", "context"),
+        Column("client_port", "int64", "its port", "context"),
+        Column("version", "string", "3.1, 3.1.1 or 5.0", "context"),
+        Column("topic_filter", "string", "topic filter as sent", "context"),
+        Column("share_name", "string", "name of the shared subscription; null for others", "context"),
+        Column("matching_filter", "string", "what topics are matched with: without $share/NAME/", "context"),
+        Column("qos", "int64", "QoS granted: messages come with it at most", "context"),
+        Column("no_local", "bool", "not what this client publishes itself (5.0)", "context"),
+        Column("retain_as_published", "bool", "the RETAIN flag stays as published (5.0)", "context"),
+        Column("retain_handling", "int64", "retained messages: 0 send, 1 if it is new, 2 do not (5.0)", "context"),
+        Column(
+            "ended_by",
+            "string",
+            "unsubscribe; replaced (the same filter was granted with other options); session (it ended, see "
+            "mqtt_sessions); unknown; null while it is in force",
+            "context",
+        ),
+        SERVER_ADDRESS,
+        SERVER_PORT,
+        Column("exchange_id", "string", "exchange of SUBSCRIBE and SUBACK", "context"),
+        Column("position", "int64", "place of the filter in its packet, from 0", "context"),
+        Column("file", "string", "capture file of `packet`", "context"),
+        Column("packet", "int64", "packet of the SUBSCRIBE: number in its file", "context"),
+    ),
+    ("ts", "file", "packet", "exchange_id", "position"),
+    "mqtt",
+)
+
+_RETAINED = Table(
+    "mqtt_retained",
+    "one row per step of the retained message of a topic: what a server keeps, who set it, until when",
+    (
+        Column("topic", "string", "topic name", "context", nullable=False),
+        ts_column("time from which it is kept", "context"),
+        Column("ts_until", "time", "until when; null while it is kept", "context", "UTC"),
+        Column(
+            "set_by",
+            "string",
+            "publish; will (a will with Will Retain that the specification has the server publish); unseen (the "
+            "server sent it as retained, nobody in the capture had set it, and `ts` is the first time)",
+            "context",
+            nullable=False,
+        ),
+        Column(
+            "ended_by", "string", "replaced, cleared (an empty one), expired (5.0); null while it is kept", "context"
+        ),
+        Column("payload_bytes", "int64", "size of its payload; null where it could not be read", "context", "bytes"),
+        Column("payload_crc32", "int64", "CRC-32 of its payload; null of wills", "context"),
+        Column("qos", "int64", "QoS with which it was set", "context"),
+        Column("sets", "int64", "how often it was set in a row", "context", nullable=False),
+        Column("ts_last", "time", "the last time of these", "context", "UTC"),
+        Column("client_id", "string", "client id of who set it first", "context"),
+        Column("client_address", "string", "its IP address", "context"),
+        Column("client_port", "int64", "its port", "context"),
+        Column("flow_id", "string", "its connection", "context"),
+        Column("message_id", "string", "messages.message_id of the PUBLISH; null of wills", "context"),
+        Column("next_client_id", "string", "client id of who replaced or cleared it", "context"),
+        Column("next_client_address", "string", "its IP address", "context"),
+        Column("next_client_port", "int64", "its port", "context"),
+        Column("next_message_id", "string", "messages.message_id of the PUBLISH that did", "context"),
+        SERVER_ADDRESS,
+        SERVER_PORT,
+        Column("file", "string", "capture file of `packet`", "context"),
+        Column("packet", "int64", "packet of the PUBLISH, or of the CONNECT with the will", "context"),
+        Column("next_file", "string", "capture file of `next_packet`", "context"),
+        Column("next_packet", "int64", "packet of the PUBLISH that replaced or cleared it", "context"),
+    ),
+    ("ts", "topic", "message_id", "flow_id"),
+    "mqtt",
+)
+
+MQTT_TABLES = (
+    _CONNECTIONS,
+    _PUBLISHES,
+    _SUBSCRIPTIONS,
+    _DELIVERIES,
+    _ABSENCES,
+    _SESSIONS,
+    _ACTIVE_SUBSCRIPTIONS,
+    _RETAINED,
+)

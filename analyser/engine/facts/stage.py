@@ -122,10 +122,13 @@ LEADERS = StageTables(
     ),
     new=("kafka_leaders", "kafka_truncations"),
 )  # fmt: skip
+_OF_SESSIONS = (
+    "mqtt_deliveries", "mqtt_offline_periods", "mqtt_sessions", "mqtt_active_subscriptions", "mqtt_retained",
+)  # fmt: skip
 DELIVERIES = StageTables(
-    makes=("mqtt_publishes", "mqtt_deliveries", "mqtt_offline_periods"),
+    makes=("mqtt_publishes", *_OF_SESSIONS),
     reads=("mqtt_connections", "mqtt_subscriptions"),
-    new=("mqtt_deliveries", "mqtt_offline_periods"),
+    new=_OF_SESSIONS,
 )
 CURSORS = StageTables(
     makes=("mongo_cursors", "mongo_transactions", "mongo_servers"),
@@ -147,7 +150,7 @@ TITLES = {
     PRODUCERS.makes: "transactions and batches of producers",
     CONNECTIONS.makes: "connections to Kafka",
     LEADERS.makes: "leaders and truncated logs",
-    DELIVERIES.makes: "MQTT deliveries",
+    DELIVERIES.makes: "MQTT deliveries, sessions and retained messages",
     CURSORS.makes: "MongoDB cursors, transactions and servers",
     ENDS.makes: "how connections ended",
 }

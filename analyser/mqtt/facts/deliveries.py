@@ -1,7 +1,8 @@
 """Which published messages reached which subscribers.
 
 In: what happened at the MQTT servers, in the order of time (a method of `Server` for each kind). Out: rows of
-`mqtt_deliveries` and `mqtt_offline_periods`, and counts for each publish.
+`mqtt_deliveries` and `mqtt_offline_periods`, and counts for each publish; those of sessions and of subscriptions in
+force (`sessions.py`).
 
 A publish is expected at every subscription that is live when it is sent: granted in the capture, or carried over with
 a session that the server says it has, and its connection still open. Of a shared subscription one member is expected.
@@ -28,7 +29,7 @@ from wirewitness.analyser.mqtt.facts.messages import Counts, Integers, Message, 
 from wirewitness.analyser.mqtt.facts.offline_periods import MAX_LOOKED_AT, MOST_TOPICS, Absence, Recent
 from wirewitness.analyser.mqtt.facts.pending_publishes import Target, Waiting, Waits
 from wirewitness.analyser.mqtt.facts.publishes_without_subscriber import Unheard
-from wirewitness.analyser.mqtt.facts.sessions import NO_SUBSCRIPTION, Away, OpenFlow, Subscription
+from wirewitness.analyser.mqtt.facts.sessions import NO_SUBSCRIPTION, Away, Connect, History, OpenFlow, Subscription
 from wirewitness.analyser.mqtt.facts.topics import FilterTrie
 
 Booleans = npt.NDArray[np.bool_]
@@ -53,6 +54,7 @@ class Server:
         self._flows: dict[int, OpenFlow] = {}
         self._flow_of_client: dict[str, int] = {}
         self.told = Told()
+        self._history = History(self.told)
         self._filters = Filters(self._memory)
         self._waits = Waits(self.told, self._filters, self._flows, self._hold, window_ns, max_waiting)
         self._sessions: dict[str, Away] = {}
@@ -68,17 +70,19 @@ class Server:
         """Pairs of its ports between which a message passed."""
         return self._waits.joined_ports
 
-    def connected(self, flow: int, port: int, client: str | None, session_present: bool | None, now_ns: int) -> None:
+    def connected(self, flow: int, port: int, client: str | None, connect: Connect, now_ns: int) -> None:
         """A CONNACK that accepts, or the first message of a connection that was open before the capture."""
+        session_present = connect.present
         if client is not None:
             earlier = self._flow_of_client.get(client, flow)
             if earlier != flow:
                 self.ended(earlier, now_ns)
             self._flow_of_client[client] = flow
-        self._flows.setdefault(flow, OpenFlow(flow, client, port))
         away = None if client is None else self._sessions.pop(client, None)
         if away is not None:
             self._hold(-_away_bytes(away))
+        if flow not in self._flows:
+            self._flows[flow] = OpenFlow(flow, client, port, self._history.begin(flow, away, connect, now_ns))
         if away is None or away.flow == flow:
             return
         for subscription in away.subscriptions.values() if session_present else ():
@@ -94,9 +98,18 @@ class Server:
         no_local: bool,
         retain_as_published: bool,
         qos: int = 0,
+        row: int | None = None,
+        now_ns: int = 0,
     ) -> None:
-        """A filter was granted with that QoS."""
-        self._subscribe(flow, Subscription(topic_filter, share_name, no_local, retain_as_published, qos))
+        """A filter was granted with that QoS. row: number of the subscription."""
+        subscription = Subscription(topic_filter, share_name, no_local, retain_as_published, qos, row)
+        known = self._flows.get(flow)
+        before = None if known is None else known.subscriptions.get((topic_filter, share_name))
+        if before is not None and before.is_like(subscription):
+            return
+        if known is not None and before is not None:
+            self._history.dropped(before, known.session, now_ns, "replaced")
+        self._subscribe(flow, subscription)
 
     def subscribed_unknown(self) -> None:
         """A filter was granted, but not all of it is known."""
@@ -105,7 +118,9 @@ class Server:
     def unsubscribed(self, flow: int, topic_filter: str, share_name: str | None, now_ns: int) -> None:
         """A filter is being given up: nothing more is sure to come."""
         known = self._flows.get(flow)
-        if known is not None and known.drop((topic_filter, share_name)):
+        given_up = None if known is None else known.drop((topic_filter, share_name))
+        if known is not None and given_up is not None:
+            self._history.dropped(given_up, known.session, now_ns, "unsubscribe")
             self._leave(flow, topic_filter, share_name, now_ns)
 
     def ended(self, flow: int, now_ns: int) -> None:
@@ -115,9 +130,13 @@ class Server:
             return
         for topic_filter, share_name in known.subscriptions:
             self._leave(flow, topic_filter, share_name, now_ns)
+        known.session.left_ns = now_ns
+        away = Away(flow, now_ns, known.subscriptions, known.session)
         if known.client is not None and self._flow_of_client.get(known.client) == flow:
             del self._flow_of_client[known.client]
-            self._keep(known.client, Away(flow, now_ns, known.subscriptions))
+            self._keep(known.client, away)
+        else:
+            self._history.over(away, None)
 
     def published(self, message: Message) -> None:
         """A client sent a message to the server."""
@@ -181,6 +200,8 @@ class Server:
         """See `Holder`. Who comes back is not known any more, either."""
         self._waits.let_go(self.now_ns, "unknown")
         self._filters.lacks |= bool(self._sessions)
+        for away in self._sessions.values():
+            self._history.over(away, None)
         self._sessions.clear()
         self._recent.forget()
         self._filters.forget_matches()
@@ -189,6 +210,10 @@ class Server:
     def finish(self, now_ns: int) -> None:
         """The capture ends here."""
         self._waits.let_go(now_ns, "missing")
+        for away in self._sessions.values():
+            self._history.over(away, now_ns)
+        for one in self._flows.values():
+            self._history.over(Away(one.flow, now_ns, one.subscriptions, one.session), now_ns)
 
     @property
     def _may_ask(self) -> bool:
@@ -236,7 +261,10 @@ class Server:
 
     def _keep(self, client: str, away: Away) -> None:
         before = self._sessions.pop(client, None)
-        self._hold(_away_bytes(away) - (0 if before is None else _away_bytes(before)))
+        if before is not None:
+            self._hold(-_away_bytes(before))
+            self._history.over(before, None)
+        self._hold(_away_bytes(away))
         self._sessions[client] = away
 
     def _came_back(self, away: Away, flow: int, client: str, session_present: bool, now_ns: int) -> None:
@@ -289,12 +317,12 @@ class Server:
 
     def _subscribe(self, flow: int, subscription: Subscription) -> None:
         known = self._flows.get(flow)
-        if known is None:
-            return
         topic_filter, share_name = subscription.topic_filter, subscription.share_name
-        again = (topic_filter, share_name) in known.subscriptions
-        if self._filters.add(flow, topic_filter, share_name, again):
+        again = known is not None and (topic_filter, share_name) in known.subscriptions
+        if known is not None and self._filters.add(flow, topic_filter, share_name, again):
             known.add(subscription)
+        else:
+            self._history.dropped(subscription, None if known is None else known.session, None, "unknown")
 
     def _leave(self, flow: int, topic_filter: str, share_name: str | None, now_ns: int) -> None:
         """Drop this connection's subscription; what waits for a shared one is given up with its last member."""

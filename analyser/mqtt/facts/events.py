@@ -47,7 +47,24 @@ NUMBERS = {
         SELECT row_number() OVER () AS content, * FROM (
             SELECT DISTINCT server_address AS server, topic AS of_topic, payload_bytes AS size, payload_crc32 AS crc
             FROM in_publishes WHERE direction = 'server_to_client')""",
+    "context_subscriptions": """
+        SELECT row_number() OVER () AS number, * FROM mqtt_subscriptions
+        WHERE event = 'subscribe' AND granted_qos IS NOT NULL AND ts_response IS NOT NULL""",
 }
+
+# How long a session outlives its connection, in ns: 0 for not at all, -1 for without an end, null where CONNECT is
+# missing. 3.1.1: section 3.1.2.4; 5.0: 3.1.2.11.2, where an interval that is absent is 0.
+_LASTS_NS = """CASE
+    WHEN NOT connect_seen OR version IS NULL THEN NULL
+    WHEN version <> '5.0' THEN CASE WHEN clean_start THEN 0 WHEN NOT clean_start THEN -1 END
+    WHEN coalesce(server_session_expiry_s, session_expiry_s, 0) = 4294967295 THEN -1
+    ELSE coalesce(server_session_expiry_s, session_expiry_s, 0) * 1_000_000_000 END"""
+
+# A client's message that the server may keep or send on: not refused, not sent again, not waiting for its release.
+TAKEN = f"""{_whole("topic")} AND qos < 3 AND coalesce(reason_code, 0) < 128
+    AND NOT (direction = 'client_to_server' AND first_message_id IS NOT NULL)
+    AND NOT (direction = 'client_to_server' AND qos = 2
+             AND coalesce(handshake IN ('no_pubrec', 'no_pubrel'), false))"""
 
 # One shape for all events. name: client id, filter or topic. x, y: flags. A subscription counts from the
 # answer that grants it until it is given up; a connection until it was closed. A message of QoS 2 may be held back
@@ -56,18 +73,17 @@ NUMBERS = {
 _EVENTS = f"""
     SELECT * EXCLUDE (flow_id, id, packet, position) REPLACE (coalesce(server, '') AS server) FROM (
         SELECT {CONNECTED} AS kind, NULL::BIGINT AS row, flow_id, server_port AS port,
-               epoch_ns(coalesce(ts_response, ts)) AS at_ns, client_id AS name, NULL::BIGINT AS content,
-               session_present AS x, NULL::BOOLEAN AS y, NULL::BIGINT AS qos, NULL::BIGINT AS expiry_ns,
+               epoch_ns(coalesce(ts_response, ts)) AS at_ns, nullif(client_id, '') AS name, NULL::BIGINT AS content,
+               session_present AS x, clean_start AS y, NULL::BIGINT AS qos, {_LASTS_NS} AS expiry_ns,
                NULL AS share_name, server_address AS server, NULL AS id, packet,
                NULL::BIGINT AS position
         FROM mqtt_connections WHERE coalesce(error_code, 0) = 0
         UNION ALL
-        SELECT {SUBSCRIBED}, NULL, flow_id, server_port, epoch_ns(ts_response),
+        SELECT {SUBSCRIBED}, number, flow_id, server_port, epoch_ns(ts_response),
                CASE WHEN {_whole("matching_filter")} THEN matching_filter END, NULL,
                no_local, retain_as_published, granted_qos, NULL, share_name, server_address,
                coalesce(response_message_id, exchange_id), response_packet, position
-        FROM mqtt_subscriptions
-        WHERE event = 'subscribe' AND granted_qos IS NOT NULL AND ts_response IS NOT NULL
+        FROM context_subscriptions
         UNION ALL
         SELECT {UNSUBSCRIBED}, NULL, flow_id, server_port, epoch_ns(ts), matching_filter, NULL,
                NULL, NULL, NULL, NULL, share_name, server_address, exchange_id, request_packet, position
@@ -79,10 +95,7 @@ _EVENTS = f"""
         FROM in_publishes LEFT JOIN context_contents
             ON server_address IS NOT DISTINCT FROM server AND topic IS NOT DISTINCT FROM of_topic
             AND payload_bytes IS NOT DISTINCT FROM size AND payload_crc32 IS NOT DISTINCT FROM crc
-        WHERE {_whole("topic")} AND qos < 3 AND coalesce(reason_code, 0) < 128
-            AND NOT (direction = 'client_to_server' AND first_message_id IS NOT NULL)
-            AND NOT (direction = 'client_to_server' AND qos = 2
-                     AND coalesce(handshake IN ('no_pubrec', 'no_pubrel'), false))
+        WHERE {TAKEN}
         UNION ALL
         SELECT {ENDED}, NULL, flow_id, flows.server_port, epoch_ns(coalesce(flows.ts_closed, flows.ts_last)), NULL,
                NULL, NULL, NULL, NULL, NULL, NULL, flows.server_address, NULL, NULL, NULL

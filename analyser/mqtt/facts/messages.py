@@ -73,6 +73,29 @@ class Copy(NamedTuple):
     subscriber: int
 
 
+class SessionSpan(NamedTuple):
+    """A row of mqtt_sessions. flow, last_flow: its first and last connection; times: Unix ns."""
+
+    flow: int
+    last_flow: int
+    from_ns: int
+    until_ns: int | None
+    left_ns: int | None
+    started_by: str | None
+    ended_by: str | None
+    connections: int
+    resumed: int
+
+
+class ActiveSubscription(NamedTuple):
+    """A row of mqtt_active_subscriptions. subscription: its number. session: first connection of its session."""
+
+    subscription: int
+    session: int | None
+    until_ns: int | None
+    ended_by: str | None
+
+
 @dataclass(slots=True)
 class Told:
     """What came out so far, until somebody takes it. unheard: publishes that nobody had to get and nobody got."""
@@ -82,11 +105,15 @@ class Told:
     unheard: list[Integers] = field(default_factory=list)
     absences: list[Absence] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
+    sessions: list[SessionSpan] = field(default_factory=list)
+    subscriptions: list[ActiveSubscription] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.rows) + len(self.counts) + len(self.copies) + sum(map(len, self.unheard))
+        some = len(self.rows) + len(self.counts) + len(self.copies)
+        return some + len(self.sessions) + len(self.subscriptions) + sum(map(len, self.unheard))
 
     def clear(self) -> None:
         """It was taken."""
-        for held in (self.rows, self.counts, self.unheard, self.absences, self.copies):
+        some = (self.rows, self.counts, self.unheard, self.absences, self.copies, self.sessions, self.subscriptions)
+        for held in some:
             held.clear()

@@ -29,6 +29,7 @@ from wirewitness.analyser.mqtt.facts.events import (
 from wirewitness.analyser.mqtt.facts.memory import Memory
 from wirewitness.analyser.mqtt.facts.messages import Integers, Message
 from wirewitness.analyser.mqtt.facts.publishes_without_subscriber import MESSAGE_COLUMNS, Unheard
+from wirewitness.analyser.mqtt.facts.sessions import Connect
 
 # Rows of one server that wait to be handed over: there may be many servers.
 _SERVER_ROWS = 1_024
@@ -57,6 +58,16 @@ FOUND: Mapping[str, pa.Schema] = {
     "context_unheard": pa.schema([_MESSAGE]),
     "context_copies": pa.schema([_MESSAGE, _SUBSCRIBER]),
     "context_joined": pa.schema([_SERVER, *_PORTS]),
+    "context_sessions": pa.schema(
+        [
+            *(("flow", _NUMBER), ("last_flow", _NUMBER), ("from_ns", _NUMBER), ("until_ns", _NUMBER)),
+            *(("left_ns", _NUMBER), ("started_by", _TEXT), ("ended_by", _TEXT), ("connections", _NUMBER)),
+            ("resumed", _NUMBER),
+        ]
+    ),
+    "context_active": pa.schema(
+        [("subscription", _NUMBER), ("session", _NUMBER), ("until_ns", _NUMBER), ("ended_by", _TEXT)]
+    ),
 }
 
 
@@ -104,6 +115,8 @@ class _Found:
         self._tables["context_counts"].add(told.counts)
         self._tables["context_absences"].add(told.absences)
         self._tables["context_copies"].add(told.copies)
+        self._tables["context_sessions"].add(told.sessions)
+        self._tables["context_active"].add(told.subscriptions)
         for rows in told.unheard:
             self._tables["context_unheard"].add_numbers(rows)
         told.clear()
@@ -170,16 +183,17 @@ def _delivered(server: Server, event: Event) -> None:
 
 
 def _connected(server: Server, event: Event) -> None:
-    _, flow, port, now_ns, client, _, session_present, *_ = event
-    server.connected(flow, port, client, session_present, now_ns)
+    _, flow, port, now_ns, client, _, session_present, clean, _, lasts_ns, *_ = event
+    server.connected(flow, port, client, Connect(session_present, clean, lasts_ns), now_ns)
 
 
 def _subscribed(server: Server, event: Event) -> None:
-    _, flow, _, _, name, _, no_local, retain_as_published, qos, _, share_name, _ = event
+    row, flow, _, now_ns, name, _, no_local, retain_as_published, qos, _, share_name, _ = event
     if name is None:
         server.subscribed_unknown()
     else:
-        server.subscribed(flow, name, share_name, bool(no_local), bool(retain_as_published), int(qos or 0))
+        kind = bool(no_local), bool(retain_as_published), int(qos or 0)
+        server.subscribed(flow, name, share_name, *kind, row, now_ns)
 
 
 def _unsubscribed(server: Server, event: Event) -> None:

@@ -1,7 +1,8 @@
-"""The context of MQTT: deliveries.
+"""The context of MQTT: deliveries, sessions, subscriptions in force, retained messages.
 
-In: a connection with views of the MQTT tables and of `flows`. Out: the tables `mqtt_deliveries` and
-`mqtt_offline_periods`, and `mqtt_publishes` with the columns `expected_deliveries` and `deliveries`. What happened at
+In: a connection with views of the MQTT tables and of `flows`. Out: the tables `mqtt_deliveries`,
+`mqtt_offline_periods`, `mqtt_sessions`, `mqtt_active_subscriptions` and `mqtt_retained`, and `mqtt_publishes` with the
+columns `expected_deliveries` and `deliveries`. What happened at
 all servers passes once, sorted by time, through `mqtt_deliveries.Server`, one for each address (`search.py`).
 Messages and flows are told by numbers until rows are made of what was found: no row of a publish is copied or found by
 its id.
@@ -23,7 +24,9 @@ from wirewitness.analyser.engine.facts.steps import steps_made
 from wirewitness.analyser.engine.facts.topics import has_rows, views
 from wirewitness.analyser.mqtt.facts.delivery_sql import ABSENCES, DELIVERIES, STEPS
 from wirewitness.analyser.mqtt.facts.events import NUMBERS
+from wirewitness.analyser.mqtt.facts.retained import RETAINED
 from wirewitness.analyser.mqtt.facts.search import FOUND, search
+from wirewitness.analyser.mqtt.facts.sessions import ACTIVE_SUBSCRIPTIONS, SESSIONS
 from wirewitness.analyser.tables.coded import BATCH_ROWS, coded_table
 from wirewitness.analyser.tables.queries import keep, keep_more, null_columns
 from wirewitness.analyser.tables.tables import arrow_schema
@@ -44,7 +47,7 @@ _COUNTED = """
 
 
 def add_deliveries(con: duckdb.DuckDBPyConnection, held: Held = NOTHING) -> Held:
-    """Make `mqtt_deliveries` and `mqtt_offline_periods`, and fill context columns of `mqtt_publishes`. Call it once.
+    """Make the new tables of the stage, and fill context columns of `mqtt_publishes`. Call it once.
 
     held: where it has the publishes, all are given back, the new ones in memory or where they are many in the files
     that it names, and their views are left to the caller.
@@ -117,7 +120,13 @@ def _counted(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
 
 def _new(con: duckdb.DuckDBPyConnection) -> dict[str, Iterator[str]]:
     """The new tables: SELECTs of their rows, each to be run before the next one is asked for."""
-    return {"mqtt_deliveries": _deliveries(con), "mqtt_offline_periods": _absences(con)}
+    return {
+        "mqtt_deliveries": _deliveries(con),
+        "mqtt_offline_periods": _some(con, "context_absences", ABSENCES),
+        "mqtt_sessions": _some(con, "context_sessions", SESSIONS),
+        "mqtt_active_subscriptions": _some(con, "context_active", ACTIVE_SUBSCRIPTIONS),
+        "mqtt_retained": _retained(con),
+    }
 
 
 def _deliveries(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
@@ -129,6 +138,11 @@ def _deliveries(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
             yield DELIVERIES.format(first=first, end=first + PIECE_ROWS)
 
 
-def _absences(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    if has_rows(con, "context_absences"):
-        yield ABSENCES
+def _retained(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    if has_rows(con, "in_publishes WHERE retain") or has_rows(con, "mqtt_connections WHERE will_retain"):
+        yield RETAINED
+
+
+def _some(con: duckdb.DuckDBPyConnection, found: str, query: str) -> Iterator[str]:
+    if has_rows(con, found):
+        yield query

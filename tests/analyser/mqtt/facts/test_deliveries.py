@@ -22,6 +22,7 @@ from wirewitness.analyser.mqtt.facts.deliveries import (
 from wirewitness.analyser.mqtt.facts.memory import Memory
 from wirewitness.analyser.mqtt.facts.messages import Counts, Message
 from wirewitness.analyser.mqtt.facts.publishes_without_subscriber import MESSAGE_COLUMNS, Unheard
+from wirewitness.analyser.mqtt.facts.sessions import NEVER, Connect
 
 S = 1_000_000_000
 PORT = 1883
@@ -35,7 +36,7 @@ class World:
         self.sent = 0
 
     def connect(self, flow: str, at: float = 0, client: str | None = None, present: bool = False, port: int = PORT):
-        self.server.connected(flow, port, client or flow, present, int(at * S))
+        self.server.connected(flow, port, client or flow, Connect(present, False, NEVER), int(at * S))
 
     def subscribe(self, flow: str, topic_filter: str, share: str | None = None, no_local=False, rap=False) -> None:
         self.server.subscribed(flow, topic_filter, share, no_local, rap)
@@ -300,9 +301,9 @@ def test_a_copy_counts_for_the_last_publish_that_its_subscriber_got(world: World
 def test_work_on_who_should_get_what_is_bounded() -> None:
     server = Server()
     for number in range(300):
-        server.connected(f"s{number}", 1883, f"c{number}", None, 0)
+        server.connected(f"s{number}", 1883, f"c{number}", Connect(), 0)
         server.subscribed(f"s{number}", "#", None, False, False)
-    server.connected("p", 1883, "p", None, 0)
+    server.connected("p", 1883, "p", Connect(), 0)
     for number in range(2000):
         server.published(Message(f"m{number}", "p", 1883, number, "a/b", ("a/b", 1, number), False, False, 0, None))
     server.finish(5000)
@@ -317,7 +318,7 @@ def test_work_on_who_should_get_what_is_bounded() -> None:
 def test_one_delivered_message_per_subscriber_never_reaches_the_limit() -> None:
     server = Server()
     for number in range(200):
-        server.connected(f"s{number}", 1883, f"c{number}", None, 0)
+        server.connected(f"s{number}", 1883, f"c{number}", Connect(), 0)
         server.subscribed(f"s{number}", "#", None, False, False)
     for number in range(2000):
         content = ("a/b", 1, number)
@@ -336,10 +337,10 @@ def many_servers(count: int, memory: Memory) -> list[Server]:
     for number in range(count):
         server = Server(memory=memory)
         for one in range(100):
-            server.connected(f"{number}s{one}", PORT, f"c{one}", None, 0)
+            server.connected(f"{number}s{one}", PORT, f"c{one}", Connect(), 0)
             server.subscribed(f"{number}s{one}", f"a/+/{one % 7}", None, False, False)
             server.subscribed(f"{number}s{one}", "#", None, False, False)
-        server.connected(f"{number}p", PORT, "p", None, 0)
+        server.connected(f"{number}p", PORT, "p", Connect(), 0)
         for one in range(200):
             name, topic = f"{number}m{one}", f"a/b/{'long' * 50}"
             server.published(Message(name, f"{number}p", PORT, one, topic, (topic, 1, one), False, False, 1, None))
@@ -350,7 +351,7 @@ def many_servers(count: int, memory: Memory) -> list[Server]:
 def deep_filters(count: int, memory: Memory) -> list[Server]:
     """One client and filters of many levels that have nothing in common."""
     server = Server(memory=memory)
-    server.connected("s", PORT, "s", None, 0)
+    server.connected("s", PORT, "s", Connect(), 0)
     for number in range(count * 20):
         server.subscribed("s", f"{number}" + "/+" * 100, None, False, False)
     return [server]
@@ -391,9 +392,9 @@ def test_all_servers_together_keep_to_one_budget_and_nobody_is_accused() -> None
 def test_filters_without_room_leave_the_number_of_those_who_should_get_it_unknown() -> None:
     """Nobody is said to publish what nobody subscribed to."""
     server = Server(memory=Memory(400_000))
-    server.connected("p", PORT, "p", None, 0)
+    server.connected("p", PORT, "p", Connect(), 0)
     for number in range(1000):
-        server.connected(f"s{number}", PORT, f"c{number}", None, 0)
+        server.connected(f"s{number}", PORT, f"c{number}", Connect(), 0)
         server.subscribed(f"s{number}", f"devices/{number}/state", None, False, False)
     for number in (0, 999):
         topic = f"devices/{number}/state"
@@ -413,9 +414,9 @@ def test_a_filter_of_which_not_all_is_known_leaves_it_unknown_too(world: World) 
 def test_a_group_whose_members_are_not_all_known_is_not_waited_for() -> None:
     """The server may send it to one that found no room."""
     server = Server(memory=Memory(30_000))
-    server.connected("p", PORT, "p", None, 0)
+    server.connected("p", PORT, "p", Connect(), 0)
     for number in range(100):
-        server.connected(f"s{number}", PORT, f"c{number}", None, 0)
+        server.connected(f"s{number}", PORT, f"c{number}", Connect(), 0)
         server.subscribed(f"s{number}", "a", "group", False, False)
     server.published(Message("m", "p", PORT, 1, "a", ("a", 1, 1), False, False, 0, None))
     server.delivered(Message("d", "s99", PORT, 2, "a", ("a", 1, 1), False, False, 0, None))
