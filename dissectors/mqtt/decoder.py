@@ -66,6 +66,8 @@ LEAST_PART = 2
 _SHORT_ACKNOWLEDGEMENTS = frozenset({PUBACK << 4, PUBREC << 4, PUBREL << 4 | 2, PUBCOMP << 4})
 # Longest fixed header.
 _HEADER_BYTES = 5
+# How servers begin that speak no MQTT: a status line (RFC 9112, 4), a fatal alert (RFC 8446, 5.1).
+_FOREIGN = {b"HTTP/": "HTTP", b"\x15\x03": "TLS"}
 
 
 class MqttDecoder:
@@ -83,6 +85,7 @@ class MqttDecoder:
         "_publishing",
         "_remarks",
         "_requests",
+        "_speaks",
         "_waiting",
         "judged",
     )
@@ -102,6 +105,7 @@ class MqttDecoder:
         self._left: DeferredFrames[Together] = DeferredFrames()
         self._losses: list[Loss] = []
         self._looked = 0
+        self._speaks: str | None = None
 
     def feed(self, frames: Sequence[Frame], out: Sink) -> None:
         """Decode frames in the order given; see `Conversation.feed`."""
@@ -188,10 +192,24 @@ class MqttDecoder:
             at += 1
 
     def _one(self, frame: Frame, out: Output) -> None:
+        if frame.direction == SERVER_TO_CLIENT and self._is_foreign(frame, out):
+            return
         if self._waiting:
             self._hold(frame, out)
         else:
             self._message(frame, out)
+
+    def _is_foreign(self, frame: Frame, out: Output) -> bool:
+        """Does the server speak something else? Told once; nothing of it is decoded."""
+        if self._connection.messages[SERVER_TO_CLIENT]:
+            return False
+        if frame.stream_offset == 0 and self._connection.whole and self._speaks is None:
+            head = frame.data[frame.start : frame.start + _HEADER_BYTES]
+            self._speaks = next((name for begin, name in _FOREIGN.items() if head.startswith(begin)), None)
+            if self._speaks is not None:
+                text = f"the server responds in {self._speaks}; what it sends is not decoded as MQTT"
+                self._remarks.add(frame, out, "other_protocol", text)
+        return self._speaks is not None
 
     def boundary(self, direction: int, data: bytes, position: int, hinted: bool) -> bool | None:
         """See `Conversation.boundary`. What was left for later is decoded first only where it may change the level."""

@@ -40,6 +40,7 @@ RULES: dict[str, Rule] = {
     "malformed_packet": Rule("error", "malformed"),
     "trailing_bytes": Rule("warn", "malformed"),
     "missing_packet_identifier": Rule("error", "malformed", "2.4", "MQTT-2.3.1-1", ("MQTT-2.2.1-3", "MQTT-2.2.1-4")),
+    "other_protocol": Rule("error", "protocol"),
     "remaining_length_too_long": Rule("error", "malformed", "2.1", "2.2.3", "1.5.5"),
     "packet_too_long": Rule("error", "limit"),
     "overlong_integer": Rule("note", "malformed", None, None, "MQTT-1.5.5-1"),

@@ -59,6 +59,27 @@ def test_connect_and_connack_are_an_exchange() -> None:
     ]
 
 
+_PAGE = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 200\r\n\r\n" + 5 * b"<html><body>no</body></html>" + b"\x80" * 60
+
+
+@pytest.mark.parametrize(("answer", "name"), [(_PAGE, "HTTP"), (b"\x15\x03\x03\0\x02\x02\x0a", "TLS")])
+def test_a_server_that_speaks_something_else_is_told_once_and_not_decoded(answer: bytes, name: str) -> None:
+    wire = Wire().client(connect(4, "sensor"))
+    for at in range(0, len(answer), 40):
+        wire.server(answer[at : at + 40])
+    wire.client(publish("a", b"x", 1, 7)).finish()
+    assert wire.rows("expert_infos", "code", "direction")[0] == ("other_protocol", 1)
+    assert [code for code, _ in wire.rows("expert_infos", "code", "direction")].count("other_protocol") == 1
+    assert {role for (role,) in wire.rows("messages", "role")} == {"request"}
+    assert wire.only("mqtt_connections", "server_messages", "error_code") == (0, None)
+    assert name in wire.rows("expert_infos", "text")[0][0]
+
+
+def test_what_looks_like_http_later_in_a_stream_is_decoded_as_before() -> None:
+    wire = opened().server(_PAGE).finish()
+    assert "other_protocol" not in {code for (code,) in wire.rows("expert_infos", "code")}
+
+
 @pytest.mark.parametrize(
     ("level", "code", "name"),
     [

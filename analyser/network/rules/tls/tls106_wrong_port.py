@@ -1,4 +1,4 @@
-"""TLS106 wrong-port: clear text is sent to a port of TLS, or TLS or HTTP to a port of clear text.
+"""TLS106 wrong-port: clear text is sent to a port of TLS or HTTP, or TLS or HTTP to a port of clear text.
 
 Finds
     Ports at which clients begin in another way than the server expects, so that nothing ever comes of it.
@@ -13,8 +13,9 @@ How it decides
     nothing until the client goes away although others are answered here; others are answered in clear text at this
     port, or it is a usual one where nobody is seen to speak TLS (medium confidence). Clear text or HTTP to TLS: the
     server answers a request in the clear with a TLS alert; or it closes without a byte and others speak TLS there; or
-    it closes 3 times (closed_least) at port 8883, that of MQTT over TLS (medium confidence). One finding for each port
-    and kind. Where KAF311 says the same of each Kafka client it is info.
+    it closes 3 times (closed_least) at port 8883, that of MQTT over TLS (medium confidence). Clear text to HTTP: the
+    server responds to a protocol of ours with an HTTP status line, outside WebSocket. One finding for each port and
+    kind. Where KAF311 says the same of each Kafka client it is info.
 
 False alarms
     Port scanners and health checks. A server that is going down, or has too many connections, where nothing tells what
@@ -51,6 +52,7 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
 
 TLS_TO_CLEAR, HTTP_TO_CLEAR = "TLS to a clear-text port", "HTTP to a clear-text port"
 CLEAR_TO_TLS, HTTP_TO_TLS = "clear text to a TLS port", "HTTP to a TLS port"
+CLEAR_TO_HTTP = "clear text to an HTTP port"
 _TO_CLEAR = (TLS_TO_CLEAR, HTTP_TO_CLEAR)
 
 
@@ -104,6 +106,8 @@ def _to_clear(row: Row, *, unheard: bool) -> str | None:
 
 
 def _to_tls(row: Row, *, silently: bool) -> str | None:
+    if row["server_opening"] == "http" and row["protocol"] and not row["carrier"]:
+        return CLEAR_TO_HTTP if _is_clear(row) else None
     refused = row["server_opening"] == "tls" or (silently and _closed_silently(row))
     if not refused:
         return None
@@ -123,13 +127,14 @@ def _finding(kind: str, confidence: Confidence, own: Sequence[Row], *, clear: bo
     closes = "says nothing" if says_nothing else "closes the connection"
     how = f"responds with the TLS alert {answer.split()[-1]}" if answer else closes
     speaks, expects = _WORDS[kind]
+    does = "responds in HTTP" if kind == CLEAR_TO_HTTP else f"expects {expects} and {how}"
     return RULE.finding(
         severity=_severity(kind, own, protocol, clear=clear),
         confidence=confidence,
         provisional=True,
         subject={"server": numbers(own)["where"], "kind": kind},
         sentence=(
-            f"{clients_words(own)} {speaks} to {server_words(flows)}, which expects {expects} and {how}, {often}"
+            f"{clients_words(own)} {speaks} to {server_words(flows)}, which {does}, {often}"
             f"{period_text(own[0]['ts_first'], own[-1]['ts_first'])}.{log}{known}"
         ),
         next_step=_STEPS[kind].format(setting=ENCRYPTION.get(protocol or "", "TLS")),
@@ -147,6 +152,8 @@ def _severity(kind: str, own: Sequence[Row], protocol: str | None, *, clear: boo
         at_clear = kind in _TO_CLEAR and (clear or own[0]["server_port"] in ports)
         if at_clear and all(_closed_silently(row) for row in own):
             return "info"
+        if kind == CLEAR_TO_HTTP and protocol == "kafka":
+            return "info"
         if kind == CLEAR_TO_TLS and all(row["protocol"] and row["server_opening"] == "tls" for row in own):
             return "info"
     return "warning" if kind in (HTTP_TO_CLEAR, HTTP_TO_TLS) else "critical"
@@ -157,11 +164,13 @@ _WORDS = {
     HTTP_TO_CLEAR: ("speaks HTTP", "another protocol"),
     CLEAR_TO_TLS: ("speaks in clear text", "TLS"),
     HTTP_TO_TLS: ("speaks HTTP", "TLS"),
+    CLEAR_TO_HTTP: ("speaks in clear text", "HTTP"),
 }
 _STEPS = {
     TLS_TO_CLEAR: "Set the client's {setting} to clear text, or use the port of a TLS listener.",
     CLEAR_TO_TLS: "Set the client's {setting} to TLS, or use the port of a clear-text listener.",
     HTTP_TO_CLEAR: "Point this program (a health check, a scraper, a REST client) at the port of what it means.",
+    CLEAR_TO_HTTP: "Correct host and port at the client: what listens there is a web server or a proxy.",
     HTTP_TO_TLS: "Point this program (a health check, a scraper, a REST client) at the port of what it means.",
 }
 
@@ -173,9 +182,9 @@ RULE = Rule(
     confidence="high",
     reads={
         "flows": (
-            *PLACE_COLUMNS, "protocol", "port_protocol", "sni", "handshake", "closed_by", "encrypted", "tls_version",
-            "tls_decryption", "gap_bytes", "bytes_to_server", "bytes_to_client", "client_opening", "server_opening",
-            "server_tls_alert",
+            *PLACE_COLUMNS, "protocol", "port_protocol", "carrier", "sni", "handshake", "closed_by", "encrypted",
+            "tls_version", "tls_decryption", "gap_bytes", "bytes_to_server", "bytes_to_client", "client_opening",
+            "server_opening", "server_tls_alert",
         ),
     },
     partition_by=SERVER,
@@ -187,6 +196,7 @@ RULE = Rule(
         HAVING count(protocol) + count(port_protocol) > 0 AND (
             count(*) FILTER (client_opening IS NOT NULL AND (bytes_to_client = 0 OR server_opening IS NULL)) > 0
             OR count(*) FILTER (client_opening IS NULL AND server_opening = 'tls') > 0
+            OR count(*) FILTER (client_opening IS NULL AND server_opening = 'http') > 0
             OR count(*) FILTER (client_opening = 'http' AND server_opening = 'tls') > 0
             OR count(tls_version) > 0 AND count(*) FILTER (bytes_to_client = 0 AND closed_by = 'server') > 0
             OR server_port = 8883 AND count(*) FILTER (bytes_to_client = 0 AND closed_by = 'server') >= 3)""",

@@ -135,6 +135,8 @@ TLS_FIRES: list[Scenario] = [
     fires("TLS106", "warning", "HTTP to a TLS port", flows=[
         clear(1, protocol=None, client_opening="http", server_opening="tls",
               server_tls_alert="fatal unexpected_message")]),
+    fires("TLS106", "critical", "MQTT to a web server", flows=[
+        clear(n, n, **MQTT, server_port=1883, protocol="mqtt", server_opening="http") for n in range(3)]),
     _both("TLS107", "no certificate", [
         tls(1, **REFUSED, tls_client_certificate_requested=True, server_tls_alert="fatal certificate_required")],
           ("TLS107", "critical"), ("TLS101", "critical")),
@@ -189,6 +191,8 @@ TLS_NEAR_MISSES: list[Scenario] = [
     silent("TLS106", "nobody is seen to be answered", flows=[unheard(n, n, closed_by="client") for n in range(3)]),
     silent("TLS106", "MQTT over WebSocket", flows=[
         clear(1, **MQTT, server_port=8080, protocol="mqtt", client_opening="http", server_opening="http")]),
+    silent("TLS106", "MQTT over WebSocket, whose begin is not in the capture", flows=[
+        clear(1, **MQTT, server_port=8080, protocol="mqtt", carrier="websocket", server_opening="http")]),
     silent("TLS107", "mutual TLS that works", flows=[tls(1, **ASKED, **OWN, **CERTIFICATE)]),
     silent("TLS107", "a certificate is asked for, and not needed", flows=[
         tls(1, tls_client_certificate_requested=True)]),
