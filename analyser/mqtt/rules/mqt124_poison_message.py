@@ -1,20 +1,22 @@
 """MQT124 poison-message: one message ends each connection on which it is sent.
 
 Finds
-    A message of QoS 1 or 2 that a client sends again on each new connection and that the server never takes: it ends
-    the connection instead.
+    A message of QoS 1 or 2 that is sent again on each new connection and that its receiver never takes: it ends the
+    connection instead. The receiver is the server, or a subscriber.
 
 Why it matters
-    The client keeps the message and begins with it every time, so nothing after it gets through. The logs of both show
+    The sender keeps the message and begins with it every time, so nothing after it gets through. The logs of both show
     connections that break, and the network is blamed.
 
 How it decides
     One client id sends the same message (topic, payload, packet identifier) on 3 connections or more
-    (connections_least); on none of them it is acknowledged, and the server ends each at most 5 s after it
-    (closed_within_s). Bytes missing from a connection leave that connection out.
+    (connections_least), or the server sends it to one; on none of them it is acknowledged, and the receiver ends each
+    at most 5 s after it (closed_within_s). A subscriber that takes its leave with DISCONNECT does not count, and of
+    what a server sends only the first message that is not acknowledged does, where the subscriber's TCP confirmed it.
+    Bytes missing from a connection leave that connection out.
 
 False alarms
-    A server that ends all connections at that time, also those without this message.
+    A receiver that ends all connections at that time, also those without this message.
 
 References
     MQTT 3.1.1 and 5.0: section 4.4 (what is sent again when the session goes on), 3.2.2.3.6 (Maximum Packet Size, 5.0);
@@ -26,8 +28,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.addresses import server_of, server_text
-from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text
-from wirewitness.analyser.base.words import count, printable, sentence_start, times
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, seconds_text
+from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.engine.rules.delivery import delivered
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -36,48 +39,73 @@ from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
 
 
 def detect(frames: Frames, *, connections_least: int = 3, closed_within_s: float = 5.0) -> Iterator[Finding]:
-    """One finding for each message of this client that no connection survives."""
-    ended = {
-        row["flow_id"]: row["ts_disconnect"] if row["disconnected_by"] == "server" else row["ts_closed"]
-        for row in rows_of(frames["mqtt_connections"])
-        if not row["gap_bytes"] and "server" in (row["disconnected_by"], row["closed_by"])
-    }
+    """One finding for each message that no connection of this client survives."""
+    connections = {row["flow_id"]: row for row in rows_of(frames["mqtt_connections"]) if not row["gap_bytes"]}
     messages: dict[tuple[object, ...], list[Row]] = {}
+    heads: dict[tuple[str, str], Row] = {}
     for row in rows_of(frames["mqtt_publishes"]):
-        key = (row["topic"], row["packet_identifier"], row["payload_crc32"], row["payload_bytes"])
+        key = (row["direction"], row["topic"], row["packet_identifier"], row["payload_crc32"], row["payload_bytes"])
         messages.setdefault(key, []).append(row)
-    for sent in messages.values():
-        if any(row["handshake"] not in ("no_puback", "no_pubrec") for row in sent):
+        if row["handshake"] in _UNTAKEN:
+            heads.setdefault((row["flow_id"], row["direction"]), row)
+    for (direction, *_), sent in messages.items():
+        if any(row["handshake"] not in _UNTAKEN for row in sent):
             continue
-        last = {row["flow_id"]: row for row in sent if row["flow_id"] in ended}
+        last = {row["flow_id"]: row for row in sent if row["flow_id"] in connections}
+        to_client = direction == "server_to_client"
+        ends = _ended_by_client if to_client else _ended_by_server
         fatal = [
             row for flow, row in last.items()
-            if (end := ended[flow]) is not None and 0 <= end - row["ts"] <= closed_within_s * NS_PER_S
+            if (end := ends(connections[flow], row)) is not None and 0 <= end - row["ts"] <= closed_within_s * NS_PER_S
+            and (not to_client or heads[flow, "server_to_client"] is row)
         ]  # fmt: skip
         if len(fatal) >= connections_least and len(fatal) == len({row["flow_id"] for row in sent}):
-            yield _finding(fatal)
+            yield _finding(
+                fatal, max(end - row["ts"] for row in fatal if (end := ends(connections[row["flow_id"]], row)))
+            )
 
 
-def _finding(sent: list[Row]) -> Finding:
+def _ended_by_server(connection: Row, _: Row) -> int | None:
+    """When it ended the connection; None where it did not."""
+    if "server" not in (connection["disconnected_by"], connection["closed_by"]):
+        return None
+    time: int | None = connection["ts_disconnect" if connection["disconnected_by"] == "server" else "ts_closed"]
+    return time
+
+
+def _ended_by_client(connection: Row, publish: Row) -> int | None:
+    """The same of a subscriber that had this message."""
+    if connection["closed_by"] != "client" or connection["disconnected_by"] is not None:
+        return None
+    if delivered(publish["message_id"], publish["length_bytes"], connection["acked_by_client"]) is False:
+        return None
+    time: int | None = connection["ts_closed"]
+    return time
+
+
+def _finding(sent: list[Row], longest_ns: int) -> Finding:
     first, last = sent[0], sent[-1]
     topic = printable(first["topic"], 80)
+    to_client = first["direction"] == "server_to_client"
+    client, server = client_text(first), server_text(first)
+    who, by = (server, client) if to_client else (sentence_start(client), server)
+    to = f" to {client}" if to_client else ""
+    ended = "it" if to_client else by
     return RULE.finding(
         subject={"server": first["server_address"], "client_id": first["client_id"], "topic": first["topic"],
                  "payload": first["payload_crc32"]},
         sentence=(
-            f"{sentence_start(client_text(first))} sent one message of QoS {first['qos']} on {topic} "
-            f"({count(first['length_bytes'], 'byte')}) {times(len(sent))}, each time on a new connection, and "
-            f"{server_text(first)} ended each of them instead of taking it, {period_text(first['ts'], last['ts'])}."
+            f"{who} sent one message of QoS {first['qos']} on {topic} ({count(first['length_bytes'], 'byte')}){to} on "
+            f"{count(len(sent), 'connection')}, and {ended} ended each {seconds_text(longest_ns)} later at most "
+            f"instead of acknowledging it, {period_text(first['ts'], last['ts'])}."
         ),
-        next_step=(
-            "Look at the server's log for why it ends the connection: the message may be larger than it takes, or be "
-            "forbidden. Then take the message out of the client's store; nothing after it gets through."
-        ),
+        next_step=_AT_CLIENT if to_client else _AT_SERVER,
         proof=Proof(first["ts"], last["ts"], evidence_of(sent)),
         numbers={
             "client_id": first["client_id"],
             "address": first["client_address"],
             "server": server_of(first),
+            "direction": first["direction"],
             "connections": len(sent),
             "requests_refused": len(sent),
             "stood_still_ms": (last["ts"] - first["ts"]) / NS_PER_MS,
@@ -89,8 +117,16 @@ def _finding(sent: list[Row]) -> Finding:
     )  # fmt: skip
 
 
-_UNTAKEN = """direction = 'client_to_server' AND qos > 0 AND topic IS NOT NULL AND payload_crc32 IS NOT NULL
-    AND client_id <> ''"""
+_AT_SERVER = (
+    "Look at the server's log for why it ends the connection: the message may be larger than it takes, or be "
+    "forbidden. Then take the message out of the client's store; nothing after it gets through."
+)
+_AT_CLIENT = (
+    "Look at the client's log of these times: what it does with this message may end its process. Mend that, or take "
+    "the message out of its session; nothing after it gets through."
+)
+
+_UNTAKEN = ("no_puback", "no_pubrec")
 
 RULE = Rule(
     code="MQT124",
@@ -99,17 +135,20 @@ RULE = Rule(
     severity="warning",
     confidence="medium",
     reads={
-        "mqtt_connections": ("flow_id", "closed_by", "disconnected_by", "ts_disconnect", "ts_closed", "gap_bytes"),
+        "mqtt_connections": (
+            "flow_id", "closed_by", "disconnected_by", "ts_disconnect", "ts_closed", "gap_bytes", "acked_by_client",
+        ),
         "mqtt_publishes": (
-            "ts", "flow_id", "client_address", "client_port", "server_port", "version", "topic", "qos", "handshake",
-            "packet_identifier", "payload_bytes", "payload_crc32", "length_bytes", "message_id", "file", "packet",
+            "ts", "flow_id", "client_address", "client_port", "server_port", "version", "direction", "topic", "qos",
+            "handshake", "packet_identifier", "payload_bytes", "payload_crc32", "length_bytes", "message_id", "file",
+            "packet",
         ),
     },
     partition_by=("server_address", "client_id"),
     detect=detect,
-    rows={"mqtt_publishes": _UNTAKEN},
+    rows={"mqtt_publishes": "qos > 0 AND topic IS NOT NULL AND payload_crc32 IS NOT NULL AND client_id <> ''"},
     suspects="""
         SELECT server_address, client_id FROM r_mqtt_publishes WHERE handshake IN ('no_puback', 'no_pubrec')
-        GROUP BY server_address, client_id, topic, packet_identifier, payload_crc32, payload_bytes
+        GROUP BY server_address, client_id, direction, topic, packet_identifier, payload_crc32, payload_bytes
         HAVING count(DISTINCT flow_id) >= 3""",
 )  # fmt: skip
