@@ -26,11 +26,9 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.frame_rows import rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import (
     disconnect_finding,
-    disconnect_suspects,
     remark_findings,
     remark_rule_tables,
 )
@@ -45,8 +43,7 @@ _WHAT: dict[str, tuple[Severity, str, str]] = {
 def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
     """Findings for each side that exceeds from `remarks_least` messages on, and for a DISCONNECT with 0x93."""
     # Among bytes that are missing may be the acknowledgements.
-    if not any(row["gap_bytes"] for row in rows_of(frames["mqtt_connections"])):
-        yield from remark_findings(RULE, frames, remarks_least, _WHAT)
+    yield from remark_findings(RULE, frames, remarks_least, _WHAT, lambda connection, _: not connection["gap_bytes"])
     yield from disconnect_finding(RULE, frames, RECEIVE_MAXIMUM_EXCEEDED, "too many messages in flight", _NEXT)
 
 
@@ -57,5 +54,5 @@ RULE = Rule(
     severity="warning",
     confidence="high",
     detect=detect,
-    **remark_rule_tables(_WHAT) | disconnect_suspects(RECEIVE_MAXIMUM_EXCEEDED),
+    **remark_rule_tables(_WHAT, reason=RECEIVE_MAXIMUM_EXCEEDED),
 )

@@ -28,7 +28,6 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import (
     disconnect_finding,
-    disconnect_suspects,
     remark_findings,
     remark_rule_tables,
 )
@@ -53,5 +52,5 @@ RULE = Rule(
     severity="warning",
     confidence="high",
     detect=detect,
-    **remark_rule_tables(_WHAT) | disconnect_suspects(PACKET_TOO_LARGE),
+    **remark_rule_tables(_WHAT, reason=PACKET_TOO_LARGE),
 )

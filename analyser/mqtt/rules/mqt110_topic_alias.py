@@ -53,7 +53,7 @@ _WHAT: dict[str, tuple[Severity, str, str]] = {
 
 
 def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
-    """One finding for each kind of breach and side of this flow, from `remarks_least` of a kind on."""
+    """One finding for each kind of breach and who does it, from `remarks_least` of a kind on."""
     yield from remark_findings(RULE, frames, remarks_least, _WHAT)
 
 

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.frame_rows import rows_of
+from wirewitness.analyser.engine.rules.frame_rows import Row
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mqtt.rules.rows import remark_findings, remark_rule_tables
 
@@ -45,17 +45,15 @@ _WHAT: dict[str, tuple[Severity, str, str]] = {
 
 
 def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
-    """One finding for each kind of breach and side of this flow, from `remarks_least` of a kind on."""
-    whole = all(
-        row["client_messages"] and row["server_messages"] and not row["gap_bytes"]
-        for row in rows_of(frames["mqtt_connections"])
-    )
-    counts = {code: said for code, said in _WHAT.items() if whole or code != _IN_USE}
-    yield from remark_findings(RULE, frames, remarks_least, counts)
+    """One finding for each kind of breach and who does it, from `remarks_least` of a kind on."""
+    yield from remark_findings(RULE, frames, remarks_least, _WHAT, _is_sure)
 
 
-_TABLES = remark_rule_tables(_WHAT)
-_SEEN = {"mqtt_connections": (*_TABLES["reads"]["mqtt_connections"], "client_messages", "server_messages")}
+def _is_sure(connection: Row, code: str) -> bool:
+    """What was in flight is known where both sides are in the capture, and all bytes."""
+    whole = connection["client_messages"] and connection["server_messages"] and not connection["gap_bytes"]
+    return code != _IN_USE or bool(whole)
+
 
 RULE = Rule(
     code="MQT113",
@@ -64,5 +62,5 @@ RULE = Rule(
     severity="warning",
     confidence="high",
     detect=detect,
-    **{**_TABLES, "reads": {**_TABLES["reads"], **_SEEN}},
+    **remark_rule_tables(_WHAT, ("client_messages", "server_messages")),
 )

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, TOLD_COLUMNS, remark_findings
+from wirewitness.analyser.mqtt.rules.rows import remark_findings, remark_rule_tables
 
 _OTHER_RULES = ("invalid_qos", "missing_packet_identifier")
 # Breaches of the protocol that show in one packet alone: a receiver treats them as malformed.
@@ -35,7 +35,7 @@ _NEXT = "Look at the library and version of the sender; wirewitness show prints 
 
 
 def detect(frames: Frames, *, remarks_least: int = 1) -> Iterator[Finding]:
-    """One finding for each kind of breach and side of this flow, from `remarks_least` of a kind on."""
+    """One finding for each kind of breach and who does it, from `remarks_least` of a kind on."""
     what: dict[str, tuple[Severity, str, str]] = {
         code: ("info" if severity == "note" else "warning", "sent malformed packets", _NEXT)
         for code, severity in zip(frames["expert_infos"]["code"], frames["expert_infos"]["severity"], strict=True)
@@ -49,15 +49,12 @@ RULE = Rule(
     name="malformed",
     severity="warning",
     confidence="high",
-    reads={"mqtt_connections": CLIENT_COLUMNS, "expert_infos": TOLD_COLUMNS},
-    partition_by=("flow_id",),
     detect=detect,
-    rows={
-        "expert_infos": "(\"group\" = 'malformed' AND severity <> 'chat' AND code NOT IN ("
+    **remark_rule_tables(
+        condition="(\"group\" = 'malformed' AND severity <> 'chat' AND code NOT IN ("
         + ", ".join(f"'{code}'" for code in _OTHER_RULES)
         + ") OR code IN ("
         + ", ".join(f"'{code}'" for code in _ALSO)
-        + ")) AND flow_id IN (SELECT flow_id FROM mqtt_connections)",
-    },
-    suspects="SELECT flow_id FROM r_expert_infos SEMI JOIN r_mqtt_connections USING (flow_id)",
+        + ")) AND flow_id IN (SELECT flow_id FROM mqtt_connections)"
+    ),
 )

@@ -5,19 +5,23 @@ In: rows of a rule's frames as dicts. Out: words, the `clients` of a finding's n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from wirewitness.analyser.base.addresses import client_endpoint_text, server_text, who_is
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS
-from wirewitness.analyser.base.words import sentence_start, times
+from wirewitness.analyser.base.words import count, printable, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, Proof, proof_of
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 MAX_NAME = 80
+# So many clients of a server that do the same have a finding each; more are told in one.
+MOST_APART = 5
+MOST_CLIENTS = 20
 # Columns of mqtt_connections by which a client is named.
 CLIENT_COLUMNS = ("ts", "client_id", "client_address", "client_port", "server_address", "server_port", "version")
 _DISCONNECT_COLUMNS = (
@@ -52,55 +56,64 @@ def remark_findings(
     frames: Frames,
     least: int,
     what: Mapping[str, tuple[Severity, str, str]],
+    may_count: Callable[[Row, str], bool] = lambda _connection, _code: True,
 ) -> Iterator[Finding]:
-    """One finding for each code of remark and side of a flow, from `least` remarks on.
+    """One finding for each code of remark, side, server and client, from `least` remarks on.
 
-    what: code of the remark -> severity, what was done ("sent ..."), next step. The sentence quotes the first remark,
-    which names the clause.
+    Many clients of one server that do the same are one finding, and so are all remarks on a server. what: code of the
+    remark -> severity, what was done ("sent ..."), next step. The sentence quotes the first remark, which names the
+    clause. may_count: whether remarks of this code count on a connection.
     """
-    connections = rows_of(frames["mqtt_connections"])
-    if not connections:
-        return
-    connection = connections[0]
-    by_kind: dict[tuple[str, str | None], list[Row]] = {}
+    connections = {row["flow_id"]: row for row in rows_of(frames["mqtt_connections"])}
+    by_kind: dict[tuple[object, ...], dict[object, list[Row]]] = {}
     for remark in rows_of(frames["expert_infos"]):
-        by_kind.setdefault((remark["code"], remark["direction"]), []).append(remark)
-    for (code, direction), remarks in by_kind.items():
-        if len(remarks) < least or code not in what:
+        connection, code = connections.get(remark["flow_id"]), remark["code"]
+        if connection is None or code not in what or not may_count(connection, code):
             continue
-        severity, done, next_step = what[code]
-        yield _remark_finding(rule, connection, direction, remarks, severity, done, next_step)
+        side = "server" if remark["direction"] == "server_to_client" else "client"
+        kind = code, side, connection["server_address"], connection["server_port"]
+        client = connection["client_id"] or connection["client_address"]
+        culprit = None if side == "server" else client
+        by_kind.setdefault(kind, {}).setdefault(culprit, []).append(remark)
+    for (_, side, *_), culprits in by_kind.items():
+        groups = [*culprits.values()]
+        if len(groups) > MOST_APART:
+            groups = [sorted((one for each in groups for one in each), key=lambda one: int(one["ts"]))]
+        for remarks in groups:
+            if len(remarks) >= least:
+                own = [connections[flow] for flow in dict.fromkeys(one["flow_id"] for one in remarks)]
+                yield _remark_finding(rule, str(side), own, remarks, what[remarks[0]["code"]])
 
 
 def _remark_finding(
-    rule: Rule,
-    connection: Row,
-    direction: str | None,
-    remarks: Sequence[Row],
-    severity: Severity,
-    done: str,
-    next_step: str,
+    rule: Rule, side: str, own: Sequence[Row], remarks: Sequence[Row], what: tuple[Severity, str, str]
 ) -> Finding:
-    by_server = direction == "server_to_client"
-    client = client_text(connection)
-    who = f"The server {server_text(connection)}" if by_server else sentence_start(client)
-    to = f" to {client}" if by_server else f" to {server_text(connection)}"
-    code = remarks[0]["code"]
+    """own: the connections of these remarks."""
+    severity, done, next_step = what
+    first, code = own[0], remarks[0]["code"]
+    clients = list(dict.fromkeys(row["client_id"] or row["client_address"] for row in own))
+    named = client_text(first) if len(clients) == 1 else f"{count(len(clients), 'client')} (first {client_text(first)})"
+    server = server_text(first)
+    who, to = (f"The server {server}", named) if side == "server" else (sentence_start(named), server)
+    over = f" on {count(len(own), 'connection')}" if len(own) > 1 else ""
+    culprit = {} if side == "server" else {"client": clients[0] if len(clients) == 1 else f"{len(clients)} clients"}
+    counted = Counter(one["flow_id"] for one in remarks)
     return rule.finding(
         severity=severity,
         confidence="high",
-        subject={"flow": connection["flow_id"], "side": "server" if by_server else "client", "remark": code},
-        sentence=f"{who} {done}{to} {times(len(remarks))}; first: {remarks[0]['text'].rstrip('.')}.",
+        subject={"server": server, **culprit, "side": side, "remark": code},
+        sentence=f"{who} {done} to {to} {times(len(remarks))}{over}; first: {remarks[0]['text'].rstrip('.')}.",
         next_step=next_step,
         proof=proof_of(remarks),
         numbers={
-            "flow_id": connection["flow_id"],
-            "side": "server" if by_server else "client",
+            "flow_id": first["flow_id"],
+            "side": side,
             "remark": code,
             "count": len(remarks),
             "breaches": len(remarks),
-            "where": server_text(connection),
-            "clients": [client_numbers(connection)],
+            "connections": len(own),
+            "where": server,
+            "clients": [client_numbers(row, count=counted[row["flow_id"]]) for row in own[:MOST_CLIENTS]],
         },
     )
 
@@ -110,18 +123,27 @@ def remark_rows(codes: Iterable[str]) -> str:
     return "code IN (" + ", ".join(f"'{code}'" for code in codes) + ") AND flow_id IS NOT NULL"
 
 
-def remark_rule_tables(codes: Iterable[str]) -> dict[str, Any]:
-    """Keyword arguments of a Rule that judges remarks on one flow."""
+def remark_rule_tables(
+    codes: Iterable[str] = (), columns: Iterable[str] = (), reason: int | None = None, condition: str | None = None
+) -> dict[str, Any]:
+    """Keyword arguments of a Rule that judges remarks of all connections.
+
+    columns: more of mqtt_connections. reason: it looks at this reason code of DISCONNECT, too. condition: which
+    remarks, instead of their codes.
+    """
+    wanted = condition or remark_rows(codes)
+    flows = f"flow_id IN (SELECT flow_id FROM expert_infos WHERE {wanted})"
+    closed = "" if reason is None else f" OR disconnect_reason_code = {reason}"
+    own = (*CLIENT_COLUMNS, "flow_id", *_DISCONNECT_COLUMNS, *columns)
     return {
-        "reads": {"mqtt_connections": (*CLIENT_COLUMNS, *_DISCONNECT_COLUMNS), "expert_infos": TOLD_COLUMNS},
-        "partition_by": ("flow_id",),
-        "rows": {"expert_infos": remark_rows(codes)},
-        "suspects": "SELECT flow_id FROM r_expert_infos SEMI JOIN r_mqtt_connections USING (flow_id)",
+        "reads": {"mqtt_connections": own, "expert_infos": (*TOLD_COLUMNS, "flow_id")},
+        "partition_by": (),
+        "rows": {"expert_infos": wanted, "mqtt_connections": flows + closed},
     }
 
 
 def disconnect_finding(rule: Rule, frames: Frames, reason: int, words: str, next_step: str) -> Iterator[Finding]:
-    """A finding when this flow's first DISCONNECT has that reason code. words: what it stands for."""
+    """A finding for each flow whose first DISCONNECT has that reason code. words: what it stands for."""
     for row in rows_of(frames["mqtt_connections"]):
         if row["disconnect_reason_code"] != reason or row["ts_disconnect"] is None:
             continue
@@ -145,11 +167,3 @@ def disconnect_finding(rule: Rule, frames: Frames, reason: int, words: str, next
                 "clients": [client_numbers(row)],
             },
         )
-
-
-def disconnect_suspects(reason: int) -> dict[str, str]:
-    """For a rule that looks at remarks and at this reason code of DISCONNECT."""
-    return {
-        "suspects": "SELECT flow_id FROM r_expert_infos SEMI JOIN r_mqtt_connections USING (flow_id) UNION "
-        f"SELECT flow_id FROM r_mqtt_connections WHERE disconnect_reason_code = {reason}"
-    }

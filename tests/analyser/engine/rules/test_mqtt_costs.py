@@ -47,11 +47,33 @@ def test_of_two_clients_that_break_a_rule_the_one_that_does_so_more_often_is_tol
     assert [f"client-{often}" in one for one in told] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("flows", "direction", "findings"),
+    [(3, "client_to_server", 3), (8, "client_to_server", 1), (8, "server_to_client", 1)],
+    ids=["few clients, each for itself", "many clients", "one server"],
+)
+def test_who_breaks_a_rule_often_has_one_finding(flows: int, direction: str, findings: int) -> None:
+    """On two connections each."""
+    names = [f"f{n}" for n in range(2 * flows)]
+    rows = {
+        "mqtt_connections": [
+            connection(flow, n, 900, client_id=f"client-{n % flows}", closed_by="client")
+            for n, flow in enumerate(names)
+        ],
+        "expert_infos": [remark(flow, 5, "protocol", "dup_on_qos_0", direction=direction) for flow in names],
+    }
+    scenario = fires("MQT106", "warning", "many connections", **rows)
+    found = [one for one in run(connected(scenario), looked_at(scenario)) if one.code == "MQT106"]
+    assert len(found) == findings
+    assert sum(one.numbers["count"] for one in found) == 2 * flows
+    assert all(("8 clients" in one.sentence) == (findings == 1) for one in found)
+
+
 def test_a_slow_subscriber_is_told_what_it_lost_and_how_long_it_takes() -> None:
     rows = crossing(0, 0)
-    reached = (0, 1, 4)
+    reached = (0, 1, 2, 3, 6)
     rows["mqtt_publishes"] = [
-        *(publish(10 + n, "p", payload_crc32=n, qos=1, handshake="complete") for n in range(6)),
+        *(publish(10 + n, "p", payload_crc32=n, qos=1, handshake="complete") for n in range(8)),
         *(
             to_client(
                 10.1 + n, "s", client_id="board-1", payload_crc32=n, qos=1, handshake="complete", completed_ms=1500
@@ -64,7 +86,7 @@ def test_a_slow_subscriber_is_told_what_it_lost_and_how_long_it_takes() -> None:
     told = found.numbers
     assert (told["cause"], told["missing"], told["overtaken"], told["acknowledged_ms"]) == ("slow", 3, 2, 1500)
     assert "takes 1.5 s in the median to acknowledge" in found.sentence
-    assert "2 of them are lost for good" in found.sentence
+    assert "2 of them are lost" in found.sentence
 
 
 @pytest.mark.parametrize(("expiry_s", "cause"), [(2, "expired"), (3600, "unacknowledged")])
@@ -79,9 +101,9 @@ def test_what_expired_behind_a_full_window_is_told_with_the_window(expiry_s: int
     (found,) = [one for one in run(connected(scenario), looked_at(scenario)) if one.code == "MQT115"]
     told = found.numbers
     assert (told["cause"], told["blocked_by"], told["missing"]) == (cause, "unacknowledged", 3)
-    assert ("Their message expiry interval was over" in found.sentence) == (cause == "expired")
+    assert ("the message expiry interval was over" in found.sentence) == (cause == "expired")
     assert ("the publisher's message expiry interval" in found.next_step) == (cause == "expired")
-    assert "had not acknowledged 1 message sent before" in found.sentence
+    assert "had left 1 message unacknowledged" in found.sentence
     assert "Look at the subscriber's handler" in found.next_step
 
 
