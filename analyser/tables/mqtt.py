@@ -141,8 +141,10 @@ _DELIVERIES = Table(
             "status",
             "string",
             "delivered (acknowledged; QoS 0: ACKed by TCP); sent (not acknowledged); missing (not within 10 s or "
-            "more); left (the subscriber left before); lost (its session was gone when it came back); expired (while "
-            "it was away); refused (the server did not take it); unknown (gaps, the capture ends, too many wait)",
+            "more, or what its session kept was passed over by later ones); left (the subscriber left before); lost "
+            "(its session was gone when it came back); expired (while it was away); not_kept (QoS 0, by publish or by "
+            "subscription, while it was away: a session need not keep it); refused (the server did not take it); "
+            "unknown (gaps, the capture ends, too many wait)",
             "context",
             nullable=False,
         ),
@@ -156,17 +158,35 @@ _DELIVERIES = Table(
         Column(
             "blocked_by",
             "string",
-            "what of its subscriber held it up, also where it expired: zero_window, unfinished_qos2, unacknowledged, "
-            "slow (a second or more for each acknowledgement, in the median)",
+            "what of its subscriber held it up, also where it expired: dead_path (TCP sends again and nothing comes "
+            "back), zero_window, unfinished_qos2, unacknowledged (a second or more when it was published), slow (a "
+            "second or more for each acknowledgement, in the median)",
             "context",
         ),
         Column("open_messages", "int64", "messages that its subscriber did not acknowledge, or late", "context"),
+        Column("ts_blocked", "time", "since when it was held up", "context", unit="UTC"),
+        Column("blocked_ms", "float64", "for how long", "context", unit="ms"),
+        Column(
+            "overtaken",
+            "bool",
+            "missing, and a later one of its topic, QoS and publisher came a second or more before the end: lost",
+            "context",
+        ),
+        Column(
+            "queued", "bool", "published before the connection of its subscriber began: its session kept it", "context"
+        ),
         Column("delivered_message_id", "string", "messages.message_id of the server's PUBLISH", "context"),
         Column("ts_delivered", "time", "its time", "context", unit="UTC"),
         Column("copies", "int64", "how often the server sent it: more than once where filters overlap", "context"),
         Column("acknowledged_ms", "float64", "from the server's PUBLISH to PUBACK or PUBCOMP", "context", unit="ms"),
         Column("latency_ms", "float64", "from the publisher's PUBLISH to the server's", "context", unit="ms"),
-        Column("waited_ms", "float64", "how long a delivery that is missing was waited for", "context", unit="ms"),
+        Column(
+            "waited_ms",
+            "float64",
+            "how long a missing delivery was waited for: from its publish, or from the return of its subscriber",
+            "context",
+            unit="ms",
+        ),
         SERVER_ADDRESS,
         SERVER_PORT,
         Column("file", "string", "capture file of `packet`", "context"),
@@ -183,7 +203,7 @@ _DELIVERIES = Table(
 
 _ABSENCES = Table(
     "mqtt_offline_periods",
-    "one row per return of a client for whose subscriptions messages of QoS 1 and 2 were published while it was away",
+    "one row per return of a client for whose subscriptions messages were published while it was away",
     (
         Column("flow_id", "string", "its connection before", "context", nullable=False),
         ts_column("time at which it left", "context"),
@@ -205,17 +225,24 @@ _ABSENCES = Table(
         Column(
             "messages",
             "int64",
-            "messages published for it meanwhile; lost where the session was",
+            "messages of QoS 1 and 2 published meanwhile for subscriptions of QoS 1 and 2; lost where the session was",
             "context",
             nullable=False,
         ),
         Column(
             "expired",
             "int64",
-            "of them, those whose message expiry interval was over (5.0)",
+            "of them, those whose message expiry interval was over and that never came (5.0)",
             "context",
             nullable=False,
         ),
+        Column(
+            "qos_0_subscription",
+            "int64",
+            "messages of QoS 1 and 2 for its subscriptions of QoS 0, which its session need not keep, that never came",
+            "context",
+        ),
+        Column("qos_0_publish", "int64", "likewise of QoS 0, for subscriptions of QoS 1 and 2", "context"),
         Column("unacknowledged", "int64", "messages that it had got before and not acknowledged", "context"),
         Column("complete", "bool", "false: there may have been more messages", "context"),
         Column("topics", "string", "JSON list of up to 20 topics of the messages", "context", json=True),

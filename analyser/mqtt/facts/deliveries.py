@@ -18,19 +18,16 @@ message unknown.
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 import numpy as np
 import numpy.typing as npt
 
 from wirewitness.analyser.mqtt.facts.filters import Filters
 from wirewitness.analyser.mqtt.facts.memory import AWAY_BYTES, Memory
 from wirewitness.analyser.mqtt.facts.messages import Counts, Integers, Message, Told
-from wirewitness.analyser.mqtt.facts.offline_periods import MAX_LOOKED_AT, MOST_TOPICS, Absence, Recent
-from wirewitness.analyser.mqtt.facts.pending_publishes import Target, Waiting, Waits
+from wirewitness.analyser.mqtt.facts.offline_periods import MAX_LOOKED_AT, Returns
+from wirewitness.analyser.mqtt.facts.pending_publishes import Kept, Target, Waiting, Waits
 from wirewitness.analyser.mqtt.facts.publishes_without_subscriber import Unheard
 from wirewitness.analyser.mqtt.facts.sessions import NO_SUBSCRIPTION, Away, Connect, History, OpenFlow, Subscription
-from wirewitness.analyser.mqtt.facts.topics import FilterTrie
 
 Booleans = npt.NDArray[np.bool_]
 
@@ -58,7 +55,7 @@ class Server:
         self._filters = Filters(self._memory)
         self._waits = Waits(self.told, self._filters, self._flows, self._hold, window_ns, max_waiting)
         self._sessions: dict[str, Away] = {}
-        self._recent: Recent[Message] = Recent()
+        self._returns = Returns(self.told, self._waits, self._hold)
         self._numbers = 0
         self._steps, self._steps_left = 0, ALLOWED_STEPS
         self.now_ns = 0
@@ -128,21 +125,28 @@ class Server:
         known = self._flows.pop(flow, None)
         if known is None:
             return
-        for topic_filter, share_name in known.subscriptions:
-            self._leave(flow, topic_filter, share_name, now_ns)
+        client = known.client
+        if client is not None and self._flow_of_client.get(client) != flow:
+            client = None
+        kept: list[Kept] = []
+        for (topic_filter, share_name), subscription in known.subscriptions.items():
+            lasts = client is not None and subscription.qos > 0
+            self._leave(flow, topic_filter, share_name, now_ns, kept if lasts else None)
         known.session.left_ns = now_ns
         away = Away(flow, now_ns, known.subscriptions, known.session)
-        if known.client is not None and self._flow_of_client.get(known.client) == flow:
-            del self._flow_of_client[known.client]
-            self._keep(known.client, away)
+        if client is not None:
+            del self._flow_of_client[client]
+            self._keep(client, away)
+            self._returns.left(flow, client, known.subscriptions.values(), kept, now_ns)
         else:
+            self._returns.ended(flow, now_ns)
             self._history.over(away, None)
 
     def published(self, message: Message) -> None:
         """A client sent a message to the server."""
         self._forget(message.ts_ns)
-        if message.qos and self._may_ask:
-            self._hold(self._recent.add(message))
+        if self._may_ask:
+            self._returns.published(message)
         self._numbers += 1
         self._steps = min(self._steps + STEPS_OF_A_MESSAGE, ALLOWED_STEPS)
         if not self._may_work(1) or self._filters.lacks_members:
@@ -178,18 +182,16 @@ class Server:
             self.told.unheard.append(messages.rows[counted])
 
     def delivered(self, message: Message) -> None:
-        """The server sent a message to a client."""
+        """The server sent a message to a client, and not for the second time."""
         self._forget(message.ts_ns)
         self._steps = min(self._steps + STEPS_OF_A_MESSAGE, ALLOWED_STEPS)
         same = self._waits.same(message.content)
-        if same is None or message.dup:
-            return
         known = self._flows.get(message.flow)
         matching = NO_SUBSCRIPTION if known is None else known.matching(message.topic)
         # The answer to a subscription, not to a publish: what was kept.
-        if message.retain and not matching.retain_as_published:
-            return
-        self._waits.sent(same, message, matching.targets)
+        as_retained = message.retain and not matching.retain_as_published
+        if as_retained or same is None or not self._waits.sent(same, message, matching.targets):
+            self._returns.sent(message.flow, message, as_retained=as_retained)
 
     @property
     def waiting_bytes(self) -> int:
@@ -203,13 +205,14 @@ class Server:
         for away in self._sessions.values():
             self._history.over(away, None)
         self._sessions.clear()
-        self._recent.forget()
+        self._returns.let_go(self.now_ns, at_end=False)
         self._filters.forget_matches()
         self._hold(-self._waiting_bytes)
 
     def finish(self, now_ns: int) -> None:
         """The capture ends here."""
         self._waits.let_go(now_ns, "missing")
+        self._returns.let_go(now_ns, at_end=True)
         for away in self._sessions.values():
             self._history.over(away, now_ns)
         for one in self._flows.values():
@@ -232,7 +235,7 @@ class Server:
             if self._may_work(1):
                 found, steps = self._filters.match(topic)
                 self._steps -= steps
-                matched[code] = bool(found)
+                matched[code] = bool(found) or self._returns.asked_for(topic)
         awaited: Booleans = matched[codes] | (messages.qos > 0)
         return awaited
 
@@ -269,51 +272,15 @@ class Server:
 
     def _came_back(self, away: Away, flow: int, client: str, session_present: bool, now_ns: int) -> None:
         """Await what its session kept for it, or say what is lost."""
-        wanted = [s for s in away.subscriptions.values() if s.qos and s.share_name is None]
-        if not wanted:
-            return
-        own = {away.flow, flow}
-        filters: FilterTrie[int] = FilterTrie()
-        for number, subscription in enumerate(wanted):
-            filters.add(subscription.topic_filter, number)
         self._may_work(STEPS_OF_A_TARGET * MAX_LOOKED_AT)
         most = max(self._steps // STEPS_OF_A_TARGET, 0)
-        found, complete = self._recent.matching(
-            away.since_ns, lambda topic: min(filters.match(topic), key=itemgetter(1), default=(None,))[0], most
-        )
-        self._steps -= STEPS_OF_A_TARGET * len(found) + filters.visited
-        missed = [(message, name) for message, name in found if message.flow not in own]
-        if not missed:
-            return
-        expired = 0
-        for message, topic_filter in missed:
-            over = message.expiry_ns is not None and now_ns - message.ts_ns > message.expiry_ns
-            expired += over
-            if session_present and not over:
-                self._forget(now_ns)
-                self._numbers += 1
-                waiting = Waiting(message, self._numbers, {flow: topic_filter}, 0, now_ns, again=True)
-                self._hold(self._waits.add(waiting))
-                continue
-            status = "lost" if not session_present else "expired"
-            waiting = Waiting(message, 0, {}, 0, message.ts_ns)
-            self._waits.missing(waiting, away.flow, topic_filter, now_ns, status)
-        self.told.absences.append(
-            Absence(
-                flow=away.flow,
-                next_flow=flow,
-                client_id=client,
-                ts=away.since_ns,
-                ts_back=now_ns,
-                session_present=session_present,
-                messages=len(missed),
-                expired=expired if session_present else 0,
-                complete=complete,
-                first_message=missed[0][0].row,
-                last_message=missed[-1][0].row,
-                topics=tuple(dict.fromkeys(message.topic for message, _ in missed))[:MOST_TOPICS],
-            )
-        )
+        queued, steps = self._returns.came_back(away, flow, client, session_present, now_ns, most)
+        self._steps -= steps
+        for message, topic_filter in queued:
+            self._forget(now_ns)
+            self._numbers += 1
+            waiting = Waiting(message, self._numbers, {flow: topic_filter}, 0, now_ns, again=True)
+            self._hold(self._waits.add(waiting))
 
     def _subscribe(self, flow: int, subscription: Subscription) -> None:
         known = self._flows.get(flow)
@@ -324,11 +291,13 @@ class Server:
         else:
             self._history.dropped(subscription, None if known is None else known.session, None, "unknown")
 
-    def _leave(self, flow: int, topic_filter: str, share_name: str | None, now_ns: int) -> None:
+    def _leave(
+        self, flow: int, topic_filter: str, share_name: str | None, now_ns: int, kept: list[Kept] | None = None
+    ) -> None:
         """Drop this connection's subscription; what waits for a shared one is given up with its last member."""
         if self._filters.remove(flow, topic_filter, share_name):
             target = flow if share_name is None else (share_name, topic_filter)
-            self._waits.give_up(target, topic_filter, now_ns)
+            self._waits.give_up(target, topic_filter, now_ns, kept if share_name is None else None)
 
     def _forget(self, now_ns: int) -> None:
         """Let go of messages that waited long enough, and of what memory has no room for."""

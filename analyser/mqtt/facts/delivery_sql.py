@@ -11,26 +11,68 @@ from __future__ import annotations
 # So long a message is waited for before it counts as missing, and an acknowledgement before it holds others up.
 WAIT_MS = 10_000
 _WAIT_NS = WAIT_MS * 1_000_000
+# What a session kept is passed over when later ones came, and so long after nothing else.
+_PASSED_OVER_NS = 1_000_000_000
 # A subscriber that takes so long for each acknowledgement, in the median, holds up what comes faster.
 SLOW_MS = 1_000
+# A sender that hears nothing sends again after 0.2 s or more, then after twice that (RFC 6298): so often is no lost
+# packet.
+LEAST_UNHEARD = 4
 
 # It reads nothing: its TCP took no byte for so long.
 _READS_NOTHING = "coalesce(flows.client_zero_window_ms, 0) >= 1000"
 
 # How far each subscriber is behind with acknowledgements: what it never acknowledged, or only after long.
 _OPEN = f"""
-    SELECT flow, count(*) AS open_messages, min(ts) AS open_since, arg_min(qos, ts) AS open_qos
+    SELECT flow, count(*) AS open_messages, min(ts) AS open_since, arg_min(qos, ts) AS open_qos,
+           count(*) FILTER (handshake IN ('no_puback', 'no_pubrec', 'no_pubcomp')) AS never
     FROM in_publishes JOIN context_flows USING (flow_id)
     WHERE direction = 'server_to_client' AND qos IN (1, 2)
         AND (handshake IN ('no_puback', 'no_pubrec', 'no_pubcomp', 'resent') OR completed_ms >= {WAIT_MS})
     GROUP BY flow"""
 
-# Subscribers that miss something and acknowledge slowly.
+# Subscribers that miss something and acknowledge slowly: a median needs five.
 _SLOW = f"""
     SELECT flow FROM in_publishes JOIN context_flows USING (flow_id)
     WHERE direction = 'server_to_client' AND completed_ms IS NOT NULL AND flow IN (
         SELECT subscriber FROM context_deliveries WHERE status IN ('missing', 'left'))
-    GROUP BY flow HAVING median(completed_ms) >= {SLOW_MS}"""
+    GROUP BY flow HAVING median(completed_ms) >= {SLOW_MS} AND count(*) >= 5"""
+
+# Messages that a subscriber took long to acknowledge, from when until when each was open; of those that are open at one
+# time the one that stays so longest: steps of `rank`, none of which another one covers.
+_BUSY = f"""
+    SELECT flow, begins_ns, ends_ns FROM (
+        SELECT flow, epoch_ns(ts) AS begins_ns, epoch_ns(ts) + (completed_ms * 1e6)::BIGINT AS ends_ns,
+               max(ends_ns) OVER (PARTITION BY flow ORDER BY begins_ns, ends_ns DESC
+                                  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before_ns
+        FROM in_publishes JOIN context_flows USING (flow_id)
+        WHERE direction = 'server_to_client' AND completed_ms >= {SLOW_MS} AND flow IN (
+            SELECT subscriber FROM context_deliveries WHERE status IN ('missing', 'left')))
+    WHERE before_ns IS NULL OR ends_ns > before_ns"""
+
+# The last message of a topic, publisher and QoS that each subscriber got at least a second before its connection ended:
+# what was published before it cannot come any more (4.6).
+_REACHED = f"""
+    SELECT subscriber, sent.topic, sent.flow_id, sent.qos, max(message) AS message, max(got_ns) AS got_ns
+    FROM context_deliveries AS made JOIN in_publishes AS sent ON sent.row = made.message
+    JOIN delivery_flows AS flows ON flows.flow = made.subscriber
+    WHERE status = 'delivered' AND got_ns <= epoch_ns(flows.observed_until) - {_PASSED_OVER_NS}
+        AND subscriber IN (SELECT subscriber FROM context_deliveries WHERE status IN ('missing', 'left'))
+    GROUP BY ALL"""
+
+_OVERTAKEN = """
+    SELECT DISTINCT made.message, made.subscriber
+    FROM context_deliveries AS made JOIN in_publishes AS sent ON sent.row = made.message
+    JOIN delivery_reached AS reached ON reached.subscriber = made.subscriber AND reached.topic = sent.topic
+        AND reached.flow_id = sent.flow_id AND reached.qos = sent.qos AND reached.message > made.message
+    WHERE made.status IN ('missing', 'left') AND made.share_name IS NULL"""
+
+# When each subscriber got something last: a queue is being sent as long as what comes is older than what waits.
+_GOT = """
+    SELECT subscriber, max(got_ns) AS got_ns, max(message) AS message FROM context_deliveries
+    WHERE status = 'delivered' AND subscriber IN (
+        SELECT subscriber FROM context_deliveries WHERE status IN ('missing', 'left'))
+    GROUP BY subscriber"""
 
 # Of the members of a group that nobody of got a message: the one that stands still, or the only one.
 _GUILTY = f"""
@@ -76,16 +118,36 @@ _ACKNOWLEDGED = """CASE
                   <= flows.acked_by_client, true)
          OR epoch_ns(got.ts) + 1000000000 > epoch_ns(flows.observed_until) END"""
 
+# Its connection carries nothing any more: what the server sent again and again was never confirmed, and it is not from
+# long before that.
+_DEAD = f"""(flows.unheard_sends_to_client >= {LEAST_UNHEARD}
+    AND epoch_ns(sent.ts) >= epoch_ns(flows.ts_unheard_to_client) - {_WAIT_NS})"""
+
 # It never waits for the subscriber: the server drops it at once.
 _TOO_LARGE = "there.maximum_packet_size_bytes < coalesce(sent.payload_bytes, 0) + strlen(sent.topic) + 4"
 
+_IS_OPEN = f"epoch_ns(open.open_since) <= epoch_ns(sent.ts) + {_WAIT_NS}"
+_IS_BUSY = "busy.ends_ns > epoch_ns(sent.ts)"
+
 # Why the server could not send it at once: the subscriber did not go on.
 _HELD_UP = f"""CASE
+    WHEN {_DEAD} THEN 'dead_path'
     WHEN {_READS_NOTHING} THEN 'zero_window'
-    WHEN epoch_ns(open.open_since) <= epoch_ns(sent.ts) + {_WAIT_NS} AND open.open_qos = 2
-        THEN 'unfinished_qos2'
-    WHEN epoch_ns(open.open_since) <= epoch_ns(sent.ts) + {_WAIT_NS} THEN 'unacknowledged'
-    WHEN slow.flow IS NOT NULL THEN 'slow' END"""
+    WHEN {_IS_OPEN} AND open.open_qos = 2 THEN 'unfinished_qos2'
+    WHEN {_IS_OPEN} THEN 'unacknowledged'
+    WHEN slow.flow IS NOT NULL THEN 'slow'
+    WHEN {_IS_BUSY} THEN 'unacknowledged' END"""
+
+# From when until when. What was never acknowledged stays so until the end.
+_BLOCKED = f"""CASE
+    WHEN {_DEAD} THEN [epoch_ns(flows.ts_unheard_to_client), epoch_ns(flows.observed_until)]
+    WHEN {_READS_NOTHING} THEN NULL
+    WHEN {_IS_OPEN} THEN [epoch_ns(open.open_since), epoch_ns(flows.observed_until)]
+    WHEN {_IS_BUSY} THEN [busy.begins_ns, busy.ends_ns] END"""
+
+# Nothing held it up, and its turn had not come: what the subscriber got last is older.
+_IN_TURN = f"""(reached.message < made.message
+    AND reached.got_ns > epoch_ns(flows.observed_until) - {_WAIT_NS} AND {_HELD_UP} IS NULL)"""
 
 # What is over its message expiry interval the server deletes, whatever held it up [MQTT-3.3.2-5].
 _CAUSE = f"""CASE
@@ -95,11 +157,12 @@ _CAUSE = f"""CASE
 
 _FLOWS = """
     SELECT flow, flow_id, client_address, client_zero_window_ms, acked_by_client, observed_until, closed_by, ts_closed,
+           unheard_sends_to_client, ts_unheard_to_client,
            coalesce(gap_bytes, 0) + coalesce(truncated_packets, 0) > 0 AS has_gaps
     FROM context_flows LEFT JOIN flows USING (flow_id)"""
 
 _CONNECTIONS = """
-    SELECT flow, any_value(client_id) AS client_id,
+    SELECT flow, any_value(client_id) AS client_id, min(epoch_ns(ts_response)) AS since_ns,
            any_value(maximum_packet_size_bytes) AS maximum_packet_size_bytes,
            any_value(server_maximum_packet_size_bytes) AS server_maximum_packet_size_bytes,
            any_value(disconnected_by) AS disconnected_by, any_value(ts_disconnect) AS ts_disconnect
@@ -111,18 +174,30 @@ _LATER = """
 
 _COPIES = "SELECT message, subscriber, 1 + count(*) AS copies FROM context_copies GROUP BY ALL"
 
+# Published before its subscriber's connection began: it was in its session.
+_IS_QUEUED = "coalesce(epoch_ns(sent.ts) < there.since_ns, false)"
+# Of what a session kept later ones came, and the subscriber acknowledged all that it got.
+_PASSED_OVER = f"""overtaken.message IS NOT NULL AND sent.qos > 0 AND coalesce(open.never, 0) = 0 AND {_IS_QUEUED}"""
+
 # A message that is missing on another port means something only where the two ports are of one server. place: where it
 # stands in the order of publishes, by which pieces are cut; the rows of a piece come in any order.
 _JUDGED = f"""
-    SELECT row_number() OVER (ORDER BY made.message, subscriber, made.topic_filter) - 1 AS place, made.message,
+    SELECT row_number() OVER (ORDER BY made.message, made.subscriber, made.topic_filter) - 1 AS place, made.message,
            coalesce(made.subscriber, guilty.guilty) AS subscriber, made.share_name, made.topic_filter, made.got,
            made.got_ns, made.waited_ns,
            CASE WHEN made.status = 'left' AND made.waited_ns >= {_WAIT_NS} THEN 'missing'
+                WHEN made.status IN ('left', 'missing') AND {_PASSED_OVER} THEN 'missing'
                 WHEN made.status = 'missing' AND made.waited_ns < {_WAIT_NS} THEN 'unknown'
-                ELSE made.status END AS status
+                ELSE made.status END AS status,
+           overtaken.message IS NOT NULL AS overtaken, {_IS_QUEUED} AS queued
     FROM context_deliveries AS made LEFT JOIN delivery_guilty AS guilty
         ON made.members IS NOT NULL AND guilty.message = made.message
         AND guilty.share_name = made.share_name AND guilty.topic_filter = made.topic_filter
+    LEFT JOIN delivery_overtaken AS overtaken
+        ON overtaken.message = made.message AND overtaken.subscriber = made.subscriber
+    LEFT JOIN in_publishes AS sent ON sent.row = made.message
+    LEFT JOIN delivery_connections AS there ON there.flow = made.subscriber
+    LEFT JOIN delivery_open AS open ON open.flow = made.subscriber
     WHERE made.status = 'delivered' OR made.near_port IS NULL OR EXISTS (
         FROM context_joined AS joined
         WHERE joined.server = made.server AND joined.near_port = made.near_port AND joined.far_port = made.far_port)"""
@@ -131,6 +206,10 @@ STEPS = {
     "delivery_flows": _FLOWS,
     "delivery_open": _OPEN,
     "delivery_slow": _SLOW,
+    "delivery_busy": _BUSY,
+    "delivery_reached": _REACHED,
+    "delivery_overtaken": _OVERTAKEN,
+    "delivery_got": _GOT,
     "delivery_guilty": _GUILTY,
     "delivery_lacking": _LACKING,
     "delivery_connections": _CONNECTIONS,
@@ -146,16 +225,22 @@ DELIVERIES = f"""
                 ELSE '$share/' || made.share_name || '/' || made.topic_filter END AS subscriber,
            flows.flow_id AS subscriber_flow_id, there.client_id AS subscriber_client_id,
            flows.client_address AS subscriber_address, made.share_name, made.topic_filter,
-           CASE WHEN made.status IN ('missing', 'left', 'lost', 'expired')
+           CASE WHEN made.status IN ('missing', 'left', 'lost', 'expired', 'not_kept')
                      AND (flows.has_gaps OR (lacking.share_name IS NOT NULL AND NOT {_STANDS})) THEN 'unknown'
-                WHEN made.status IN ('missing', 'left', 'lost', 'unknown') AND coalesce({_REFUSED}, false)
+                WHEN made.status IN ('missing', 'left', 'lost', 'not_kept', 'unknown') AND coalesce({_REFUSED}, false)
                 THEN 'refused'
-                WHEN made.status IN ('missing', 'left', 'lost') AND ({_UNCONFIRMED} OR {_CUT}) THEN 'unknown'
+                WHEN made.status IN ('missing', 'left', 'lost', 'not_kept') AND ({_UNCONFIRMED} OR {_CUT})
+                THEN 'unknown'
+                WHEN made.status = 'missing' AND {_IN_TURN} THEN 'unknown'
                 WHEN made.status = 'delivered' AND NOT coalesce({_ACKNOWLEDGED}, true) THEN 'sent'
                 ELSE made.status END AS status,
            CASE WHEN made.status = 'missing' THEN {_CAUSE} END AS cause,
            CASE WHEN made.status = 'missing' AND NOT coalesce({_TOO_LARGE}, false) THEN {_HELD_UP} END AS blocked_by,
-           CASE WHEN made.status = 'missing' THEN open.open_messages END AS open_messages,
+           CASE WHEN made.status = 'missing'
+                THEN coalesce(open.open_messages, CASE WHEN {_IS_BUSY} THEN 1 END) END AS open_messages,
+           CASE WHEN made.status = 'missing' THEN make_timestamp_ns({_BLOCKED}[1])::TIMESTAMPTZ_NS END AS ts_blocked,
+           CASE WHEN made.status = 'missing' THEN ({_BLOCKED}[2] - {_BLOCKED}[1]) / 1e6 END AS blocked_ms,
+           CASE WHEN made.status = 'missing' THEN made.overtaken END AS overtaken, made.queued,
            got.message_id AS delivered_message_id, make_timestamp_ns(made.got_ns)::TIMESTAMPTZ_NS AS ts_delivered,
            CASE WHEN made.status = 'delivered' THEN coalesce(copies.copies, 1) END AS copies,
            CASE WHEN made.status = 'delivered' THEN got.completed_ms END AS acknowledged_ms,
@@ -175,7 +260,9 @@ DELIVERIES = f"""
     LEFT JOIN delivery_lacking AS lacking
         ON lacking.share_name = made.share_name AND lacking.topic_filter = made.topic_filter
     LEFT JOIN delivery_open AS open ON open.flow = made.subscriber
-    LEFT JOIN delivery_slow AS slow ON slow.flow = made.subscriber"""
+    LEFT JOIN delivery_slow AS slow ON slow.flow = made.subscriber
+    LEFT JOIN delivery_got AS reached ON reached.subscriber = made.subscriber
+    ASOF LEFT JOIN delivery_busy AS busy ON busy.flow = made.subscriber AND busy.begins_ns <= epoch_ns(sent.ts)"""
 
 ABSENCES = """
     WITH unfinished AS (
@@ -189,7 +276,8 @@ ABSENCES = """
            after.flow_id AS next_flow_id, make_timestamp_ns(made.back_ns)::TIMESTAMPTZ_NS AS ts_back,
            after.client_address AS next_client_address, after.client_port AS next_client_port,
            after.clean_start AS next_clean_start, made.session_present,
-           made.messages, made.expired, coalesce(unfinished.messages, 0) AS unacknowledged, made.complete,
+           made.messages, made.expired, made.qos_0_subscription, made.qos_0_publish,
+           coalesce(unfinished.messages, 0) AS unacknowledged, made.complete,
            to_json(made.topics)::VARCHAR AS topics, first.message_id AS first_message_id,
            last.message_id AS last_message_id, first.client_id AS publisher_client_id,
            first.client_address AS publisher_address, before.server_address, before.server_port,

@@ -40,6 +40,10 @@ def _whole(name: str) -> str:
 _READ_FLOWS = " UNION ".join(
     f"SELECT flow_id FROM {table}" for table in ("flows", "mqtt_connections", "in_publishes", "mqtt_subscriptions")
 )
+# DUP says that it may have been sent before, which it need not (3.3.1.1): the same one was, with this identifier.
+_IS_REPEATED = """row_number() OVER (
+    PARTITION BY server_address, client_id, packet_identifier, topic, payload_bytes, payload_crc32 ORDER BY row) > 1"""
+
 # Numbers of flows, in the order of their ids, and of what servers sent.
 NUMBERS = {
     "context_flows": f"SELECT row_number() OVER (ORDER BY flow_id) AS flow, flow_id FROM ({_READ_FLOWS})",
@@ -47,6 +51,13 @@ NUMBERS = {
         SELECT row_number() OVER () AS content, * FROM (
             SELECT DISTINCT server_address AS server, topic AS of_topic, payload_bytes AS size, payload_crc32 AS crc
             FROM in_publishes WHERE direction = 'server_to_client')""",
+    "context_repeated": f"""
+        SELECT row FROM (
+            SELECT row, dup, {_IS_REPEATED} AS repeated FROM in_publishes
+            WHERE direction = 'server_to_client' AND qos > 0 AND packet_identifier IS NOT NULL
+                AND (server_address, client_id) IN (
+                    SELECT server_address, client_id FROM in_publishes WHERE dup AND direction = 'server_to_client'))
+        WHERE dup AND repeated""",
     "context_subscriptions": """
         SELECT row_number() OVER () AS number, * FROM mqtt_subscriptions
         WHERE event = 'subscribe' AND granted_qos IS NOT NULL AND ts_response IS NOT NULL""",
@@ -95,7 +106,7 @@ _EVENTS = f"""
         FROM in_publishes LEFT JOIN context_contents
             ON server_address IS NOT DISTINCT FROM server AND topic IS NOT DISTINCT FROM of_topic
             AND payload_bytes IS NOT DISTINCT FROM size AND payload_crc32 IS NOT DISTINCT FROM crc
-        WHERE {TAKEN}
+        WHERE row NOT IN (FROM context_repeated) AND {TAKEN}
         UNION ALL
         SELECT {ENDED}, NULL, flow_id, flows.server_port, epoch_ns(coalesce(flows.ts_closed, flows.ts_last)), NULL,
                NULL, NULL, NULL, NULL, NULL, NULL, flows.server_address, NULL, NULL, NULL

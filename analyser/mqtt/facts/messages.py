@@ -11,8 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wirewitness.analyser.mqtt.facts.offline_periods import Absence
-
 Integers = npt.NDArray[np.int64]
 
 
@@ -22,9 +20,10 @@ class Delivery(NamedTuple):
     message: the publish. subscriber: its flow; null for a group of a shared subscription that nobody of got it.
     share_name, topic_filter: the subscription, null where the capture does not hold it.
     status: delivered; missing (waited for until WINDOW_NS or the capture's end); left (the subscriber left before);
-    lost, expired (see `Absence`); unknown (too many messages wait). got, got_ns: what the server sent. waited_ns: from
-    the publish to its delivery, or as long as it was waited for. near_port, far_port: server ports of the publish and
-    of the delivery where they differ. members: flows of the group of a shared subscription that nobody of got it.
+    lost, expired, not_kept (see `Absence`); unknown (too many messages wait, or the capture ends too early).
+    got, got_ns: what the server sent. waited_ns: from the publish to its delivery, or as long as it was waited for:
+    from the return of a client that had been away. near_port, far_port: server ports of the publish and of the delivery
+    where they differ. members: flows of the group of a shared subscription that nobody of got it.
     """
 
     message: int
@@ -94,6 +93,32 @@ class ActiveSubscription(NamedTuple):
     session: int | None
     until_ns: int | None
     ended_by: str | None
+
+
+class Absence(NamedTuple):
+    """A client that came back, and what was published for its subscriptions meanwhile.
+
+    flow, next_flow: its connections before and after. ts, ts_back: Unix ns. messages: of QoS 1 and 2 for subscriptions
+    of QoS 1 and 2; session_present false: lost, but for retained ones that came as such. expired: of them, those whose
+    message expiry interval was over by then, and that did not come either. qos_0_subscription: of QoS 1 and 2 for a
+    subscription of QoS 0, qos_0_publish: the other way round; a session need not keep them, and they did not come.
+    complete: all of that time was looked through. first_message, last_message: rows of what did not come, or of all.
+    """
+
+    flow: int
+    next_flow: int
+    client_id: str
+    ts: int
+    ts_back: int
+    session_present: bool
+    messages: int
+    expired: int
+    qos_0_subscription: int
+    qos_0_publish: int
+    complete: bool
+    first_message: int
+    last_message: int
+    topics: tuple[str, ...]
 
 
 @dataclass(slots=True)

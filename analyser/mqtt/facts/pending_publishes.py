@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,6 +51,14 @@ class Same:
     publishes: dict[int, Waiting] = field(default_factory=dict)
     reached: dict[int, int] = field(default_factory=dict)
     last: dict[int, int] = field(default_factory=dict)
+
+
+class Kept(NamedTuple):
+    """What a client had not got when it left, and how long it had waited for it."""
+
+    message: Message
+    topic_filter: str
+    waited_ns: int
 
 
 class Waits:
@@ -103,24 +112,37 @@ class Waits:
             same.after += 1
         return waiting.held_bytes
 
-    def sent(self, same: Same, message: Message, targets: list[Target]) -> None:
-        """The server sent a message of this content to a client. targets: by its subscriptions that match."""
-        found = self._earliest(same, message.flow, targets) if targets else self._newest(same, message.flow)
+    def sent(self, same: Same, message: Message, targets: list[Target]) -> bool:
+        """The server sent a message of this content to a client. targets: by its subscriptions that match.
+
+        False where nobody waited for it.
+        """
+        if targets:
+            found = self._earliest(same, message.flow, targets)
+        else:  # DUP: maybe an earlier one of that content
+            found = None if message.dup else self._newest(same, message.flow)
         overlapping = targets.count(message.flow) > 1
         if found is not None:
             self._reached(found, message, targets)
             if overlapping:
                 same.last[message.flow] = found.message.row
-        elif overlapping and message.flow in same.last:
+            return True
+        if overlapping and message.flow in same.last:
             self._told.copies.append(Copy(same.last[message.flow], message.flow))
+            return True
+        return False
 
-    def give_up(self, target: Target, topic_filter: str, now_ns: int) -> None:
-        """This one left: nothing more comes to it by that filter."""
+    def give_up(self, target: Target, topic_filter: str, now_ns: int, kept: list[Kept] | None = None) -> None:
+        """This one left: nothing more comes to it by that filter, but what goes into `kept`: QoS 1 and 2."""
         held = self._of_target.get(target, {})
         for number, waiting in list(held.items()):
             if waiting.targets[target] == topic_filter:
                 del held[number]
-                self.missing(waiting, target, waiting.targets.pop(target), now_ns, "left")
+                del waiting.targets[target]
+                if kept is not None and waiting.message.qos:
+                    kept.append(Kept(waiting.message, topic_filter, now_ns - waiting.since_ns))
+                else:
+                    self.missing(waiting, target, topic_filter, now_ns, "left")
         if not held:
             self._of_target.pop(target, None)
 
@@ -131,7 +153,7 @@ class Waits:
         there = None if flow is None else self._flows.get(flow)
         near, far = (None, None) if there is None or there.port == sent.port else (sent.port, there.port)
         members = tuple(self._filters.members.get(target, ())) or None if isinstance(target, tuple) else None
-        waited_ns = now_ns - sent.ts_ns
+        waited_ns = now_ns - waiting.since_ns
         self._told.rows.append(
             Delivery(sent.row, flow, share_name, topic_filter, status, None, None, waited_ns, near, far, members)
         )

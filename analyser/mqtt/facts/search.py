@@ -50,6 +50,7 @@ FOUND: Mapping[str, pa.Schema] = {
         [
             *(("flow", _NUMBER), ("next_flow", _NUMBER), ("client_id", _TEXT), ("left_ns", _NUMBER)),
             *(("back_ns", _NUMBER), ("session_present", pa.bool_()), ("messages", _NUMBER), ("expired", _NUMBER)),
+            *(("qos_0_subscription", _NUMBER), ("qos_0_publish", _NUMBER)),
             *(("complete", pa.bool_()), ("first_message", _NUMBER), ("last_message", _NUMBER)),
             ("topics", pa.list_(_TEXT)),
         ]

@@ -1,27 +1,30 @@
 """MQT119 session-lost: a client came back without the session that held its messages.
 
 Finds
-    Clients that come back and get nothing of what was published for them meanwhile: their session was gone, or the
-    messages had expired in it.
+    Clients that come back and do not get what was published for them meanwhile: their session was gone, the messages
+    had expired in it, or it kept none of them, since they or the subscription have QoS 0.
 
 Why it matters
-    QoS 1 and 2 promise delivery only as long as there is a session. Publisher and server did all that they had to; the
-    messages of that time are lost, and no log says so.
+    QoS 1 and 2 promise delivery only as long as there is a session, and QoS 0 promises none. Publisher and server did
+    all that they had to; the messages of that time are lost, and no log says so.
 
 How it decides
     A client id with subscriptions of QoS 1 or 2 leaves and comes back with session present 0, and messages of QoS 1 or
     2 that match these subscriptions were published meanwhile (lost_least). Why is read from the connections: clean
     session or clean start, no session expiry interval, one that was shorter than the absence, or else a server that
     forgot the session. A client that asks for a clean session and takes its leave with DISCONNECT each time wants it
-    so: info. With session present 1, messages whose message expiry interval was over count as lost. Bytes missing from
-    either connection make it inconclusive, and silent.
+    so: info. With session present 1, what the server did not send counts where it need not: the message expiry interval
+    was over, or messages of QoS 1 or 2 met a subscription of QoS 0, or messages of QoS 0 one of QoS 1 or 2 (info).
+    What came all the same is not counted, nor is a retained message that came when the client subscribed again. Bytes
+    missing from either connection make it inconclusive, and silent.
 
 False alarms
-    A client that asks for a clean session on purpose, and whose connection breaks.
+    A client that asks for a clean session on purpose, and whose connection breaks. A display that wants only what is
+    current, and subscribes with QoS 0.
 
 References
-    MQTT 3.1.1: section 3.1.2.4 (clean session), 3.2.2.2; 5.0: section 3.1.2.4, 3.1.2.11.2 (session expiry), 3.2.2.1.1,
-    3.3.2.3.3 (message expiry), 4.1.
+    MQTT 3.1.1: section 3.1.2.4 (clean session; QoS 0 need not be stored), 3.2.2.2, 3.8.4 (the lower QoS). 5.0:
+    section 3.1.2.4, 3.1.2.11.2 (session expiry), 3.2.2.1.1, 3.3.2.3.3 (message expiry), 4.1.
 """
 
 from __future__ import annotations
@@ -43,11 +46,14 @@ NEVER = 0xFFFFFFFF
 
 
 class _Why(NamedTuple):
-    """said: what is said of the cause; next_step: what to do; wanted: the client asks for it."""
+    """said: what is said of the cause; next_step: what to do; wanted: the client asks for it. lost: column that counts
+    them."""
 
     said: str
     next_step: str
     wanted: bool = False
+    lost: str = "messages"
+    what: str = "of QoS 1 or 2"
 
 
 _CLEAN_BEFORE = _Why(
@@ -72,8 +78,21 @@ _FORGOT = _Why(
     "Look at the server: it may have been restarted without persistence, end sessions by itself, or be another node.",
 )
 _EXPIRED = _Why(
-    "their message expiry interval was over when it came back",
+    "their message expiry interval was over",
     "Set a message expiry interval at the publisher that is longer than subscribers may be away.",
+    lost="expired",
+)
+_SUBSCRIBED_0 = _Why(
+    "its subscription has QoS 0, for which a session keeps nothing",
+    "If these messages matter, let the client subscribe with QoS 1 or 2.",
+    lost="qos_0_subscription",
+)
+_PUBLISHED_0 = _Why(
+    "they were published with QoS 0, which a session does not keep",
+    "If these messages matter, publish them with QoS 1 or 2.",
+    wanted=True,
+    lost="qos_0_publish",
+    what="of QoS 0",
 )
 
 
@@ -81,47 +100,43 @@ def detect(frames: Frames, *, lost_least: int = 1) -> Iterator[Finding]:
     """One finding for each reason for which this client id lost `lost_least` messages."""
     by_reason: dict[_Why, list[Row]] = {}
     for row in rows_of(frames["mqtt_offline_periods"]):
-        if _lost(row) and not row["gap_bytes"]:
-            by_reason.setdefault(_why(row), []).append(row)
+        for why in () if row["gap_bytes"] else _why(row):
+            if row[why.lost]:
+                by_reason.setdefault(why, []).append(row)
     for why, rows in by_reason.items():
-        if sum(map(_lost, rows)) >= lost_least:
+        if sum(row[why.lost] for row in rows) >= lost_least:
             yield _finding(why, rows)
 
 
-def _lost(row: Row) -> int:
-    return int(row["expired"] if row["session_present"] else row["messages"])
-
-
-def _why(row: Row) -> _Why:
+def _why(row: Row) -> tuple[_Why, ...]:
     if row["session_present"]:
-        return _EXPIRED
+        return _EXPIRED, _SUBSCRIBED_0, _PUBLISHED_0
     expiry_s, is_five = row["session_expiry_s"], row["version"] == "5.0"
     if is_five and not expiry_s:
-        return _CLEAN_BEFORE if row["clean_start"] else _NO_EXPIRY
+        return (_CLEAN_BEFORE if row["clean_start"] else _NO_EXPIRY,)
     if not is_five and row["clean_start"]:
-        return _CLEAN_BEFORE
+        return (_CLEAN_BEFORE,)
     if is_five and expiry_s != NEVER and row["ts_back"] - row["ts"] >= expiry_s * NS_PER_S:
-        return _TOO_SHORT
-    return _CLEAN_AFTER if row["next_clean_start"] else _FORGOT
+        return (_TOO_SHORT,)
+    return (_CLEAN_AFTER if row["next_clean_start"] else _FORGOT,)
 
 
 def _finding(why: _Why, rows: list[Row]) -> Finding:
-    worst = max(rows, key=_lost)
-    lost = sum(map(_lost, rows))
-    on_purpose = why.wanted and all(row["disconnected_by"] == "client" for row in rows)
-    again = f" In all {times(len(rows))}, {lost:,} messages." if len(rows) > 1 else ""
-    at_least = "" if worst["complete"] else "at least "
+    worst = max(rows, key=lambda row: int(row[why.lost]))
+    lost = sum(row[why.lost] for row in rows)
+    on_purpose = why is _PUBLISHED_0 or (why.wanted and all(row["disconnected_by"] == "client" for row in rows))
+    often = f" {times(len(rows))}, the longest" if len(rows) > 1 else ""
+    at_least = "" if all(row["complete"] for row in rows) else "at least "
     publisher = printable(worst["publisher_client_id"] or "(no client id)", 80)
-    what = "expired in its session" if why is _EXPIRED else "are lost"
+    are = "expired in its session" if why is _EXPIRED else "did not reach it"
     return RULE.finding(
         severity="info" if on_purpose else "warning",
         confidence="medium" if why is _FORGOT else "high",
         subject={"server": worst["server_address"], "client_id": worst["client_id"], "why": why.said},
         sentence=(
-            f"{sentence_start(client_text(worst))} was away {period_text(worst['ts'], worst['ts_back'])}; "
-            f"{at_least}{count(_lost(worst), 'message')} of QoS 1 or 2 on {names_text(_topics(worst), 3)} that came "
-            f"for it meanwhile {what}: {why.said.format(expiry=worst['session_expiry_s'])}. Published by "
-            f"{publisher}@{worst['publisher_address'] or '?'}.{again}"
+            f"{sentence_start(client_text(worst))} was away{often} {period_text(worst['ts'], worst['ts_back'])}: "
+            f"{at_least}{count(lost, 'message')} {why.what} on {names_text(_topics(worst), 3)} {are}: "
+            f"{why.said.format(expiry=worst['session_expiry_s'])}."
         ),
         next_step=why.next_step,
         proof=Proof(rows[0]["ts"], rows[-1]["ts_back"], _evidence(rows)),
@@ -135,6 +150,7 @@ def _finding(why: _Why, rows: list[Row]) -> Finding:
             "away_longest": seconds_text(max(row["ts_back"] - row["ts"] for row in rows)),
             "why": why.said,
             "session_expiry_s": worst["session_expiry_s"],
+            "publisher": f"{publisher}@{worst['publisher_address'] or '?'}",
             "unacknowledged": sum(row["unacknowledged"] or 0 for row in rows),
             "topics": _topics(worst),
             "where": server_text(worst),
@@ -165,12 +181,14 @@ RULE = Rule(
         "mqtt_offline_periods": (
             "ts", "flow_id", "client_address", "client_port", "server_port", "version", "clean_start",
             "session_expiry_s", "disconnected_by", "gap_bytes", "next_flow_id", "ts_back", "next_client_address",
-            "next_clean_start", "session_present", "messages", "expired", "unacknowledged", "complete", "topics",
+            "next_clean_start", "session_present", "messages", "expired", "qos_0_subscription", "qos_0_publish",
+            "unacknowledged", "complete", "topics",
             "first_message_id", "last_message_id", "publisher_client_id", "publisher_address", "next_exchange_id",
             "file", "packet",
         ),
     },
     partition_by=("server_address", "client_id"),
     detect=detect,
-    suspects="SELECT server_address, client_id FROM r_mqtt_offline_periods WHERE NOT session_present OR expired > 0",
+    suspects="""SELECT server_address, client_id FROM r_mqtt_offline_periods
+        WHERE NOT session_present OR expired + qos_0_subscription + qos_0_publish > 0""",
 )  # fmt: skip

@@ -100,7 +100,8 @@ def test_a_delivery_says_from_whom_to_whom_and_how_long_it_took() -> None:
         "subscriber_flow_id": "2", "subscriber_client_id": "c2", "subscriber_address": "10.0.0.2", "share_name": None,
         "topic_filter": "a/#", "status": "delivered", "delivered_message_id": got, "latency_ms": 2.0, "waited_ms": None,
         "qos": 1, "subscriber": "2", "cause": None, "open_messages": None, "file": "a.pcap", "packet": 4, **SERVER,
-        "copies": 1, "acknowledged_ms": None, "blocked_by": None,
+        "copies": 1, "acknowledged_ms": None, "blocked_by": None, "ts_blocked": None, "blocked_ms": None,
+        "overtaken": None, "queued": False,
     }  # fmt: skip
     assert (row["ts"].value, row["ts_delivered"].value) == (START + 10 * MS, START + 12 * MS)
     assert counts == {sent: (1, 1), got: (None, None)}
@@ -294,7 +295,7 @@ def test_what_is_cut_is_not_told_to_be_missing() -> None:
         ({"maximum_packet_size_bytes": 5}, {}, "packet_too_large"),
         ({}, {"handshake": "no_puback"}, "unacknowledged"),
         ({}, {"handshake": "no_pubcomp", "qos": 2}, "unfinished_qos2"),
-        ({}, {"handshake": "complete", "completed_ms": 1500.0}, "slow"),
+        ({}, {"handshake": "complete", "completed_ms": 1500.0}, "unacknowledged"),
         ({}, {"handshake": "complete", "completed_ms": 900.0}, None),
     ],
 )
@@ -314,7 +315,7 @@ def test_why_a_message_is_missing(subscriber: dict[str, Any], unfinished: dict[s
     ("expiry_s", "unfinished", "told"),
     [
         (2, {"handshake": "no_puback"}, ("expired", "unacknowledged")),
-        (2, {"handshake": "complete", "completed_ms": 1500.0}, ("expired", "slow")),
+        (2, {"handshake": "complete", "completed_ms": 1500.0}, ("expired", "unacknowledged")),
         (2, {"handshake": "complete", "completed_ms": 5.0}, ("expired", None)),
         (3600, {"handshake": "no_puback"}, ("unacknowledged", "unacknowledged")),
     ],
@@ -406,7 +407,7 @@ def test_a_session_that_went_on_brings_what_came_meanwhile() -> None:
     for number in range(2):
         capture.publish("3", 301 + number, "a/b", number, to_client=True, handshake="complete")
     rows, counts = capture.result()
-    assert [row["status"] for row in rows] == ["delivered", "delivered", "missing"]
+    assert [row["status"] for row in rows] == ["delivered", "delivered", "missing", "not_kept"]
     assert [row["latency_ms"] for row in rows[:2]] == [101.0, 101.0]
     assert [row["messages"] for row in absences(capture)] == [3]
     assert [reached for _, reached in counts.values()].count(0) == 5
@@ -418,7 +419,136 @@ def test_a_message_may_expire_while_its_subscriber_is_away() -> None:
         row["message_expiry_s"] = 0
     (row,) = absences(capture)
     assert (row["messages"], row["expired"]) == (3, 3)
-    assert [one["status"] for one in capture.result()[0]] == ["expired"] * 3
+    assert [one["status"] for one in capture.result()[0]] == ["expired", "expired", "expired", "not_kept"]
+
+
+def test_what_expired_and_came_all_the_same_is_delivered() -> None:
+    capture = away(True)
+    for row in capture.rows["mqtt_publishes"]:
+        row["message_expiry_s"] = 0
+    for number in (0, 2):
+        capture.publish("3", 301 + number, "a/b", number, to_client=True, handshake="complete")
+    (row,) = absences(capture)
+    assert (row["messages"], row["expired"], row["qos_0_publish"]) == (3, 1, 1)
+    assert [one["status"] for one in capture.result()[0]] == ["delivered", "expired", "delivered", "not_kept"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "status"), [(900, "unknown"), (1400, "not_kept")], ids=["the capture ends at once", "a second later"]
+)
+def test_what_a_session_need_not_keep_is_known_to_be_lost_after_a_second(ends: int, status: str) -> None:
+    capture = away(True)
+    for row in capture.rows["flows"]:
+        row["ts_last"] = min(row["ts_last"], START + ends * MS)
+    assert capture.result()[0][-1]["status"] == status
+    assert sum(row["qos_0_publish"] for row in absences(capture)) == (status == "not_kept")
+
+
+@pytest.mark.parametrize(
+    ("dup", "identifier", "status"),
+    [(False, 1, "delivered"), (True, 2, "delivered"), (True, 1, "missing")],
+    ids=["not again", "DUP at the first time", "sent again"],
+)
+def test_dup_counts_where_the_same_was_sent_before(dup: bool, identifier: int, status: str) -> None:
+    """Two equal messages, the second of which comes by an identifier of its own, or is the first one again."""
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2")
+    capture.subscribe("2", 1, "a")
+    for at in (10, 12):
+        capture.publish("1", at, "a", 1)
+    capture.publish("2", 13, "a", 1, to_client=True, packet_identifier=1, handshake="complete")
+    capture.publish("2", 14, "a", 1, to_client=True, packet_identifier=identifier, dup=dup, handshake="complete")
+    assert [row["status"] for row in capture.result()[0]] == ["delivered", status]
+
+
+def passed_over(**last: Any) -> Capture:
+    """A session goes on and sends the last of three messages. last: of that delivery."""
+    capture = away(True)
+    got = {"handshake": "complete", "packet_identifier": 5, **last}
+    capture.publish("3", 301, "a/b", 2, to_client=True, **got)
+    return capture
+
+
+@pytest.mark.parametrize(
+    ("last", "ends", "status"),
+    [
+        ({}, 5000, "missing"),
+        ({}, 1100, "unknown"),
+        ({"handshake": "no_puback"}, 5000, "unknown"),
+    ],
+    ids=["passed over", "the capture ends soon", "it is not acknowledged"],
+)
+def test_what_a_session_passed_over_is_missing(last: dict[str, Any], ends: int, status: str) -> None:
+    capture = passed_over(**last)
+    for row in capture.rows["flows"]:
+        row["ts_last"] = row["observed_until"] = min(row["ts_last"], START + ends * MS)
+    rows = [row for row in capture.result()[0] if row["qos"] == 1]
+    assert [row["status"] for row in rows[:2]] == [status, status]
+    assert {row["queued"] for row in rows} == {True}
+
+
+def test_a_queue_that_is_being_sent_is_not_missing() -> None:
+    """The session sends one message each six seconds; the last one's turn has not come."""
+    capture = away(True)
+    for number in range(2):
+        capture.publish("3", 6_000 * (number + 1), "a/b", number, to_client=True, handshake="complete")
+    for row in capture.rows["flows"]:
+        row["observed_until"] = row["ts_last"] = min(row["ts_last"], START + 14_000 * MS)
+    rows = [row for row in capture.result()[0] if row["qos"] == 1]
+    assert [row["status"] for row in rows] == ["delivered", "delivered", "unknown"]
+
+
+def test_what_waited_when_its_subscriber_left_may_come_when_it_is_back() -> None:
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2", ends=30_000, closed="client", clean_start=False)
+    capture.subscribe("2", 1, "a")
+    for number in range(2):
+        capture.publish("1", 10 + number, "a", number)
+    capture.connect("3", at=31_000, session_present=True, client_id="c2")
+    capture.publish("3", 31_001, "a", 0, to_client=True, handshake="complete")
+    assert [(row["status"], row["subscriber"]) for row in capture.result()[0]] == [("delivered", "3"), ("missing", "3")]
+
+
+def test_what_a_client_got_as_retained_when_it_subscribed_again_is_not_lost() -> None:
+    capture = away(False)
+    for row in capture.rows["mqtt_publishes"]:
+        row["retain"] = True
+    capture.subscribe("3", 310, "a/#")
+    capture.publish("3", 311, "a/b", 2, to_client=True, retain=True, handshake="complete")
+    assert [row["status"] for row in capture.result()[0]] == ["lost", "lost", "delivered"]
+    assert [row["messages"] for row in absences(capture)] == [2]
+
+
+@pytest.mark.parametrize(("sends", "cause"), [(4, "dead_path"), (3, None)])
+def test_the_path_is_dead_when_the_same_bytes_were_sent_again_and_again(sends: int, cause: str | None) -> None:
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2")
+    capture.subscribe("2", 1, "a")
+    capture.publish("1", 10, "a", 1)
+    capture.rows["flows"][1] |= {"unheard_sends_to_client": sends, "ts_unheard_to_client": START + 40 * MS}
+    (row,) = capture.result()[0]
+    assert (row["status"], row["cause"]) == ("missing", cause)
+    assert row["blocked_ms"] is None or row["ts_blocked"].value == START + 40 * MS
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "at", "cause"),
+    [(6000.0, 1000, "unacknowledged"), (6000.0, 7000, None), (900.0, 500, None)],
+    ids=["open when it was published", "acknowledged before", "usual"],
+)
+def test_what_was_not_acknowledged_at_that_time_held_it_up(took_ms: float, at: int, cause: str | None) -> None:
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2")
+    capture.subscribe("2", 1, "a")
+    capture.publish("1", 5, "a", 1)
+    capture.publish("2", 6, "a", 1, to_client=True, handshake="complete", completed_ms=took_ms)
+    capture.publish("1", at, "a", 2)
+    row = capture.result()[0][1]
+    assert (row["status"], row["cause"], row["blocked_ms"]) == ("missing", cause, took_ms if cause else None)
 
 
 def test_where_nobody_says_whether_the_session_was_there_nothing_is_said() -> None:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from tests.analyser.engine.rules.scenarios.build import at, message
-from tests.analyser.engine.rules.scenarios.build_mqtt import Row, connection, crossing, flow_of, ping, publish, remark
+from tests.analyser.engine.rules.scenarios.build_mqtt import (
+    Row,
+    connection,
+    crossing,
+    flow_of,
+    ping,
+    publish,
+    remark,
+    to_client,
+)  # fmt: skip
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
 
 Rows = dict[str, list[Row]]
@@ -45,6 +54,21 @@ def over_connections(
         for n in range(count)
     ]  # fmt: skip
     return {"mqtt_connections": links, "flows": [flow_of(link) for link in links], "mqtt_publishes": sends}
+
+
+def crashes(count: int = 3, last: str = "no_puback", end: float = 0.02, **link: object) -> dict[str, list[Row]]:
+    """A message that the server sends on each connection of a client, which ends so many seconds later.
+
+    last: its handshake on the last one. A later message shares its fate. link: of each connection."""
+    own = {"clean_start": False, "closed_by": "client", "keep_alive_s": 0, "acked_by_client": 90_000, **link}
+    links = [connection(f"k{n}", 5 * n, 5 * n + 1 + end, session_present=n > 0, **own) for n in range(count)]
+    got = [
+        to_client(5 * n + 1 + place / 1000, f"k{n}", qos=1, packet_identifier=7 + place, payload_crc32=place,
+                  dup=n > 0, message_id=f"k{n}-s-{20 * place}",
+                  handshake=last if n == count - 1 else "no_puback")
+        for n in range(count) for place in range(2)
+    ]  # fmt: skip
+    return {"mqtt_connections": links, "flows": [flow_of(one) for one in links], "mqtt_publishes": got}
 
 
 def taken_over(**more: object) -> list[Row]:
@@ -111,6 +135,7 @@ MQTT_WAITING_FIRES: list[Scenario] = [
     fires("MQT115", "warning", "expired, and nothing held it up", **behind(sent={"message_expiry_s": 2})),
     fires("MQT115", "warning", "a subscriber that does not read", **not_read()),
     fires("MQT124", "warning", "the server ends each connection", **over_connections(3, 4, closed_by="server")),
+    fires("MQT124", "warning", "a subscriber ends each connection", **crashes()),
     fires(
         "MQT104", "warning", "pings that never arrive",
         mqtt_connections=[connection()], exchanges=[ping(900, None) | {"request_bytes": 2}],
@@ -155,6 +180,9 @@ MQTT_WAITING_NEAR_MISSES: list[Scenario] = [
                     ts_disconnect=at(11), closed_by="server", observed_until=at(11), ts_closed=at(11))),
     silent("MQT124", "taken at last", **over_connections(4, 4, "complete", closed_by="server")),
     silent("MQT124", "the client itself ends its connections", **over_connections(3, 4)),
+    silent("MQT124", "a subscriber acknowledges it at last", **crashes(4, "complete")),
+    silent("MQT124", "a subscriber that takes its leave", **crashes(disconnected_by="client")),
+    silent("MQT124", "a subscriber that never got it", **crashes(acked_by_client=0)),
     silent("MQT105", "over connections, acknowledged at last", **over_connections(4, 4, "complete")),
     silent("MQT105", "over connections, acknowledged within ten seconds", **over_connections(3, 4, "complete")),
     silent(
