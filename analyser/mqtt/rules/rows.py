@@ -65,7 +65,7 @@ def remark_findings(
     clause. may_count: whether remarks of this code count on a connection.
     """
     connections = {row["flow_id"]: row for row in rows_of(frames["mqtt_connections"])}
-    by_kind: dict[tuple[object, ...], dict[object, list[Row]]] = {}
+    by_kind: dict[tuple[str, str, object, object], dict[object, list[Row]]] = {}
     for remark in rows_of(frames["expert_infos"]):
         connection, code = connections.get(remark["flow_id"]), remark["code"]
         if connection is None or code not in what or not may_count(connection, code):

@@ -511,7 +511,7 @@ def test_what_is_known_until_memory_lets_go_is_the_same_where_messages_come_as_c
     counted = {}
     for at_once in (False, True):
         server = Server(memory=Memory(40_000))
-        server.connected(1, PORT, "c", False, 0)
+        server.connected(1, PORT, "c", Connect(False, False, NEVER), 0)
         server.subscribed(1, "a/#", None, False, False, 1)
         server.ended(1, 10)
         _hand_in(server, [*messages], at_once)
