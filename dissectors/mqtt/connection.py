@@ -182,6 +182,7 @@ class Connection:
             connect_seen=True,
             protocol_name=value.get("protocol_name"),
             protocol_level=None if level is None else level & ~BRIDGE_BIT,
+            bridge=None if level is None else bool(level & BRIDGE_BIT),
             clean_start=self.clean_start,
             keep_alive_s=value.get("keep_alive"),
             user_name=value.get("user_name"),

@@ -17,6 +17,7 @@ CONNECTIONS = Fields(
     Field("first_operation", "string", "packet type of the first message of the client"),
     Field("protocol_name", "string", "MQTT, MQIsdp, or what CONNECT says else"),
     Field("protocol_level", "int64", "protocol level of CONNECT: 3, 4, 5"),
+    Field("bridge", "bool", "CONNECT says that it is a bridge, by the highest bit of the level (Mosquitto)"),
     Field("version", "string", "3.1, 3.1.1 or 5.0; null while nothing shows it, see version_source"),
     Field("version_source", "string", "connect, or what it was inferred from mid-stream; null while not known"),
     Field("clean_start", "bool", "clean session (3.1, 3.1.1), clean start (5.0)"),

@@ -44,6 +44,9 @@ _READ_FLOWS = " UNION ".join(
 _IS_REPEATED = """row_number() OVER (
     PARTITION BY server_address, client_id, packet_identifier, topic, payload_bytes, payload_crc32 ORDER BY row) > 1"""
 
+# A bridge of Mosquitto does not get back what it sent, and gets RETAIN as published (try_private; in 5.0 by options).
+_OF_BRIDGE = "flow_id IN (SELECT flow_id FROM mqtt_connections WHERE bridge)"
+
 # Numbers of flows, in the order of their ids, and of what servers sent.
 NUMBERS = {
     "context_flows": f"SELECT row_number() OVER (ORDER BY flow_id) AS flow, flow_id FROM ({_READ_FLOWS})",
@@ -92,8 +95,9 @@ _EVENTS = f"""
         UNION ALL
         SELECT {SUBSCRIBED}, number, flow_id, server_port, epoch_ns(ts_response),
                CASE WHEN {_whole("matching_filter")} THEN matching_filter END, NULL,
-               no_local, retain_as_published, granted_qos, NULL, share_name, server_address,
-               coalesce(response_message_id, exchange_id), response_packet, position
+               coalesce(no_local, false) OR {_OF_BRIDGE}, coalesce(retain_as_published, false) OR {_OF_BRIDGE},
+               granted_qos, NULL, share_name, server_address, coalesce(response_message_id, exchange_id),
+               response_packet, position
         FROM context_subscriptions
         UNION ALL
         SELECT {UNSUBSCRIBED}, NULL, flow_id, server_port, epoch_ns(ts), matching_filter, NULL,

@@ -75,6 +75,12 @@ def test_a_server_that_speaks_something_else_is_told_once_and_not_decoded(answer
     assert name in wire.rows("expert_infos", "text")[0][0]
 
 
+@pytest.mark.parametrize(("level", "bridge"), [(b"\x84", True), (b"\x04", False)])
+def test_a_bridge_says_so_in_the_level(level: bytes, bridge: bool) -> None:
+    wire = Wire().client(connect(4).replace(b"MQTT\x04", b"MQTT" + level)).server(connack()).finish()
+    assert wire.only("mqtt_connections", "protocol_level", "version", "bridge") == (4, "3.1.1", bridge)
+
+
 def test_what_looks_like_http_later_in_a_stream_is_decoded_as_before() -> None:
     wire = opened().server(_PAGE).finish()
     assert "other_protocol" not in {code for (code,) in wire.rows("expert_infos", "code")}

@@ -462,6 +462,26 @@ def test_dup_counts_where_the_same_was_sent_before(dup: bool, identifier: int, s
     assert [row["status"] for row in capture.result()[0]] == ["delivered", status]
 
 
+@pytest.mark.parametrize(("bridge", "expected"), [(True, []), (False, ["missing"])])
+def test_a_bridge_does_not_get_back_what_it_sent(bridge: bool, expected: list[str]) -> None:
+    capture = Capture()
+    capture.connect("1", bridge=bridge)
+    capture.subscribe("1", 1, "a")
+    capture.publish("1", 10, "a", 1)
+    assert [row["status"] for row in capture.result()[0]] == expected
+
+
+@pytest.mark.parametrize(("bridge", "expected"), [(True, "delivered"), (False, "missing")])
+def test_a_bridge_gets_retain_as_published(bridge: bool, expected: str) -> None:
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2", bridge=bridge)
+    capture.subscribe("2", 1, "a")
+    capture.publish("1", 10, "a", 1, retain=True)
+    capture.publish("2", 11, "a", 1, to_client=True, retain=True, handshake="complete")
+    assert [row["status"] for row in capture.result()[0]] == [expected]
+
+
 def passed_over(**last: Any) -> Capture:
     """A session goes on and sends the last of three messages. last: of that delivery."""
     capture = away(True)
