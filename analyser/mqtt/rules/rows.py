@@ -12,7 +12,7 @@ from typing import Any
 from wirewitness.analyser.base.addresses import client_endpoint_text, server_text, who_is
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS
-from wirewitness.analyser.base.words import count, printable, sentence_start, times
+from wirewitness.analyser.base.words import count, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, Proof, proof_of
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of

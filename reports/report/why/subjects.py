@@ -21,6 +21,9 @@ from wirewitness.reports.base.why.model import Chain, NoSubject, Step
 from wirewitness.reports.protocols.kafka.why.partition import is_healthy, partition_link, standing
 from wirewitness.reports.protocols.mongo.why.causes import command_words, no_command, others, slowest
 from wirewitness.reports.protocols.mqtt.why import causes as mqtt
+from wirewitness.reports.protocols.mqtt.why import fates
+from wirewitness.reports.protocols.mqtt.why import topic as mqtt_topic
+from wirewitness.reports.protocols.mqtt.why.remarks import remarks as remarks_of
 from wirewitness.reports.report.why.exchange import exchange_link, find_exchange, usual
 from wirewitness.reports.report.why.findings import finding_link
 from wirewitness.reports.report.why.walk import walk
@@ -99,9 +102,9 @@ def _chains(ask: Asking, words: Sequence[str]) -> Sequence[Chain]:
     stands = _partitions(ask, words, said)
     if stands:
         return _told(ask, stands)
-    delivered = _deliveries(ask, words, said)
-    if delivered:
-        return delivered
+    messages = _messages_of(ask, words, said)
+    if messages:
+        return messages
     raise NoSubject(_nothing(ask, text))
 
 
@@ -126,32 +129,35 @@ def _message(ask: Asking, some_id: str) -> list[Chain]:
     return [*(_delivery(ask, one) for one in reached), exchange_chain(ask, found)]
 
 
-def _delivery(ask: Asking, found: Mapping[str, Any], counts: str = "") -> Chain:
+def _delivery(ask: Asking, found: Mapping[str, Any]) -> Chain:
     step = walk(ask, mqtt.delivery_link(found))
     healthy = found["status"] == "delivered"
     verdict = f"nothing is wrong: {step.link.what}" if healthy else step.link.what
     subject = f"{name(found['topic'])} for {name(found['subscriber_client_id'] or found['subscriber'])}"
     more = found["n"] - mqtt.MOST_DELIVERIES
-    remarks = [counts] if counts else []
-    if not counts and more > 0:
-        remarks.append(f"and {count(more, 'more subscriber')} of it: table mqtt_deliveries has all")
-    return Chain(subject, verdict, (step,), healthy, remarks=tuple(remarks))
+    remarks = (f"and {count(more, 'more subscriber')} of it: table mqtt_deliveries has all",) if more > 0 else ()
+    return Chain(subject, verdict, (step,), healthy, remarks=remarks)
 
 
-def _deliveries(ask: Asking, words: Sequence[str], said: Sequence[str]) -> list[Chain]:
-    """CLIENT TOPIC: the last message on it that did not reach the client, else the last that did."""
+def _messages_of(ask: Asking, words: Sequence[str], said: Sequence[str]) -> list[Chain]:
+    """CLIENT TOPIC: what became of all messages on it for that client. TOPIC CLIENT is understood."""
     for parts in dict.fromkeys((tuple(words), tuple(said))):
         if len(parts) != 2:
             continue
-        client, topic = parts
-        found = mqtt.deliveries(ask, client, topic)
-        if found:
-            return [_delivery(ask, found[0], mqtt.delivery_counts(ask, client, topic))]
-        links = mqtt.no_delivery(ask, client, topic)
-        if links:
-            step = walk(ask, links[0])
-            return [Chain(f"{name(topic)} for {name(client)}", step.link.what, (step,))]
+        for client, on, turned in ((*parts, False), (*parts[::-1], True)):
+            found = fates.known(ask, client, on)
+            if found is not None and fates.is_known(ask, found):
+                return [_topic(ask, found, turned)]
     return []
+
+
+def _topic(ask: Asking, found: fates.Known, turned: bool) -> Chain:
+    step = walk(ask, mqtt_topic.topic_link(ask, found))
+    remarks = remarks_of(ask, found, step.link)
+    if turned:
+        remarks.append(f"Read as client {name(found.client)} and topic {name(found.topic)}: the client comes first.")
+    subject = f"{name(found.topic)} for {name(found.client)}"
+    return Chain(subject, step.link.what, (step,), mqtt_topic.is_healthy(step.link), remarks=tuple(remarks))
 
 
 def _command(ask: Asking, said: Sequence[str]) -> Chain:

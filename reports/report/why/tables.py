@@ -14,5 +14,5 @@ WHY_TABLES = tuple(dict.fromkeys((
     "kafka_ownership", "kafka_admin_changes", "kafka_fetch_ranges", "kafka_members", "kafka_rebalances",
     "kafka_request_times", "kafka_stable_offset_waits", "mongo_commands", "mqtt_connections",
     "mqtt_publishes", "mqtt_subscriptions",
-    "mqtt_deliveries", "mqtt_offline_periods",
+    "mqtt_deliveries", "mqtt_offline_periods", "mqtt_sessions", "mqtt_active_subscriptions", "mqtt_retained",
 )))  # fmt: skip

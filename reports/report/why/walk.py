@@ -14,6 +14,7 @@ from wirewitness.reports.base.why.asking import Asking
 from wirewitness.reports.base.why.model import Causes, Link, Step
 from wirewitness.reports.protocols.kafka.why import commits, groups, partition
 from wirewitness.reports.protocols.mqtt.why import causes as mqtt
+from wirewitness.reports.protocols.mqtt.why import topic
 from wirewitness.reports.report.why import exchange, findings
 
 # All kinds of links: which function looks for the causes of each. In: nothing. Out: KINDS.
@@ -56,7 +57,8 @@ KINDS: Mapping[str, Callable[[Asking, Link], Causes]] = {
     mqtt.HELD_UP: mqtt.held_up_causes,
     mqtt.REFUSED: mqtt.refused_causes,
     mqtt.TOO_LARGE: mqtt.too_large_causes,
-    mqtt.NOT_SUBSCRIBED: mqtt.not_subscribed_causes,
+    topic.TOPIC: topic.topic_causes,
+    topic.FATE: topic.fate_causes,
     network.AGAIN: network.again_causes,
     network.CLOSED: network.closed_causes,
     network.SERVER_STOOD: network.server_stood_causes,

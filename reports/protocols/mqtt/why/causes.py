@@ -11,26 +11,26 @@ from typing import Any
 
 from wirewitness.analyser.base.times import moment_text, ms_text, seconds_text
 from wirewitness.analyser.base.words import count
+from wirewitness.analyser.mqtt.facts.delivery_sql import WAIT_MS
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.reports.base.why.asking import Asking, by_id, name, row, where, who
 from wirewitness.reports.base.why.model import Causes, Link, Place
+from wirewitness.reports.base.why.network import sent_again
 
 DELIVERY, AWAY, TAKEN_OVER, SILENT, SESSION = "delivery", "subscriber_away", "taken_over", "keep_alive", "session_gone"
-HELD_UP, REFUSED, NOT_SUBSCRIBED, TOO_LARGE = "held_up", "refused_message", "not_subscribed", "too_large"
+HELD_UP, REFUSED, TOO_LARGE = "held_up", "refused_message", "too_large"
 MOST_DELIVERIES = 5
 # A connection that another one of the same client id ends is closed within this time of its CONNECT.
 _AT_ONCE_NS = 2_000_000_000
 _TAKEN = 0x8E
 
 # Subscribers of one publish have its time: without more to go by any of them would be shown.
-_DELIVERIES = """
+DELIVERY_ROWS = """
     select *, epoch_ns(ts) as at_ns, coalesce(epoch_ns(ts_delivered), (select max(epoch_ns(ts_last)) from captures))
            as until_ns, count(*) over () as n
     from mqtt_deliveries
     where {which} order by status = 'delivered', ts desc, message_id desc, subscriber, topic_filter,
         delivered_message_id, status, waited_ms limit {most}"""
-_COUNTS = """
-    select count(*) as n, count(*) filter (status = 'delivered') as delivered from mqtt_deliveries where {which}"""
 _CONNECTION = """
     select *, epoch_ns(ts) as at_ns, epoch_ns(ts_closed) as closed_ns, epoch_ns(ts_last_from_client) as last_ns,
            epoch_ns(client_silence_from) as silent_ns
@@ -39,9 +39,6 @@ _ABSENCE = """
     select *, epoch_ns(ts) as at_ns, epoch_ns(ts_back) as back_ns from mqtt_offline_periods
     where {which} order by ts desc limit 1"""
 _PUBLISH = "select *, epoch_ns(ts) as at_ns from mqtt_publishes where {which} order by ts desc limit 1"
-_SUBSCRIPTIONS = """
-    select *, epoch_ns(ts) as at_ns from mqtt_subscriptions where {which} and event = 'subscribe'
-    order by ts desc limit 5"""
 _HELD = {
     "zero_window": "its TCP advertised a zero window",
     "unfinished_qos2": "a QoS 2 message before it is not finished, and others wait for it",
@@ -50,22 +47,9 @@ _HELD = {
 }
 
 
-def deliveries(ask: Asking, client: str, topic: str) -> list[dict[str, Any]]:
-    """Messages on the topic that had to reach the client, those that did not first."""
-    which = f"{where(subscriber_client_id=client)} and {where(topic=topic)}"
-    return ask.rows(_DELIVERIES.format(which=which, most=MOST_DELIVERIES))
-
-
 def deliveries_of(ask: Asking, message_id: str) -> list[dict[str, Any]]:
     """Whom a publish had to reach, those that it did not reach first."""
-    return ask.rows(_DELIVERIES.format(which=where(message_id=message_id), most=MOST_DELIVERIES))
-
-
-def delivery_counts(ask: Asking, client: str, topic: str) -> str:
-    """How many of the messages were delivered."""
-    which = f"{where(subscriber_client_id=client)} and {where(topic=topic)}"
-    found = ask.rows(_COUNTS.format(which=which))[0]
-    return f"{found['delivered']:,} of {count(found['n'], 'message')} on it were delivered to {name(client)}"
+    return ask.rows(DELIVERY_ROWS.format(which=where(message_id=message_id), most=MOST_DELIVERIES))
 
 
 def delivery_link(found: Mapping[str, Any]) -> Link:
@@ -93,10 +77,14 @@ def delivery_link(found: Mapping[str, Any]) -> Link:
 def delivery_causes(ask: Asking, link: Link) -> Causes:
     """Why it ended so."""
     found = link.facts
-    if found["status"] in ("delivered", "sent"):
-        return Causes(end="the server forwarded it" + (
-            "" if found["status"] == "delivered" else "; the client's own log shows what it did with it"
-        ))  # fmt: skip
+    if found["status"] == "delivered":
+        return Causes(end="the server forwarded it")
+    if found["status"] in ("sent", "unknown", "missing") and (again := _again(ask, found)) is not None:
+        return Causes((again,))
+    if found["status"] == "sent":
+        ended = _away(ask, found)
+        own_log = "the server forwarded it; the client's own log shows what it did with it"
+        return Causes(() if ended is None else (ended,), "" if ended else own_log)
     if found["status"] == "refused":
         return _refused(ask, found)
     if found["status"] in ("lost", "expired"):
@@ -117,7 +105,33 @@ def delivery_causes(ask: Asking, link: Link) -> Causes:
                  (row("mqtt_deliveries", message_id=found["message_id"], subscriber=found["subscriber"]),),
                  facts=dict(found)),
         ))  # fmt: skip
-    return Causes(end="the server's log and its settings show why it did not forward it")
+    if found["status"] == "unknown":
+        return Causes(end=_not_shown(ask, found))
+    return Causes(end=_TESTED)
+
+
+# What `mqtt_deliveries` looks for before it leaves a message without a cause, and `_again`.
+_TESTED = (
+    "not the cause, as these packets show: size limits, message expiry, a window that was shut, messages left "
+    "unacknowledged for 10 s, packets sent again; the server's log and its settings show more"
+)
+
+
+def _again(ask: Asking, found: Mapping[str, Any]) -> Link | None:
+    """Bytes of the server to the subscriber that were sent again and again from then on."""
+    flow = f"{where(flow_id=found['subscriber_flow_id'])} and direction = 'server_to_client'"
+    waited_ns = round((found["waited_ms"] or 0) * 1e6)
+    return sent_again(ask, flow, found["at_ns"], max(found["until_ns"] or 0, found["at_ns"] + waited_ns))
+
+
+def _not_shown(ask: Asking, found: Mapping[str, Any]) -> str:
+    """Why nobody knows whether a message came."""
+    there = ask.one(_CONNECTION.format(which=where(flow_id=found["subscriber_flow_id"])))
+    if there is not None and there["gap_bytes"]:
+        return "bytes of the subscriber's connection are missing from the capture, the message perhaps among them"
+    if found["waited_ms"] is not None and found["waited_ms"] < WAIT_MS:
+        return f"the capture, or its connection, goes on for {ms_text(found['waited_ms'])} only after it"
+    return "the server's acknowledgement to the publisher, or all of the payload, is not in this capture"
 
 
 def _too_large(ask: Asking, found: Mapping[str, Any]) -> Causes:
@@ -261,31 +275,6 @@ def taken_over_causes(ask: Asking, link: Link) -> Causes:
 def silent_causes(_: Asking, __: Link) -> Causes:
     """What stops a client is on its host."""
     return Causes(end="these packets do not show whether the client or the network hung")
-
-
-def no_delivery(ask: Asking, client: str, topic: str) -> list[Link]:
-    """Why no message on a topic had to reach a client: it subscribed to something else, or nobody published."""
-    published = ask.one(_PUBLISH.format(which=f"{where(topic=topic)} and direction = 'client_to_server'"))
-    connected = ask.one(_CONNECTION.format(which=where(client_id=client)))
-    if connected is None:
-        return []
-    subscribed = ask.rows(_SUBSCRIPTIONS.format(which=where(client_id=client)))
-    if published is None:
-        return []
-    filters = ", ".join(dict.fromkeys(name(one["topic_filter"]) for one in subscribed)) or "nothing in this capture"
-    by = who(connected["client_id"], connected["client_address"])
-    what = f"{by} subscribed to {filters}, which does not match {name(topic)} at the time of its messages"
-    rows = tuple(row("mqtt_subscriptions", exchange_id=one["exchange_id"]) for one in subscribed[:3])
-    return [
-        Link(NOT_SUBSCRIBED, (client, topic), what, what, None, None,
-             tuple(by_id(one["exchange_id"]) for one in subscribed[:3]),
-             (*rows, row("mqtt_connections", flow_id=connected["flow_id"])), facts={"filters": filters})
-    ]  # fmt: skip
-
-
-def not_subscribed_causes(_: Asking, __: Link) -> Causes:
-    """What a client subscribes to is its own."""
-    return Causes(end="its settings show which topics it wants")
 
 
 def names_near(ask: Asking) -> Sequence[str]:
