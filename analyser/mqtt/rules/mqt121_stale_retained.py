@@ -14,7 +14,7 @@ How it decides
     publisher sets a retained message now and then is left alone. Command: a level of the topic is a word like cmd,
     command, set, action, reboot, and one client id gets the same retained message on three connections
     (connects_least). Cleared: an empty retained message from another client than the one that had set it in the
-    capture; info.
+    capture; info. What was set, replaced and cleared is read from mqtt_retained.
 
 False alarms
     A topic whose retained message is a default and whose live messages mean something else.
@@ -25,7 +25,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.severity import Severity
@@ -43,30 +43,32 @@ COMMANDS = frozenset({
 })  # fmt: skip
 
 
+# Retained messages of the topic (rows of mqtt_retained) with the publish that set each.
+Sets = Sequence[tuple[Row, Row]]
+
+
 def detect(frames: Frames, *, live_least: int = 3, stale_s: float = 10.0, connects_least: int = 3) -> Iterator[Finding]:
     """At most one finding of each kind for this topic."""
-    rows = rows_of(frames["mqtt_publishes"])
-    yield from _stale(rows, live_least, int(stale_s * NS_PER_S))
-    yield from _commands(rows, connects_least)
-    yield from _cleared(rows)
+    rows, kept = rows_of(frames["mqtt_publishes"]), rows_of(frames["mqtt_retained"])
+    by_id = {row["message_id"]: row for row in rows}
+    sets = [(one, by_id[one["message_id"]]) for one in kept if one["message_id"] in by_id]
+    yield from _stale(rows, sets, live_least, int(stale_s * NS_PER_S))
+    yield from _commands(rows, sets, connects_least)
+    yield from _cleared(sets, by_id)
 
 
 def _content(row: Row) -> tuple[object, object]:
     return row["payload_crc32"], row["payload_bytes"]
 
 
-def _is_set(row: Row) -> bool:
-    return bool(row["direction"] == "client_to_server" and row["retain"] and row["payload_bytes"])
-
-
 def _is_kept(row: Row) -> bool:
     return bool(row["direction"] == "server_to_client" and row["retain"] and row["payload_bytes"])
 
 
-def _stale(rows: list[Row], live_least: int, stale_ns: int) -> Iterator[Finding]:
-    sets = [row for row in rows if _is_set(row)]
-    if len({row["ts"] for row in sets}) > 1:
+def _stale(rows: list[Row], kept_ones: Sets, live_least: int, stale_ns: int) -> Iterator[Finding]:
+    if sum(kept["sets"] for kept, _ in kept_ones) > 1:
         return
+    sets = [row for _, row in kept_ones]
     since = sets[0]["ts"] if sets else None
     live: list[Row] = []
     got: list[tuple[Row, int]] = []
@@ -99,7 +101,7 @@ def _stale(rows: list[Row], live_least: int, stale_ns: int) -> Iterator[Finding]
     )
 
 
-def _commands(rows: list[Row], connects_least: int) -> Iterator[Finding]:
+def _commands(rows: list[Row], sets: Sets, connects_least: int) -> Iterator[Finding]:
     if not rows or not COMMANDS & {level.casefold() for level in str(rows[0]["topic"]).split("/")}:
         return
     by_client: dict[tuple[object, ...], dict[str, Row]] = {}
@@ -110,7 +112,7 @@ def _commands(rows: list[Row], connects_least: int) -> Iterator[Finding]:
         if len(flows) < connects_least:
             continue
         got = list(flows.values())
-        setters = [row for row in rows if _is_set(row) and _content(row) == _content(got[0])]
+        setters = [row for _, row in sets if _content(row) == _content(got[0])]
         by = f" {client_text(setters[0])} had set it." if setters else " It was set before the capture."
         yield _finding(
             "command",
@@ -125,26 +127,23 @@ def _commands(rows: list[Row], connects_least: int) -> Iterator[Finding]:
         )
 
 
-def _cleared(rows: list[Row]) -> Iterator[Finding]:
-    setter: Row | None = None
-    for row in rows:
-        if _is_set(row):
-            setter = row
-        elif row["direction"] == "client_to_server" and row["retain"] and row["payload_bytes"] == 0:
-            if setter is not None and setter["client_id"] and row["client_id"] not in (None, setter["client_id"]):
-                yield _finding(
-                    "cleared",
-                    "info",
-                    row,
-                    f"{sentence_start(client_text(row))} cleared the retained message on {_topic(row)} that "
-                    f"{client_text(setter)} had set {seconds_text(row['ts'] - setter['ts'])} before, at "
-                    f"{server_text(row)}.",
-                    "Look at whether this client should do so: who subscribes from now on gets nothing at first.",
-                    [setter, row],
-                    [row, setter],
-                )
-                return
-            setter = None
+def _cleared(sets: Sets, by_id: Mapping[str, Row]) -> Iterator[Finding]:
+    for kept, setter in sets:
+        row = by_id.get(kept["next_message_id"]) if kept["ended_by"] == "cleared" else None
+        if row is None or not setter["client_id"] or row["client_id"] in (None, setter["client_id"]):
+            continue
+        before = seconds_text(row["ts"] - (kept["ts_last"] or setter["ts"]))
+        yield _finding(
+            "cleared",
+            "info",
+            row,
+            f"{sentence_start(client_text(row))} cleared the retained message on {_topic(row)} that "
+            f"{client_text(setter)} had set {before} before, at {server_text(row)}.",
+            "Look at whether this client should do so: who subscribes from now on gets nothing at first.",
+            [setter, row],
+            [row, setter],
+        )
+        return
 
 
 def _topic(row: Row) -> str:
@@ -191,10 +190,14 @@ RULE = Rule(
             "ts", "flow_id", "client_id", "client_address", "client_port", "server_port", "version", "direction",
             "retain", "payload_bytes", "payload_crc32", "message_id", "file", "packet",
         ),
+        "mqtt_retained": ("ts", "ts_last", "ended_by", "sets", "message_id", "next_message_id"),
     },
     partition_by=("server_address", "topic"),
     detect=detect,
-    rows={"mqtt_publishes": "topic IS NOT NULL AND (direction = 'client_to_server' OR retain)"},
+    rows={
+        "mqtt_publishes": "topic IS NOT NULL AND (direction = 'client_to_server' OR retain)",
+        "mqtt_retained": "set_by = 'publish'",
+    },
     suspects="""
         SELECT server_address, topic FROM r_mqtt_publishes GROUP BY server_address, topic
         HAVING bool_or(retain AND direction = 'client_to_server' AND payload_bytes = 0)

@@ -12,8 +12,8 @@ Why it matters
 How it decides
     20 accepted CONNECTs of one client id in a minute (connects_least, window_s), each of whose connections published
     and got at most two messages (messages_most) and was closed by the client itself. Or 20 client ids at one address
-    (sessions_least) that begin alike, each with a session that outlives its connection, that connected once, are gone,
-    and did not come back; info, since it may be many devices behind one address.
+    (sessions_least) that begin alike, each with one session (mqtt_sessions) that outlives its connection, that
+    connected once, are gone, and did not come back; info, since it may be many devices behind one address.
 
 False alarms
     Many devices of one kind behind one address, each of which wakes once in the time of the capture.
@@ -55,8 +55,11 @@ def detect(
         short = [row for row in rows if _is_short(row, messages_most)]
         if 2 * len(short) >= len(rows) and _most_within(short, int(window_s * NS_PER_S)) >= connects_least:
             yield _churn(short)
+    sessions: dict[str, list[Row]] = {}
+    for row in rows_of(frames["mqtt_sessions"]):
+        sessions.setdefault(row["client_id"], []).append(row)
     left: dict[str, list[Row]] = {}
-    for name, rows in by_id.items():
+    for name, rows in sessions.items():
         if len(rows) == 1 and _is_left(rows[0]):
             left.setdefault(_begins(name), []).append(rows[0])
     for rows in left.values():
@@ -70,9 +73,9 @@ def _is_short(row: Row, most: int) -> bool:
 
 
 def _is_left(row: Row) -> bool:
-    expiry_s = row["session_expiry_s"] if row["server_session_expiry_s"] is None else row["server_session_expiry_s"]
-    lasts = bool(expiry_s) if row["version"] == "5.0" else row["clean_start"] is False
-    return lasts and row["closed_by"] is not None and not row["session_present"]
+    """A session that was new, outlives its connection and was never resumed."""
+    is_own = row["started_by"] != "earlier" and row["connections"] == 1
+    return is_own and row["ts_offline"] is not None and row["ended_by"] not in ("connection", "unknown")
 
 
 def _begins(client_id: str) -> str:
@@ -151,13 +154,18 @@ RULE = Rule(
     confidence="high",
     reads={
         "mqtt_connections": (
-            "ts", "exchange_id", "client_id", "client_port", "server_port", "version", "clean_start",
-            "session_present", "session_expiry_s", "server_session_expiry_s", "publishes_from_client",
+            "ts", "exchange_id", "client_id", "client_port", "server_port", "version", "publishes_from_client",
             "publishes_from_server", "disconnected_by", "closed_by", "file", "packet",
+        ),
+        "mqtt_sessions": (
+            "ts", "ts_offline", "exchange_id", "client_id", "client_port", "server_port", "version", "started_by",
+            "ended_by", "connections", "file", "packet",
         ),
     },
     partition_by=("server_address", "client_address"),
     detect=detect,
-    rows={"mqtt_connections": "connect_seen AND error_code = 0 AND client_id <> ''"},
+    rows={
+        "mqtt_connections": "connect_seen AND error_code = 0 AND client_id <> ''", "mqtt_sessions": "client_id <> ''",
+    },
     suspects="SELECT server_address, client_address FROM r_mqtt_connections GROUP BY ALL HAVING count(*) >= 20",
 )  # fmt: skip

@@ -176,17 +176,32 @@ def visits(count: int, every: float, **more: object) -> list[Row]:
     ]  # fmt: skip
 
 
-def left_behind(count: int, **more: object) -> list[Row]:
+def left_behind(count: int, **more: object) -> dict[str, list[Row]]:
     """Sessions of new client ids."""
-    return [
+    rows = [
         row | {"client_id": f"app-{7919 * (n + 13):05x}", "clean_start": False, "publishes_from_client": 9, **more}
         for n, row in enumerate(visits(count, 4))
     ]
+    own = ("flow_id", "server_address", "server_port", "client_address", "client_port", "closed_by", "ts_closed")
+    flows = [{"protocol": "mqtt", **{name: row[name] for name in own}, "ts_last": row["ts_closed"]} for row in rows]
+    return {"mqtt_connections": rows, "flows": flows}
+
+
+def coming_back(count: int) -> dict[str, list[Row]]:
+    """Each of these sessions goes on once more."""
+    first, again = left_behind(count), left_behind(count, session_present=True)
+    for table, rows in again.items():
+        for row in rows:
+            row |= {"flow_id": f"{row['flow_id']}-again"} | {
+                name: row[name] + 200_000_000_000 for name in row if name.startswith("ts") and row[name] is not None
+            }
+        first[table] += rows
+    return first
 
 
 MQTT_TOPICS_FIRES += [
     fires("MQT122", "warning", "a connection for each message", mqtt_connections=visits(40, 1)),
-    fires("MQT122", "info", "a new client id each time", mqtt_connections=left_behind(25)),
+    fires("MQT122", "info", "a new client id each time", **left_behind(25)),
     fires(
         "MQT123", "warning", "an unchanged value a hundred times a second",
         mqtt_publishes=[publish(10 + n / 100, payload_crc32=1, packet=n) for n in range(1500)],
@@ -200,7 +215,8 @@ MQTT_TOPICS_FIRES += [
 MQTT_TOPICS_NEAR_MISSES += [
     silent("MQT122", "a script once in a while", mqtt_connections=visits(40, 20)),
     silent("MQT122", "many messages each time", mqtt_connections=visits(40, 1, publishes_from_client=50)),
-    silent("MQT122", "clean sessions of new client ids", mqtt_connections=left_behind(25, clean_start=True)),
+    silent("MQT122", "a new client id each time, that comes back later", **coming_back(25)),
+    silent("MQT122", "clean sessions of new client ids", **left_behind(25, clean_start=True)),
     silent(
         "MQT123", "a value that changes",
         mqtt_publishes=[publish(10 + n / 100, payload_crc32=n, packet=n) for n in range(1500)],
