@@ -8,13 +8,13 @@ Why it matters
     Nothing fails: the server grants the filter and takes the messages. Only nobody gets them.
 
 How it decides
-    A filter was granted for at least 10 s (wait_s), nothing was sent to that client for it, and after that another
-    client published on a topic that would match but for upper and lower case, an empty level (a slash too many or too
-    few) or blanks. A topic with one level more or less, or one that is spelled in another way (two letters at most, no
-    digits, which are ids), counts when no live subscription matched its messages. Or a server of 5.0 said No matching
-    subscribers (0x10) to one client and topic 5 times (unheard_least): info unless such a filter is there. The first
-    100 filters and 2,000 topics of a server are compared. Bytes missing from the subscriber's connection make it
-    silent.
+    A filter was in force for at least 10 s (wait_s, mqtt_active_subscriptions), nothing was sent to that client for it,
+    and meanwhile another client published on a topic that would match but for upper and lower case, an empty level (a
+    slash too many or too few) or blanks. A topic with one level more or less, or one that is spelled in another way
+    (two letters at most, no digits, which are ids), counts when no live subscription matched its messages. Or a server
+    of 5.0 said No matching subscribers (0x10) to one client and topic 5 times (unheard_least): info unless such a
+    filter is there. The first 100 filters and 2,000 topics of a server are compared. Bytes missing from the
+    subscriber's connection make it silent.
 
 False alarms
     Two programs whose topics differ by case or a level on purpose, of which one has nobody to talk to.
@@ -129,7 +129,7 @@ def detect(frames: Frames, *, wait_s: float = 10.0, unheard_least: int = 5) -> I
     seen: dict[str, Row] = {row["flow_id"]: row for row in rows_of(frames["mqtt_connections"])}
     told: set[tuple[str | None, str]] = set()
     filters: dict[tuple[str | None, str], Row] = {}
-    for row in rows_of(frames["mqtt_subscriptions"]):
+    for row in rows_of(frames["mqtt_active_subscriptions"]):
         filters.setdefault((row["client_id"] or row["flow_id"], row["matching_filter"]), row)
     for wanted in list(filters.values())[:MOST_FILTERS]:
         if (found := _meant(wanted, topics, seen, wait_s)) is not None:
@@ -158,14 +158,15 @@ def _topics(rows: Iterable[Row]) -> list[_Topic]:
 def _meant(wanted: Row, topics: list[_Topic], seen: dict[str, Row], wait_s: float) -> tuple[_Topic, str] | None:
     """The topic that this filter was meant for, and how they differ."""
     connection = seen.get(wanted["flow_id"])
-    granted = wanted["ts_response"] or wanted["ts"]
+    granted = wanted["ts"]
     if connection is None or connection["gap_bytes"] or connection["observed_until"] is None:
         return None
-    if connection["observed_until"] - granted < wait_s * NS_PER_S:
+    until = connection["observed_until"] if wanted["ts_until"] is None else wanted["ts_until"]
+    if until - granted < wait_s * NS_PER_S:
         return None
     others = [
         topic for topic in topics
-        if topic.last["ts"] > granted and topic.last["flow_id"] != wanted["flow_id"]
+        if topic.last["ts"] > granted and topic.first["ts"] < until and topic.last["flow_id"] != wanted["flow_id"]
         and (topic.last["client_id"] is None or topic.last["client_id"] != wanted["client_id"])
     ]  # fmt: skip
     for topic in others:
@@ -180,7 +181,7 @@ def _meant(wanted: Row, topics: list[_Topic], seen: dict[str, Row], wait_s: floa
 
 
 def _apart(wanted: Row, topic: _Topic, difference: str) -> Finding:
-    granted, publisher = wanted["ts_response"] or wanted["ts"], topic.last
+    granted, publisher = wanted["ts"], topic.last
     wants, goes = printable(wanted["matching_filter"], 80), printable(publisher["topic"], 80)
     return RULE.finding(
         confidence="medium" if "level" in difference else "high",
@@ -195,7 +196,7 @@ def _apart(wanted: Row, topic: _Topic, difference: str) -> Finding:
             granted,
             publisher["ts"],
             (
-                Evidence(wanted["file"], wanted["request_packet"], wanted["exchange_id"]),
+                Evidence(wanted["file"], wanted["packet"], wanted["exchange_id"]),
                 *(Evidence(row["file"], row["packet"], row["message_id"]) for row in (topic.first, publisher)),
             ),
         ),
@@ -235,9 +236,9 @@ def _unheard(topic: _Topic) -> Finding:
     )
 
 
-# Granted filters of which their client got nothing, on any of its connections.
+# Subscriptions of which their client got nothing, on any of its connections.
 _SILENT = """
-    event = 'subscribe' AND granted_qos IS NOT NULL AND matching_filter IS NOT NULL
+    matching_filter IS NOT NULL
     AND coalesce(client_id, flow_id) || ' ' || matching_filter NOT IN (
         SELECT coalesce(subscriber_client_id, subscriber_flow_id) || ' ' || topic_filter FROM mqtt_deliveries
         WHERE subscriber_flow_id IS NOT NULL AND topic_filter IS NOT NULL)"""
@@ -260,9 +261,9 @@ RULE = Rule(
     confidence="high",
     reads={
         "mqtt_connections": ("ts", "flow_id", "observed_until", "gap_bytes"),
-        "mqtt_subscriptions": (
-            "ts", "ts_response", "exchange_id", "flow_id", "client_id", "client_address", "client_port", "server_port",
-            "version", "matching_filter", "file", "request_packet",
+        "mqtt_active_subscriptions": (
+            "ts", "ts_until", "exchange_id", "flow_id", "client_id", "client_address", "client_port", "server_port",
+            "version", "matching_filter", "file", "packet",
         ),
         "mqtt_publishes": (
             "ts", "flow_id", "client_id", "client_address", "client_port", "server_port", "version", "direction",
@@ -274,13 +275,13 @@ RULE = Rule(
     partition_by=("server_address",),
     detect=detect,
     rows={
-        "mqtt_connections": f"flow_id IN (SELECT flow_id FROM mqtt_subscriptions WHERE {_SILENT})",
-        "mqtt_subscriptions": _SILENT,
+        "mqtt_connections": f"flow_id IN (SELECT flow_id FROM mqtt_active_subscriptions WHERE {_SILENT})",
+        "mqtt_active_subscriptions": _SILENT,
         "mqtt_publishes": _PUBLISHES,
         "mqtt_deliveries": "false",
     },
     suspects=(
-        "SELECT server_address FROM r_mqtt_subscriptions UNION SELECT server_address FROM r_mqtt_publishes "
+        "SELECT server_address FROM r_mqtt_active_subscriptions UNION SELECT server_address FROM r_mqtt_publishes "
         f"WHERE reason_code = {NO_MATCHING_SUBSCRIBERS}"
     ),
 )  # fmt: skip

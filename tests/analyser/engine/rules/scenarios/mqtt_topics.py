@@ -9,11 +9,11 @@ from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, sile
 BOARD = {"client_id": "board-1", "client_address": "10.2.0.2"}
 
 
-def two(topic_filter: str, topics: tuple[str, ...], **more: object) -> dict[str, list[Row]]:
-    """A subscriber with one filter and a publisher that sends twice on each topic."""
+def two(topic_filter: str, topics: tuple[str, ...], since: int = 10, **more: object) -> dict[str, list[Row]]:
+    """A subscriber with one filter and a publisher that sends twice on each topic, from `since` seconds on."""
     publisher, subscriber = connection("p"), connection("s", client_id="board-1", address="10.2.0.2")
     sent = [
-        publish(10 + 2 * n + again, "p", topic, payload_crc32=2 * n + again, **more)
+        publish(since + 2 * n + again, "p", topic, payload_crc32=2 * n + again, **more)
         for n, topic in enumerate(topics)
         for again in (0, 1)
     ]
@@ -23,6 +23,13 @@ def two(topic_filter: str, topics: tuple[str, ...], **more: object) -> dict[str,
         "mqtt_subscriptions": [subscribe(5, "s", topic_filter, **BOARD)],
         "mqtt_publishes": sent,
     }
+
+
+def given_up(rows: dict[str, list[Row]], at: float) -> dict[str, list[Row]]:
+    """The subscriber unsubscribes."""
+    (granted,) = rows["mqtt_subscriptions"]
+    over = subscribe(at, "s", granted["topic_filter"], **BOARD) | {"event": "unsubscribe", "granted_qos": None}
+    return rows | {"mqtt_subscriptions": [granted, over]}
 
 
 def heard(rows: dict[str, list[Row]]) -> dict[str, list[Row]]:
@@ -88,6 +95,8 @@ def same_values(devices: int, count: int, every: float, apart: float) -> list[Ro
 
 MQTT_TOPICS_FIRES: list[Scenario] = [
     fires("MQT118", "warning", "another case", **two("Plant/Line1/Temp", ("plant/line1/temp",))),
+    fires("MQT118", "warning", "another case, and it unsubscribes long after that",
+          **given_up(two("Plant/#", ("plant/line1",)), 30)),
     fires("MQT118", "warning", "a slash too many", **two("/plant/+/temp", ("plant/line1/temp",))),
     fires("MQT118", "warning", "another case, and an archive gets it", **heard(two("Plant/#", ("plant/line1/temp",)))),
     fires("MQT118", "warning", "one level more", **two("plant/+", ("plant/line1/temp",))),
@@ -105,6 +114,8 @@ MQTT_TOPICS_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 MQTT_TOPICS_NEAR_MISSES: list[Scenario] = [
+    silent("MQT118", "another case, after it unsubscribed", **given_up(two("Plant/#", ("plant/line1",), 30), 20)),
+    silent("MQT118", "another case, and it unsubscribed soon", **given_up(two("Plant/#", ("plant/line1",)), 11)),
     silent("MQT118", "nothing is published", **two("plant/#", ())),
     silent("MQT118", "other topics", **two("alarms/fire", ("plant/line1/temp", "plant/line2/temp"))),
     silent("MQT118", "commands for other devices", **two("cmd/device-7/set", ("cmd/device-8/set", "cmd/device-9/set"))),
@@ -182,9 +193,7 @@ def left_behind(count: int, **more: object) -> dict[str, list[Row]]:
         row | {"client_id": f"app-{7919 * (n + 13):05x}", "clean_start": False, "publishes_from_client": 9, **more}
         for n, row in enumerate(visits(count, 4))
     ]
-    own = ("flow_id", "server_address", "server_port", "client_address", "client_port", "closed_by", "ts_closed")
-    flows = [{"protocol": "mqtt", **{name: row[name] for name in own}, "ts_last": row["ts_closed"]} for row in rows]
-    return {"mqtt_connections": rows, "flows": flows}
+    return {"mqtt_connections": rows, "flows": [flow_of(row) for row in rows]}
 
 
 def coming_back(count: int) -> dict[str, list[Row]]:
