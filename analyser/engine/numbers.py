@@ -29,6 +29,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from wirewitness.analyser.base.words import printable
+
+# A title fits a line of a terminal and the head of a card; a name of a topic may have 249 characters.
+LONGEST_TITLE, _LONGEST_NAME = 120, 48
+# Words of rules' names that are not written as they stand there.
+_SPELT = {
+    "dup": "DUP", "id": "id", "isr": "ISR", "n": "N", "ping": "PINGREQ", "qos": "QoS", "qos2": "QoS 2", "tls": "TLS",
+}  # fmt: skip
 # What each unit costs, in records that are handled twice: a record lost is worse than some handled twice; a second in
 # which something stands still compares with some records, one in which single requests wait with less; what only waits
 # is small.
@@ -56,3 +64,27 @@ def cost(numbers: Mapping[str, Any]) -> float:
 def _known(value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number else 0.0
+
+
+def default_title(name: str, numbers: Mapping[str, Any]) -> str:
+    """What a finding is called whose rule gives no title: `Offset regression: payments-4 of group ledger`."""
+    words = " ".join(_SPELT.get(word, word) for word in name.split("-"))
+    where = _where(numbers)
+    return f"{words[:1].upper()}{words[1:]}{': ' if where else ''}{where}"
+
+
+def _where(numbers: Mapping[str, Any]) -> str:
+    """The narrowest thing that the numbers name: a partition, a group, a place, a client, a server."""
+    topic, partition, group = numbers.get("topic"), numbers.get("partition"), numbers.get("group")
+    place = f"{_short(topic)}-{partition}" if topic is not None and isinstance(partition, int) else ""
+    if group is not None:
+        return f"{place} of group {_short(group)}" if place else f"group {_short(group)}"
+    clients = numbers.get("committers") or numbers.get("clients")
+    client = clients[0] if isinstance(clients, list) and clients and isinstance(clients[0], Mapping) else numbers
+    named = client.get("client_id", client.get("client")) or client.get("address")
+    others = (numbers.get("where"), named, numbers.get("server"), topic)
+    return place or next((_short(one) for one in others if one), "")
+
+
+def _short(value: object) -> str:
+    return printable(str(value), _LONGEST_NAME)

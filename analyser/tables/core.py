@@ -384,6 +384,7 @@ _FINDINGS = Table(
         Column("finding_id", "string", "digest of code, subject and first evidence", nullable=False),
         Column("code", "string", "detector code", nullable=False),
         Column("name", "string", "detector name", nullable=False),
+        Column("title", "string", "what happened, to what, by whom: a heading of a few words", nullable=False),
         Column("severity", "string", "info, warning or critical", nullable=False),
         Column("confidence", "string", "low, medium or high", nullable=False),
         Column("provisional", "bool", "later packets could overturn it", nullable=False),

@@ -42,6 +42,11 @@ def heading(value: Any) -> None:
     show(html('<h2 style="margin:0;padding:0;font-size:1.45rem;overflow-wrap:anywhere">{value}</h2>', value=value))
 
 
+def titled(title: str, code: str) -> Markup:
+    """The title of a finding with its rule's code, small."""
+    return html('{title} <span class="ww-quiet">{code}</span>', title=title, code=code)
+
+
 def chip(value: Any, tone: str = "plain") -> Markup:
     """A small label with a colour; the word in it says the same."""
     return html('<span class="ww-chip {tone}">{value}</span>', tone=tone, value=value)

@@ -137,6 +137,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "finding_id": finding.finding_id,
         "code": finding.code,
         "name": finding.name,
+        "title": finding.title,
         "severity": finding.severity,
         "subject": finding.subject,
         "sentence": finding.sentence,

@@ -151,10 +151,13 @@ def _selection(options: ReadOptions) -> str:
 def _counts(found: Sequence[Finding], by_cause: Sequence[Cause]) -> str:
     if not found:
         return "No findings."
-    severities = Counter(finding.severity for finding in found)
+    severities = Counter(cause.severity for cause in by_cause)
     parts = [f"{severities[name]} {name}" for name in reversed(SEVERITIES) if severities[name]]
-    grouped = f" of {count(len(by_cause), 'cause')}" if len(by_cause) < len(found) else ""
-    return f"{count(len(found), 'finding')}{grouped}: {', '.join(parts)}."
+    if len(by_cause) == len(found):
+        return f"{count(len(found), 'finding')}: {', '.join(parts)}."
+    followed = sum(len(cause.findings) - len(cause.own) for cause in by_cause)
+    some = f", {followed} of them {'consequences' if followed > 1 else 'a consequence'}" if followed else ""
+    return f"{count(len(by_cause), 'cause')}: {', '.join(parts)}. {len(found)} findings in all{some}."
 
 
 def nothing_known(seen: Quality, options: ReadOptions) -> str:

@@ -65,22 +65,32 @@ def finding_section(
 
 
 def cause_list(causes: Sequence[Cause]) -> list[Block]:
-    """A table with one row per cause: how bad, what, where, who."""
+    """A table with one row per cause: how bad, what, its rule and how many that followed, where, who."""
     table = tuple(
-        (
-            cause.severity.upper(),
-            _codes(cause),
-            plain(cause.first.numbers.get("group")),
-            _located(cause),
-            cause_who(cause),
-        )
+        (cause.severity.upper(), cause_title(cause), _codes(cause), _located(cause), cause_who(cause))
         for cause in causes[:_CAUSES_LISTED]
     )
-    header = ("SEVERITY", "FINDINGS", "GROUP", "WHERE", "WHO")
-    blocks: list[Block] = [without_empty(Cells(header, table, wrapped=(1, 2, 3, 4)))]
+    header = ("SEVERITY", "FINDING", "RULE", "WHERE", "CLIENTS")
+    blocks: list[Block] = [without_empty(Cells(header, table, wrapped=(1, 3, 4)))]
     if len(causes) > _CAUSES_LISTED:
         blocks.append(Paragraph(f"and {count(len(causes) - _CAUSES_LISTED, 'more cause')}"))
     return blocks
+
+
+def _codes(cause: Cause) -> str:
+    """`KAF119 +2`: with findings of two more rules that follow from it."""
+    own, *others = cause.by_code()
+    return f"{own} +{len(others)}" if others else own
+
+
+def cause_title(cause: Cause) -> str:
+    """`Offset regression: payments-4 of group ledger, and 2 more partitions`."""
+    more = len(cause.own) - 1
+    if not more:
+        return cause.first.title
+    places = {place for finding in cause.own for place in finding.partitions()}
+    of = "more partition" if len(places) == len(cause.own) else "more like it"
+    return f"{cause.first.title}, and {count(more, of, of + 's' if of.endswith('n') else of)}"
 
 
 def cause_where(cause: Cause) -> str:
@@ -96,13 +106,6 @@ def cause_who(cause: Cause) -> str:
 
 def _located(cause: Cause) -> str:
     return partition_list(cause.partitions()) or _places(cause)
-
-
-def _codes(cause: Cause) -> str:
-    """`KAF119 poison-loop, then KAF110 KAF108`."""
-    own, *others = cause.by_code()
-    then = f", then {' '.join(others)}" if others else ""
-    return f"{own} {cause.first.name}{then}"
 
 
 def _places(cause: Cause) -> str:
@@ -122,7 +125,7 @@ def _client_names(cause: Cause) -> list[str]:
 
 
 def _cause(cause: Cause, connections: Mapping[str, Connection], judged: Judged | None, because: str) -> Iterable[Block]:
-    yield Heading(_title(cause), severity_tone(cause.severity))
+    yield Heading(f"{cause.severity.upper()}  {cause_title(cause)}", severity_tone(cause.severity), cause.first.code)
     if judged is not None:
         yield from grown_blocks(judged, cause.findings)
     yield from _told(cause.own)
@@ -166,8 +169,8 @@ def _followed(cause: Cause) -> Iterable[Block]:
 
 
 def followed_lines(cause: Cause) -> list[str]:
-    """`KAF126 rebalance-held-up: ...` for every rule whose findings followed from the cause."""
-    return [f"{found[0].code} {found[0].name}: {_short(found)}" for found in _followers(cause)[:_FOLLOWERS_SHOWN]]
+    """`KAF126: ...` for every rule whose findings followed from the cause."""
+    return [f"{found[0].code}: {_short(found)}" for found in _followers(cause)[:_FOLLOWERS_SHOWN]]
 
 
 def _followers(cause: Cause) -> list[list[Finding]]:
@@ -197,17 +200,6 @@ def _told(found: Sequence[Finding]) -> Iterable[Block]:
     measured = _measures(found)
     if measured is not None:
         yield measured
-
-
-def _title(cause: Cause) -> str:
-    title = f"{cause.severity.upper()}  {cause.first.code} {cause.first.name}"
-    group = cause.first.numbers.get("group")
-    if group is not None:
-        title += f"; group {group}"
-    partitions = cause.partitions()
-    if len(partitions) > 1:
-        return f"{title}, {len(partitions)} partitions"
-    return f"{title}, {partitions[0][0]}-{partitions[0][1]}" if partitions else title
 
 
 def _partition(finding: Finding) -> str:

@@ -44,14 +44,12 @@ def _counts(judged: Judged, told: list[Trouble], every: bool) -> Paragraph:
 
 def _trouble(trouble: Trouble, judged: Judged) -> Iterator[Block]:
     worst = trouble.findings[0]
-    yield Heading(
-        f"{trouble.severity.upper()}  {trouble.rule} {worst.name}; {subject_words(trouble.subject)}",
-        severity_tone(trouble.severity),
-    )
+    yield Heading(f"{trouble.severity.upper()}  {worst.title}", severity_tone(trouble.severity), trouble.rule)
     known = judged.seen.get(worst.finding_id)
     if known is not None:
         yield _known(known)
     yield Paragraph(worst.sentence, "finding")
+    yield Paragraph(subject_words(trouble.subject), "subject")
     places = sorted({place for finding in trouble.findings for place in finding.partitions()})
     if places:
         yield Paragraph(partition_list(places), "where")

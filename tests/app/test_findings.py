@@ -76,7 +76,7 @@ def test_what_has_grown_is_told_again(whole: Path, small: Path) -> None:
     text = one_line(findings(whole, small, "--fail-on", "critical", status=1))
     today = datetime.now(UTC).date()
     grew = f"KAF103 grew since {today}: 6 -> 41 steps back; new partition payments-2"
-    assert f"{grew} (looked at by anna: update planned)" in text
+    assert f"{grew} (acknowledged by anna: update planned)" in text
     assert "20 of 28 findings are collapsed" in text
 
 
@@ -86,7 +86,7 @@ def test_reports_tell_what_is_new_or_has_grown(whole: Path, small: Path, form: s
     told = one_line(done.stdout.decode())
     assert done.returncode == 1
     assert "20 of 28 findings are collapsed" in told
-    assert "8 findings of 2 causes: 8 critical." in told
+    assert "2 causes: 2 critical. 8 findings in all, 6 of them consequences." in told
     assert "grew since" in told
 
 
@@ -136,9 +136,9 @@ def test_verbose_and_all_tell_what_is_folded(whole: Path, tmp_path: Path) -> Non
     review = accepted(whole, tmp_path / "review.toml", "all", note="as before")
     told = one_line(findings(whole, review, "--verbose"))
     assert "KAF103, group orders-billing, topic orders: 19 findings; " in told
-    assert told.count("looked at by anna: as before") == 6
+    assert told.count("acknowledged by anna: as before") == 6
     whole = findings(whole, review, "--all")
-    assert whole.count("looked at by anna: as before") == 6
+    assert whole.count("acknowledged by anna: as before") == 6
     assert "wrote a stale offset" in one_line(whole)
 
 

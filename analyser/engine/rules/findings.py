@@ -21,6 +21,7 @@ import pyarrow as pa
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.words import printable
 from wirewitness.analyser.engine.incidents.incidents import with_stories
+from wirewitness.analyser.engine.numbers import LONGEST_TITLE, default_title
 from wirewitness.analyser.tables.tables import arrow_schema
 
 # A finding names the packets that prove it, not every packet that agrees with it.
@@ -58,6 +59,7 @@ class Finding:
     evidence: at least one message, in the order of the wire; `some_evidence` keeps it short.
     numbers: what was measured, as values that JSON knows, under the names of `numbers.py`. Names and values of the
         subject stand in it too.
+    title: a heading of a few words: what happened, to what, by whom. Without one: the rule's name in words, and where.
     """
 
     code: str
@@ -72,9 +74,12 @@ class Finding:
     ts_last_ns: int | None
     evidence: tuple[Evidence, ...]
     numbers: Mapping[str, Any] = field(hash=False)
+    title: str = ""
 
     def __post_init__(self) -> None:
-        """Sentences hold names from the wire."""
+        """Texts hold names from the wire."""
+        title = self.title or default_title(self.name, self.numbers)
+        object.__setattr__(self, "title", printable(title, LONGEST_TITLE))
         object.__setattr__(self, "sentence", printable(self.sentence))
         object.__setattr__(self, "next_step", printable(self.next_step))
 
@@ -146,6 +151,7 @@ def finding_row(finding: Finding) -> dict[str, Any]:
         "finding_id": finding.finding_id,
         "code": finding.code,
         "name": finding.name,
+        "title": finding.title,
         "severity": finding.severity,
         "confidence": finding.confidence,
         "provisional": finding.provisional,

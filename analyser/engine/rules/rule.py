@@ -81,6 +81,7 @@ class Rule:
         next_step: str,
         proof: Proof,
         numbers: Mapping[str, Any],
+        title: str = "",
         severity: Severity | None = None,
         confidence: Confidence | None = None,
         provisional: bool = False,
@@ -99,4 +100,5 @@ class Rule:
             ts_last_ns=proof.ts_last_ns,
             evidence=some_evidence(proof.evidence),
             numbers=numbers,
+            title=title,
         )

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 MOST_ROWS, MOST_CHARACTERS, MOST_SECONDS = 1000, 60_000, 30.0
 _MOST_HEX_BYTES = 256
-_FINDING_COLUMNS = "finding_id, code, name, severity, confidence, provisional, subject, sentence, ts_first, ts_last"
+_FINDING_COLUMNS = (
+    "finding_id, code, name, title, severity, confidence, provisional, subject, sentence, ts_first, ts_last"
+)
 
 
 class NoAnswer(Exception):

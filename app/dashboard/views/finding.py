@@ -20,7 +20,7 @@ from wirewitness.app.dashboard.opened import Selected
 from wirewitness.app.dashboard.packets import gone_captures
 from wirewitness.app.dashboard.state import View
 from wirewitness.app.dashboard.tables import paged_table
-from wirewitness.app.dashboard.text import card, facts, heading, html, line, show
+from wirewitness.app.dashboard.text import card, facts, heading, html, line, show, titled
 from wirewitness.app.dashboard.views.chart_doors import show_heat, show_rate, show_trouble
 from wirewitness.app.dashboard.views.finding_who import show_who
 from wirewitness.app.dashboard.views.finding_why import show_why
@@ -71,7 +71,7 @@ _MESSAGES = (
 def show_finding(view: View, cause: Cause, finding: Finding) -> None:
     """The page of a finding and of those that have the same cause."""
     view.link("findings", "All findings", icon=":material/arrow_back:", finding=None)
-    heading(f"{finding.code} {finding.name}")
+    heading(titled(finding.title, finding.code))
     place = cause_where(Cause((finding,)))
     card(place or finding.subject, finding.sentence, finding.severity, label=finding.severity,
          foot=f"confidence {finding.confidence}{', provisional' if finding.provisional else ''} · id "
@@ -254,12 +254,9 @@ def _others(view: View, cause: Cause, finding: Finding) -> None:
     for number, other in enumerate(others[:_OTHERS_SHOWN], 1):
         words, way = st.columns([9, 1], vertical_alignment="center")
         with words:
-            show(html('<div><span class="ww-title">{code} {name}</span> <span class="ww-quiet">{where}</span></div>',
-                      code=other.code, name=other.name, where=cause_where(Cause((other,)))))  # fmt: skip
+            show(html('<div><span class="ww-title">{title}</span></div>', title=titled(other.title, other.code)))
         with way:
-            view.link(
-                "findings", "Details", f"of {number}, {other.code} {other.name}", finding=other.finding_id, message=None
-            )
+            view.link("findings", "Details", f"of {number}, {other.title}", finding=other.finding_id, message=None)
     if len(others) > _OTHERS_SHOWN:
         line(f"and {len(others) - _OTHERS_SHOWN} more", "quiet")
 

@@ -12,11 +12,11 @@ from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard import boxes, state
 from wirewitness.app.dashboard.shown_findings import known, outside
 from wirewitness.app.dashboard.state import View
-from wirewitness.app.dashboard.text import card, empty, heading, html, line
+from wirewitness.app.dashboard.text import card, empty, heading, html, line, titled
 from wirewitness.app.dashboard.views.finding import show_finding
 from wirewitness.dissectors.registry import OPTIONAL, PROTOCOLS
 from wirewitness.reports.base.questions.causes import Cause, Finding
-from wirewitness.reports.report.findings import cause_where, cause_who, followed_lines
+from wirewitness.reports.report.findings import cause_title, cause_where, cause_who, followed_lines
 
 _CAUSES_PAGE = 15
 _ABOUT = {
@@ -47,9 +47,7 @@ def finding_cards(view: View, found: Sequence[Cause]) -> None:
             _card(cause)
         with way:
             first = cause.first
-            view.link(
-                "findings", "Details", f"of {number}, {first.code} {first.name}", finding=first.finding_id, message=None
-            )
+            view.link("findings", "Details", f"of {number}, {first.title}", finding=first.finding_id, message=None)
 
 
 def _card(cause: Cause) -> None:
@@ -58,7 +56,7 @@ def _card(cause: Cause) -> None:
              f"confidence {cause.confidence}"]  # fmt: skip
     lines = [html('<span class="ww-followed">{line}</span>', line=line) for line in followed_lines(cause)]
     body = html("{sentence}{lines}", sentence=first.sentence, lines=Markup("").join(lines))
-    card(f"{first.code} {first.name}", body, cause.severity, foot=" · ".join(part for part in parts if part),
+    card(titled(cause_title(cause), first.code), body, cause.severity, foot=" · ".join(part for part in parts if part),
          label=cause.severity)  # fmt: skip
 
 

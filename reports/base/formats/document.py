@@ -14,10 +14,11 @@ Tone = Literal["plain", "critical", "warning", "info", "quiet"]
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A title inside a section; its tone is the severity of what it stands over."""
+    """A title inside a section; its tone is the severity of what it stands over. tag: a code after it, drawn small."""
 
     text: str
     tone: Tone = "plain"
+    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def _block(block: Block) -> Iterator[str]:
     if isinstance(block, Cells):
         yield from _cells(block)
     elif isinstance(block, Heading):
-        yield f"### {escaped(block.text)}"
+        yield f"### {escaped(block.text)}{f' {_code(block.tag)}' if block.tag else ''}"
     elif isinstance(block, Copy):
         yield f"- **{escaped(block.label)}** {_code(block.text)}"
     elif block.label:

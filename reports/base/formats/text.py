@@ -64,7 +64,8 @@ def _table(lines: Iterable[Line], colour: bool) -> Iterator[str]:
 
 def _block(block: Heading | Paragraph | Copy, width: int, indent: str, colour: bool) -> list[str]:
     if isinstance(block, Heading):
-        return [_painted(line, block.tone, colour) for line in wrap(visible(block.text), width, indent, indent)]
+        text = visible(f"{block.text}  {block.tag}".rstrip())
+        return [_painted(line, block.tone, colour) for line in wrap(text, width, indent, indent)]
     if isinstance(block, Copy):
         return [f"{indent}{block.label.ljust(_LABEL_WIDTH)}{visible(block.text)}"]
     return _paragraph(block, min(width, _READABLE_WIDTH), indent, colour)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from wirewitness.analyser.base.severity import confidence_rank, severity_rank
+from wirewitness.analyser.engine.numbers import default_title
 from wirewitness.reports.base.questions.source import Source, rows
 
 _FINDINGS = """
-    select finding_id, code, name, severity, confidence, provisional, subject, sentence, next_step,
+    select finding_id, code, name, title, severity, confidence, provisional, subject, sentence, next_step,
            epoch_ns(ts_first) as first_ns, epoch_ns(ts_last) as last_ns, evidence, numbers,
            coalesce(incident_id, finding_id) as incident_id
     from findings order by incident_order, code, subject, finding_id"""
@@ -40,6 +41,7 @@ class Finding:
     evidence: tuple[Mapping[str, Any], ...]
     numbers: Mapping[str, Any]
     incident_id: str
+    title: str = ""
 
     @property
     def committers(self) -> tuple[Mapping[str, Any], ...]:
@@ -183,13 +185,11 @@ def _packets(found: Iterable[Finding], name: str = "packet") -> dict[str, list[i
 
 
 def _finding(row: dict[str, Any]) -> Finding:
-    evidence, numbers = _decoded(row.pop("evidence")), _decoded(row.pop("numbers"))
+    evidence, decoded = _decoded(row.pop("evidence")), _decoded(row.pop("numbers"))
     items = evidence if isinstance(evidence, list) else []
-    return Finding(
-        **row,
-        evidence=tuple(item for item in items if isinstance(item, Mapping)),
-        numbers=numbers if isinstance(numbers, Mapping) else {},
-    )
+    numbers = decoded if isinstance(decoded, Mapping) else {}
+    row["title"] = row["title"] or default_title(row["name"], numbers)
+    return Finding(**row, evidence=tuple(item for item in items if isinstance(item, Mapping)), numbers=numbers)
 
 
 def _decoded(text: str) -> Any:

@@ -40,8 +40,8 @@ def finding_link(found: Finding) -> Link:
     )
     sure: Any = "fact" if found.confidence == "high" else found.confidence
     words = "" if sure == "fact" else f"{found.code} decides so with {found.confidence} confidence"
-    return Link(FINDING, (found.finding_id,), f"{found.code} {found.name}: {first_sentence(found.sentence, _LONGEST)}",
-                f"{found.code} {found.name}", found.first_ns, found.last_ns, places,
+    return Link(FINDING, (found.finding_id,), f"{found.code}: {first_sentence(found.sentence, _LONGEST)}",
+                found.title, found.first_ns, found.last_ns, places,
                 (row("findings", finding_id=found.finding_id),), sure, words, {"finding": found})  # fmt: skip
 
 

@@ -88,3 +88,26 @@ def test_numbers_that_are_not_known_are_null() -> None:
     found = replace(FINDING, numbers={"hop_ms": float("nan"), "examples": [{"clock_ms": float("inf")}]})
     (numbers,) = findings_table([found]).column("numbers").to_pylist()
     assert json.loads(numbers) == {"hop_ms": None, "examples": [{"clock_ms": None}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "title"),
+    [
+        ("offset-regression", {"group": "g", "topic": "t", "partition": 4}, "Offset regression: t-4 of group g"),
+        ("lag-growing", {"group": "g", "topics": ["t"]}, "Lag growing: group g"),
+        ("qos-incomplete", {"clients": [{"client_id": "a", "address": "10.0.0.1"}]}, "QoS incomplete: a"),
+        ("refused", {"address": "10.0.0.1", "client_id": None}, "Refused: 10.0.0.1"),
+        ("certificate", {"server": "10.0.0.2:9093"}, "Certificate: 10.0.0.2:9093"),
+        ("clocks", {}, "Clocks"),
+        ("hot-partition", {"topic": "t" * 249, "partition": 0}, f"Hot partition: {'t' * 47}…-0"),
+        ("refused", {"clients": "not a list", "client": "a\x1b[2J"}, r"Refused: a\x1b[2J"),
+    ],
+)
+def test_without_a_title_the_rules_name_and_where(name: str, numbers: dict[str, object], title: str) -> None:
+    assert replace(FINDING, name=name, numbers=numbers, title="").title == title
+
+
+def test_a_title_of_a_rule_is_kept_and_printable() -> None:
+    assert replace(FINDING, title="Moved back:\n49").title == r"Moved back:\n49"
+    assert len(replace(FINDING, title="x" * 500).title) == 120
+    assert findings_table([replace(FINDING, title="Moved back")]).column("title").to_pylist() == ["Moved back"]

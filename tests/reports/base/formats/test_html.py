@@ -51,7 +51,7 @@ def test_the_incident_is_told() -> None:
     page = Page(render(report(RowsAnalysis(incident_rows())), "incident.pcapng"))
     assert not page.open
     for fact in (
-        "5 findings of 2 causes: 4 critical, 1 info.", LIVE, STALE, "10.11.0.21:45678 > 10.11.0.9:9092",
+        "2 causes: 1 critical, 1 info. 5 findings in all.", LIVE, STALE, "10.11.0.21:45678 > 10.11.0.9:9092",
         "7000 to 7900", "812 to 9315", "frame.number in {812, 815..817, 903, 905..907}",
         "Stop the process at 10.11.0.22", "incident.pcapng",
     ):  # fmt: skip

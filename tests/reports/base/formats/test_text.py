@@ -30,7 +30,7 @@ def words(text: str) -> str:
 
 def test_the_verdict_comes_first() -> None:
     lines = text_of(incident_rows()).splitlines()
-    assert lines[0] == "5 findings of 2 causes: 4 critical, 1 info."
+    assert lines[0] == "2 causes: 1 critical, 1 info. 5 findings in all."
     assert lines[1].startswith("worst      The committed offset of payments 7 in group billing went back")
 
 
@@ -53,7 +53,8 @@ def test_lines_fit_the_width(width: int) -> None:
 
 def test_one_cause_is_one_block() -> None:
     shown = text_of(incident_rows())
-    assert shown.count("CRITICAL  KAF103 offset-regression; group billing, 4 partitions") == 1
+    title = "CRITICAL Offset regression: payments-7 of group billing, and 3 more partitions KAF103 KAF103 The"
+    assert words(shown).count(title) == 1
     assert "where      the worst of 4 findings like it, on 4 partitions: payments 3, 5-7" in shown
     assert "payments-3  6,803" in shown
 
@@ -70,9 +71,9 @@ def test_codes_about_the_same_committers_are_one_block() -> None:
         }
     )
     shown = words(text_of(rows, 120))
-    assert "6 findings of 2 causes: 5 critical, 1 info." in shown
-    assert "KAF103 offset-regression, then KAF101 billing" in shown
-    assert "KAF103 offset-regression; group billing, 4 partitions" in shown
+    assert "2 causes: 1 critical, 1 info. 6 findings in all, 1 of them a consequence." in shown
+    assert "Offset regression: payments-7 of group billing, and 3 more partitions KAF103 KAF103" in shown
+    assert "KAF103 +1 payments 3, 5-7" in shown
     assert "followed and with it: KAF101 Two write it. committing clients of" in shown
     assert shown.count("committing clients of payments-7:") == 1
     assert shown.count("frame.number in") == 1
@@ -89,7 +90,7 @@ def test_quality_says_what_is_missing() -> None:
     shown = words(text_of(incident_rows()))
     assert "12,345 packets in 1 file, 1 min 3 s: 2026-11-18T11:06:40.000000000Z to 2026-11-18T11:07:43" in shown
     assert "1 (50 %)" in shown
-    assert "1.4 kB missing from 1 flow" in shown
+    assert "1.4 kB missing from 1 connection" in shown
     assert "undecoded 1 message: kafka Key 97 version 2: unknown API key 97" in shown
 
 
@@ -155,7 +156,7 @@ def test_many_partitions_are_cut_with_a_pointer_to_the_rest() -> None:
 def test_a_time_window_is_said_and_keeps_what_reaches_into_it() -> None:
     options = ReadOptions(from_ns=START_NS + 20, to_ns=START_NS + 30)
     shown = words(render(report(RowsAnalysis(incident_rows(), options)), 80))
-    assert "4 findings of 1 cause" in shown
+    assert "1 cause: 1 critical. 4 findings in all." in shown
     assert "rows from 2026-11-18T11:06:40.000000020Z before 2026-11-18T11:06:40.000000030Z." in shown
     assert "There is no TCP connection" not in shown
     assert "kafka 2 1,200 1 (50 %)" in shown

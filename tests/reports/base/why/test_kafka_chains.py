@@ -119,7 +119,7 @@ def test_an_operator_who_deleted_offsets_is_named_while_none_is_stored() -> None
     name = "offsets_deleted-2"
     told = truth(name)["culprit"]
     chain = chains(name, told["group"], told["topic"], "0", at_ns=fault_ns(name)[1])[0]
-    assert chain.verdict.startswith("no offset of prod-refunds-0 is known to be stored")
+    assert chain.verdict.startswith("no committed offset of prod-refunds-0 is known")
     assert ["stored_offset", "admin"] in kinds(chain)
     assert culprit(name) in link(chain, "admin").what
 
