@@ -16,7 +16,7 @@ SIDES = (CLIENT, SERVER, NETWORK)
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"the network loses packets", (NETWORK,)),
     (r"was dropped in between", (NETWORK,)),
-    (r"they were lost on the way, or the host was gone", (NETWORK, SERVER)),
+    (r"(?:they were|it was) lost on the way, or the host was gone", (NETWORK, SERVER)),
     (r"the others were lost on the way", (NETWORK,)),
     (r"the path was dead or the host gone", (NETWORK, SERVER)),
     (r"it was cut off from the network, or its host was gone", (NETWORK, CLIENT)),
