@@ -117,8 +117,7 @@ CONNECTIONS = StageTables(
 LEADERS = StageTables(
     makes=("kafka_leaders", "kafka_truncations"),
     reads=(
-        "kafka_partitions", "kafka_leader_epochs", "kafka_fetch_partitions", "kafka_produce_batches",
-        "kafka_admin_changes",
+        "kafka_partitions", "kafka_leader_epochs", "kafka_fetch_partitions", "kafka_produce_batches", "kafka_topics",
     ),
     new=("kafka_leaders", "kafka_truncations"),
 )  # fmt: skip

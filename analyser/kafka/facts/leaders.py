@@ -19,10 +19,10 @@ import duckdb
 
 from wirewitness.analyser.engine.facts.stage import LEADERS, NOTHING, Held
 from wirewitness.analyser.engine.facts.steps import Made, make_wanted_tables
-from wirewitness.analyser.kafka.facts.log_ends import STORED, TOPIC_LIVES, with_life
+from wirewitness.analyser.kafka.facts.log_ends import LIVES, STORED, with_life
 
 _PLACE = "cluster, topic, partition"
-_LIFE = f"{_PLACE}, life"
+_LIFE = f"{_PLACE}, incarnation"
 _NAMED = "coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, topic_id, partition"
 _WHO = "coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"
 _ANSWERED = "epoch_ns(coalesce(ts_response, ts))"
@@ -33,7 +33,7 @@ _CHANGED = """
     GROUP BY ALL HAVING count(DISTINCT leader_id) > 1 OR count(DISTINCT leader_epoch) > 1"""
 
 _TERM_STEPS = {
-    "lead_lives": TOPIC_LIVES,
+    "lead_lives": LIVES,
     "lead_told": with_life(
         f"""SELECT {_NAMED}, epoch_ns(ts) AS at_ns, leader_id, nullif(leader_epoch, -1) AS epoch, replicas, isr, source,
                    exchange_id, flow_id, file, response_packet
@@ -90,7 +90,7 @@ _CUT_STEPS = {
             ON asked.cluster = next.cluster AND asked.topic = next.topic AND asked.partition = next.partition
             AND asked.address = next.address AND asked.client = next.client AND asked.at_ns < next.at_ns
         WHERE before.position > asked.end_offset AND next.fetch_offset = asked.end_offset""",
-    "cut_lives": TOPIC_LIVES,
+    "cut_lives": LIVES,
     "cut_sent": with_life(
         f"""SELECT {_NAMED}, {_WHO}, epoch_ns(ts) AS at_ns, {_ANSWERED} AS done_ns, base_offset, records_count,
                    exchange_id, flow_id, file, request_packet
@@ -117,10 +117,10 @@ _CUT_STEPS = {
             PARTITION BY {_LIFE} ORDER BY at_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1)""",
     # Of the batches of one truncation the first one is lowest.
     "cut_stored": """
-        SELECT sent.* EXCLUDE (life, done_ns, records_count), highest.log_end AS end_before
+        SELECT sent.* EXCLUDE (incarnation, done_ns, records_count), highest.log_end AS end_before
         FROM cut_sent AS sent ASOF JOIN cut_highest AS highest
             ON sent.cluster = highest.cluster AND sent.topic = highest.topic AND sent.partition = highest.partition
-            AND sent.life = highest.life AND sent.at_ns > highest.at_ns
+            AND sent.incarnation = highest.incarnation AND sent.at_ns > highest.at_ns
         WHERE sent.base_offset BETWEEN 1 AND highest.log_end - 1
         QUALIFY row_number() OVER (PARTITION BY sent.cluster, sent.topic, sent.partition, highest.log_end
                                    ORDER BY sent.at_ns, exchange_id) = 1""",

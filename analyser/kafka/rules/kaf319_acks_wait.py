@@ -174,6 +174,7 @@ _SAMPLED = f"""
 
 RULE = Rule(
     code="KAF319",
+    question="waiting",
     name="acks-wait",
     severity="warning",
     confidence="high",

@@ -110,6 +110,7 @@ def _leader(row: Row) -> str:
 
 RULE = Rule(
     code="KAF320",
+    question="went back",
     name="log-truncated",
     severity="critical",
     confidence="high",

@@ -118,6 +118,7 @@ def _finding(own: Sequence[tuple[Row, Row]], largest: int) -> Finding:
 
 RULE = Rule(
     code="KAF321",
+    question="ended",
     name="request-over-limit",
     severity="warning",
     confidence="medium",

@@ -117,6 +117,7 @@ _CLIENT = "client_address, app_name, driver"
 
 RULE = Rule(
     code="MON117",
+    question="ended",
     name="unreachable-hosts",
     severity="warning",
     confidence="high",
