@@ -12,6 +12,7 @@ from tests.analyser.engine.rules.scenarios.build_offsets import epoch_end
 from tests.analyser.engine.rules.scenarios.kafka_changes import named, stored
 from tests.support.rows import Rows, connection_from_rows
 from wirewitness.analyser.kafka.facts.leaders import add_leaders
+from wirewitness.analyser.kafka.facts.log_ends import add_topics
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
 
 TERM = ("leader_id", "leader_epoch", "epoch_ns(ts)", "epoch_ns(ts_until)", "isr", "isr_before", "unclean")
@@ -20,6 +21,7 @@ CUT = ("truncated_at", "end_before", "source", "leader_id", "leader_epoch", "unc
 
 def made(table: str, columns: Sequence[str], **rows: list[Row]) -> list[tuple[Any, ...]]:
     con = connection_from_rows(rows)
+    add_topics(con)
     add_leaders(con)
     con.execute("SET TimeZone = 'UTC'")
     shape = con.sql(f"FROM {table}").to_arrow_table().schema
