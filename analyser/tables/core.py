@@ -442,4 +442,33 @@ _ENDS = Table(
     ("ts", "flow_id"),
 )
 
-CORE_TABLES = (_CAPTURES, _FLOWS, _MESSAGES, _EXCHANGES, _EXPERT_INFOS, _TCP_WAITS, _ENDS, _FINDINGS)
+_GAPS = Table(
+    "gaps",
+    "one row per place where something of a connection is missing",
+    (
+        ts_column("time at which it was noticed; of a missing start the time of the first packet", "context"),
+        FLOW_ID,
+        CLIENT_ADDRESS,
+        CLIENT_PORT,
+        Column(
+            "direction",
+            "string",
+            "client_to_server or server_to_client: whose bytes are missing; null where that is not known",
+            "context",
+        ),
+        Column(
+            "reason",
+            "string",
+            "bytes missing (of a TCP stream, which its receiver confirmed), requests missing (of a request log), start "
+            "missing (a connection without its handshake: it began before the capture, or unseen)",
+            "context",
+            nullable=False,
+        ),
+        Column("bytes", "int64", "how many bytes; null where it is not known", "context"),
+        Column("file", "string", "file of the packet", "context"),
+        Column("packet", "int64", "the packet at which it was noticed", "context"),
+    ),
+    ("ts", "flow_id", "reason", "packet"),
+)
+
+CORE_TABLES = (_CAPTURES, _FLOWS, _MESSAGES, _EXCHANGES, _EXPERT_INFOS, _GAPS, _TCP_WAITS, _ENDS, _FINDINGS)

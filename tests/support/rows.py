@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from wirewitness.analyser.engine.facts.gaps import add_gaps
 from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.analyser.kafka.facts.log_ends import add_log_ends, add_topics
 from wirewitness.analyser.tables.tables import ALL_TABLES, arrow_schema
@@ -57,7 +58,8 @@ def connection_from_rows(rows: Rows, own: bool = False) -> duckdb.DuckDBPyConnec
 
 
 def with_log_ends(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """The connection with topics and log ends made of its rows, which most facts of Kafka read."""
+    """The connection with gaps, topics and log ends made of its rows, which most facts of Kafka read."""
+    add_gaps(con)
     add_topics(con)
     add_log_ends(con)
     return con

@@ -32,7 +32,6 @@ from wirewitness.analyser.archive.aggregate.derived import (
     replace_changed_hours,
     rows_of,
     together,
-    view_of,
 )
 from wirewitness.analyser.archive.aggregate.hour_summaries import (
     Anew,
@@ -195,7 +194,6 @@ def _hours_to_make(snapshot: Snapshot, anew: Anew) -> list[set[Hour]]:
     parts = parts_by_hour(snapshot.parts(), (COMMITS, FETCHES))
     with change_connection(snapshot) as con:
         make_summaries(con, snapshot, anew)
-        con.execute(f"CREATE TEMP VIEW in_flows AS {rows_of(snapshot, 'flows')}")
         knowledge(con, "in_")
         for table in _OF_GROUPS:
             view_of(con, snapshot, table)
@@ -213,7 +211,7 @@ def _hours_to_make(snapshot: Snapshot, anew: Anew) -> list[set[Hour]]:
 def _make_hours(snapshot: Snapshot, work: _Work) -> set[Hour] | dict[Hour, Digest]:
     """A fetch gets the group of its client, a commit what the stage joins to it. One of many shards leaves its rows."""
     table, made = work.table, work.hours
-    parts = parts_by_hour(snapshot.parts(), (*TABLES, "flows"))
+    parts = parts_by_hour(snapshot.parts(), TABLES)
     own = [part for hour in made for part in parts.get(hour, ()) if part.table == table]
     with change_connection(snapshot) as con:
         if table == FETCHES:
@@ -254,7 +252,7 @@ def _make_views(
         f"CREATE TEMP VIEW {ENDS} AS FROM ({steps}) UNION ALL BY NAME "
         f"SELECT * EXCLUDE hour FROM ({LAST_STEPS}) WHERE NOT {among('hour', near)}"
     )
-    for table in ("flows", *_OF_GROUPS):
+    for table in _OF_GROUPS:
         view_of(con, snapshot, table)
 
 

@@ -10,7 +10,7 @@ import duckdb
 from wirewitness.analyser.archive.aggregate.derived import hour_of
 from wirewitness.analyser.archive.aggregate.hour_summaries import HourSummary
 from wirewitness.analyser.archive.aggregate.lags import ENDS_OF_HOURS, TOPICS_OF_HOURS
-from wirewitness.analyser.engine.facts.gaps import is_lost
+from wirewitness.analyser.engine.facts.gaps import IS_LOSS
 
 COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
 _HOUR = hour_of("ts")
@@ -27,9 +27,8 @@ FETCHERS = HourSummary(
 )
 LOST = HourSummary(
     "context_lost_of_hours",
-    ("expert_infos",),
-    f"""
-    SELECT DISTINCT {_HOUR} AS hour, ts, "group", code, flow_id FROM expert_infos WHERE {is_lost("expert_infos")}""",
+    ("gaps",),
+    f"SELECT DISTINCT {_HOUR} AS hour, ts, client_address, reason FROM gaps WHERE {IS_LOSS}",
 )
 SUMMARIES = (COMMITS_OF_HOURS, FETCHERS, LOST, ENDS_OF_HOURS, TOPICS_OF_HOURS)
 TABLES = tuple(dict.fromkeys(table for summary in SUMMARIES for table in summary.tables))
@@ -44,7 +43,7 @@ LAST_STEPS = f"""
 def knowledge(con: duckdb.DuckDBPyConnection, prefix: str = "") -> None:
     """Views of what the summaries hold, as the context reads it."""
     for name, summary in (
-        ("expert_infos", LOST),
+        ("gaps", LOST),
         ("kafka_topics", TOPICS_OF_HOURS),
     ):
         con.execute(f"CREATE TEMP VIEW {prefix}{name} AS SELECT * EXCLUDE hour FROM {summary.name}")

@@ -46,6 +46,7 @@ class Keyed(NamedTuple):
     own: str | None = None
 
 
+GAPS = StageTables(makes=("gaps",), reads=("flows", "expert_infos"), new=("gaps",))
 TOPICS = StageTables(makes=("kafka_topics",), reads=("kafka_partitions", "kafka_admin_changes"), new=("kafka_topics",))
 # What it reads of fetches is there before these get their columns.
 LOG_ENDS = StageTables(
@@ -65,7 +66,7 @@ OWNERS = StageTables(
 OFFSETS = StageTables(
     makes=("kafka_offset_commits", "kafka_fetch_partitions"),
     reads=("kafka_ownership", "kafka_clients", "kafka_log_ends", "kafka_topics"),
-    uses=("exchanges", "expert_infos"),
+    uses=("exchanges", "gaps"),
 )
 COMMITTED = StageTables(
     makes=("kafka_committed",),
@@ -79,7 +80,7 @@ READING = StageTables(
         "kafka_group_events", "kafka_admin_changes", "kafka_transactions", "kafka_produce_batches", "kafka_log_ends",
         "kafka_leader_epochs",
     ),
-    uses=("expert_infos",),
+    uses=("gaps",),
     new=("kafka_fetch_ranges",),
 )  # fmt: skip
 GROUPS = StageTables(
@@ -138,6 +139,7 @@ ENDS = StageTables(makes=("connection_ends",), reads=("flows", "exchanges"), new
 
 # What people call each stage.
 TITLES = {
+    GAPS.makes: "gaps of connections",
     TOPICS.makes: "topics and their ids",
     LOG_ENDS.makes: "starts and ends of logs",
     OWNERS.makes: "generations, owners and clients of groups",
@@ -164,6 +166,7 @@ _GROUP, _CURSOR = "coalesce(cluster_id, ''), group_id", "server_address, server_
 _OF_GROUPS = ("kafka_group_events", "kafka_offset_commits", "kafka_assignments")
 # Stages that can be dealt, by the tables that they make.
 KEYED = {
+    GAPS.makes: [Keyed(GAPS.makes, {"expert_infos": "flow_id", "flows": "flow_id"})],
     # A change names several partitions.
     LOG_ENDS.makes: [
         Keyed(

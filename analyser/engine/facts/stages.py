@@ -17,6 +17,7 @@ from wirewitness.analyser.engine.facts.stage import (
     CURSORS,
     DELIVERIES,
     ENDS,
+    GAPS,
     GROUPS,
     LEADERS,
     LOG_ENDS,
@@ -61,6 +62,7 @@ class Stage(NamedTuple):
 
 
 STAGES = (
+    Stage(*GAPS, "engine.facts.gaps", "add_gaps"),
     Stage(*TOPICS, "kafka.facts.log_ends", "add_topics"),
     Stage(*LOG_ENDS, "kafka.facts.log_ends", "add_log_ends"),
     Stage(*OWNERS, "kafka.facts.ownership", "add_owners"),

@@ -6,15 +6,14 @@ table before that stage, `some_<table>` has those of its rows that are looked at
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.facts.gaps import is_lost
+from wirewitness.analyser.engine.facts.gaps import IS_LOSS
 from wirewitness.analyser.kafka.facts.clients import clients_of_one_group
 from wirewitness.analyser.kafka.facts.log_ends import LIVES
 
 COMMITS, FETCHES = "kafka_offset_commits", "kafka_fetch_partitions"
 
 READS = (
-    "flows",
-    "expert_infos",
+    "gaps",
     "kafka_ownership",
     "kafka_clients",
     "kafka_offset_commits",
@@ -32,9 +31,7 @@ OF_PARTITIONS = {
 
 # Where bytes of clients are missing.
 GAPS_SQL = f"""
-    SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns, gaps.ts
-    FROM in_expert_infos AS gaps JOIN in_flows AS flows USING (flow_id)
-    WHERE {is_lost("gaps")}"""
+    SELECT DISTINCT client_address AS address, epoch_ns(ts) AS at_ns, ts FROM in_gaps WHERE {IS_LOSS}"""
 MAKE_CLIENTS = f"CREATE TEMP TABLE context_clients AS {clients_of_one_group('in_kafka_clients')}"
 
 

@@ -22,7 +22,7 @@ from wirewitness.analyser.engine.facts.columns import (
     text_column,
     time_column,
 )
-from wirewitness.analyser.engine.facts.gaps import is_lost
+from wirewitness.analyser.engine.facts.gaps import IS_LOSS
 from wirewitness.analyser.engine.facts.keyed_rows import known_rows
 from wirewitness.analyser.engine.facts.keys import Key
 from wirewitness.analyser.kafka.facts.fetch_members import members_of
@@ -68,9 +68,8 @@ _REPORTED = f"""
 
 # Where a part of a connection is missing, by its client. `unseen` are connections that began unseen.
 _GAPS = f"""
-    SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns
-    FROM read_expert_infos AS gaps JOIN read_flows AS flows USING (flow_id)
-    WHERE {is_lost("gaps")} AND flows.client_address IS NOT NULL"""
+    SELECT DISTINCT client_address AS address, epoch_ns(ts) AS at_ns
+    FROM read_gaps WHERE {IS_LOSS} AND client_address IS NOT NULL"""
 
 # The last known end of each log, the one of ten seconds before, and whether transactions write to it.
 _ENDS = f"""
