@@ -67,7 +67,7 @@ NAMES = ["kafka_fenced_commit", "kafka_admin", "mqtt_qos2_stuck", "mqtt_takeover
 def test_in_three_runs_as_in_one(name: str, shards: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wirewitness.analyser.archive.aggregate.derived.SORTED_ROWS", 40)
     monkeypatch.setattr("wirewitness.analyser.archive.aggregate.partitioning.DEALT_ROWS", 50)
-    for module in ("keyed", "kafka_context"):
+    for module in ("context", "kafka_context"):
         monkeypatch.setattr(
             f"wirewitness.analyser.archive.aggregate.{module}.shards_for", lambda rows: min(rows, shards)
         )
