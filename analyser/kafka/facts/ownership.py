@@ -49,6 +49,11 @@ def _same(one: str, other: str, names: str) -> str:
     return " AND ".join(f"{one}.{name} = {other}.{name}" for name in names.split(", "))
 
 
+_OF_EPOCHS = f"""UNION ALL
+            SELECT {_PART}, topic_id, member_id, generation, source, exchange_id, changes.at_ns, next_ns
+            FROM go_given JOIN go_changes AS changes USING ({KEY}, member_id, exchange_id)
+            WHERE source IN {_WHOLE} AND partition IS NOT NULL AND topic IS NOT NULL"""
+_DESCRIBED = " UNION ALL BY NAME FROM go_described"
 OWNERSHIP_STEPS = {
     # When memberships ended, by what the wire says.
     "go_ends": f"""
@@ -100,10 +105,7 @@ OWNERSHIP_STEPS = {
                 GROUP BY ALL)
             LEFT JOIN (SELECT {KEY}, incarnation, generation, ended_ns FROM go_generations)
                 USING ({KEY}, incarnation, generation)
-            UNION ALL
-            SELECT {_PART}, topic_id, member_id, generation, source, exchange_id, changes.at_ns, next_ns
-            FROM go_given JOIN go_changes AS changes USING ({KEY}, member_id, exchange_id)
-            WHERE source IN {_WHOLE} AND partition IS NOT NULL AND topic IS NOT NULL) AS spans
+            {_OF_EPOCHS}) AS spans
         ASOF LEFT JOIN go_ends AS ends ON {_same("spans", "ends", f"{KEY}, member_id")} AND began_ns < ends.at_ns""",
     # Descriptions, where they tell what was not known.
     "go_described": f"""
@@ -147,26 +149,36 @@ OWNERSHIP_STEPS = {
         FROM (
             SELECT *, lead(began_ns) OVER own AS next_ns, lead(member_id) OVER own AS next_id
             FROM (SELECT *, source LIKE 'share%' AS shared
-                  FROM (FROM go_spans UNION ALL BY NAME FROM go_described))
+                  FROM (FROM go_spans{_DESCRIBED}))
             WINDOW own AS (PARTITION BY {_PART}, CASE WHEN shared THEN member_id END
                            ORDER BY began_ns, generation, member_id DESC))
         WHERE coalesce(least(ended_ns, next_ns) > began_ns, true)""",
 }
 
-_UNSURE = f"unsure.at_ns < coalesce(ended_ns, {_NEVER})"
+_UNSURE = f"""
+    ASOF LEFT JOIN (SELECT *, 'consumer_heartbeat' AS of FROM go_doubts UNION ALL SELECT *, 'describe' FROM go_doubts)
+        AS unsure ON {_same("owned", "unsure", f"{KEY}, member_id")} AND owned.source = unsure.of
+        AND began_ns <= unsure.at_ns"""
+_UNSURE_NS = f"""CASE WHEN source = 'streams_describe' THEN began_ns
+               WHEN unsure.at_ns < coalesce(ended_ns, {_NEVER}) THEN unsure.at_ns END"""
 OWNERSHIP_ROWS = f"""
     SELECT nullif(owned.cluster, '') AS cluster_id, owned.group_id, topic, topic_id, partition, owned.member_id,
            client_id, address AS client_address, generation, {time_sql("began_ns")} AS ts,
-           {time_sql(f"CASE WHEN source = 'streams_describe' THEN began_ns WHEN {_UNSURE} THEN unsure.at_ns END")}
-               AS ts_unsure,
+           {time_sql(_UNSURE_NS)} AS ts_unsure,
            {time_sql("ended_ns")} AS ts_end, ended_by, shared, source, exchange_id
     FROM go_owned AS owned
-    ASOF LEFT JOIN (SELECT *, 'consumer_heartbeat' AS of FROM go_doubts UNION ALL SELECT *, 'describe' FROM go_doubts)
-        AS unsure ON {_same("owned", "unsure", f"{KEY}, member_id")} AND owned.source = unsure.of
-        AND began_ns <= unsure.at_ns
+    {_UNSURE}
     LEFT JOIN (SELECT {KEY}, member_id, arg_max(client_id, at_ns) AS client_id, arg_max(address, at_ns) AS address
                FROM go_events WHERE event <> 'leave' GROUP BY ALL) AS members
         ON {_same("owned", "members", f"{KEY}, member_id")}"""
+
+# What plans of classic groups need: to plan the rest takes longer than all else on a small capture.
+_PLANS_ONLY = {
+    "go_ends": OWNERSHIP_STEPS["go_ends"],
+    "go_spans": OWNERSHIP_STEPS["go_spans"].replace(_OF_EPOCHS, ""),
+    "go_owned": OWNERSHIP_STEPS["go_owned"].replace(_DESCRIBED, ""),
+}
+_ROWS_OF_PLANS = OWNERSHIP_ROWS.replace(_UNSURE, "").replace(_UNSURE_NS, "NULL::BIGINT")
 
 _OF_GROUPS = ("kafka_group_events", "kafka_assignments", "kafka_offset_commits")
 _BASE = {"go_events": EVENTS, "go_given": GIVEN}
@@ -182,8 +194,11 @@ def add_owners(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
         return NOTHING
     steps = {**_BASE, **GENERATION_STEPS}
     rows = {"kafka_clients": CLIENT_ROWS, "kafka_generations": GENERATION_ROWS}
-    if has_rows(con, "kafka_assignments"):  # planning takes longer than running on a small capture
+    if has_rows(con, "(FROM kafka_assignments WHERE source NOT IN ('sync_leader', 'sync_answer'))"):
         steps |= {"go_gaps": GAPS, **OWNERSHIP_STEPS}
         rows["kafka_ownership"] = OWNERSHIP_ROWS
+    elif has_rows(con, "kafka_assignments"):
+        steps |= _PLANS_ONLY
+        rows["kafka_ownership"] = _ROWS_OF_PLANS
     make_tables(con, steps, {name: query for name, query in rows.items() if name in there})
     return NOTHING
