@@ -47,7 +47,7 @@ _MOST_CLIENTS = 20
 
 
 def detect(frames: Frames, *, records_least: int = 1) -> Iterator[Finding]:
-    """One finding for each leader epoch in which the log was cut, with so many records gone."""
+    """One finding for each leader epoch in which the log was cut, with `records_least` records gone."""
     terms: dict[object, list[Row]] = {}
     for row in rows_of(frames[TRUNCATIONS]):
         terms.setdefault((row["leader_id"], row["leader_epoch"]), []).append(row)
