@@ -12,8 +12,9 @@ Why it matters
 
 How it decides
     A commit counts when the log's end was known before it (see `log_end_offset`) and is below the committed offset, and
-    a Fetch that was sent after the commit was answered tells a high watermark that is still below it. The end of a
-    log only moves up, so it was below at the time of the commit. Commits within `gap_s` seconds after something of
+    a Fetch that was sent after the commit was answered tells a high watermark that is still below it, as does the last
+    one sent within a second: request logs may tell seconds only. The end of a log only moves up, so it was below at the
+    time of the commit. Commits within `gap_s` seconds after something of
     their client was lost do not count: the answer that told a higher end may be missing, and a follower's end, which
     other readers are told, is behind. A commit below 0 needs none of that. A finding for each group of a partition
     and each of both kinds; below 0 it is a warning when the same committer stores an offset again with the next commit,
@@ -63,6 +64,7 @@ from wirewitness.analyser.kafka.rules.commits import (
 
 FETCHES = "kafka_fetch_partitions"
 KEYS = ("cluster_id", "topic", "partition")
+_DOUBT_NS = NS_PER_S
 
 
 class _Above(NamedTuple):
@@ -99,7 +101,9 @@ def _above(commits: CommitColumns, fetches: Frame, above: int) -> Iterator[_Abov
     rows = np.flatnonzero((known != UNKNOWN) & (commits.offset - above >= known))
     after = np.searchsorted(at, commits.done_ns[rows])
     rows, after = rows[after < len(at)], after[after < len(at)]
-    beyond = end[after] <= commits.offset[rows] - above
+    # Times may be a second wrong from connection to connection (a request log's, cut to seconds).
+    within = np.searchsorted(at, commits.done_ns[rows] + _DOUBT_NS, side="right") - 1
+    beyond = np.maximum(end[after], end[np.maximum(after, within)]) <= commits.offset[rows] - above
     yield from map(_Above, commits.commits(rows[beyond]), end[after[beyond]].tolist())
 
 

@@ -73,9 +73,12 @@ def detect(frames: Frames, *, fenced: int = 2, often: int = 5) -> Iterator[Findi
 
 
 def _once_each(errors: Sequence[Row]) -> list[Row]:
-    """Without further 82s of a member: it is thrown out once."""
-    named = {row["member_id"]: row for row in reversed(errors) if row["error_code"] == FENCED and row["member_id"]}
-    return [row for row in errors if row["error_code"] != FENCED or named.get(row["member_id"], row) is row]
+    """Without further 82s of a member: it is thrown out once. Where some members are not known, clients count."""
+    fenced = [row for row in errors if row["error_code"] == FENCED]
+    whose = ("member_id",) if all(row["member_id"] for row in fenced) else ("client_address", "client_id")
+    first = {tuple(row[name] for name in whose): id(row) for row in reversed(fenced)}
+    kept = {*first.values()}
+    return [row for row in errors if row["error_code"] != FENCED or id(row) in kept]
 
 
 def _clients(members: Sequence[Row]) -> dict[tuple[str | None, str | None], Row]:
@@ -163,7 +166,15 @@ RULE = Rule(
     confidence="high",
     reads={
         MEMBERS: MEMBER_COLUMNS,
-        EVENTS: ("ts", "exchange_id", "group_instance_id", "member_id", "error_code"),
+        EVENTS: (
+            "ts",
+            "exchange_id",
+            "group_instance_id",
+            "member_id",
+            "client_id",
+            "client_address",
+            "error_code",
+        ),
     },
     partition_by=KEYS,
     detect=detect,

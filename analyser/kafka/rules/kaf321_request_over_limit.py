@@ -71,11 +71,12 @@ def detect(
             yield _finding(own, largest)
 
 
-def _closed_at_once(row: Mapping[str, int], at_once_ns: float) -> bool:
+def _closed_at_once(row: Mapping[str, int | None], at_once_ns: float) -> bool:
     """The server closed the connection, on which it had answered, while it was sent its last request."""
-    if row["gap_bytes"] or row["unanswered"] != 1 or not row["answered"] or row["ts_closed"] is None:
+    asked_ns, closed_ns = row["ts_last_request"], row["ts_closed"]
+    if row["gap_bytes"] != 0 or row["unanswered"] != 1 or not row["answered"] or asked_ns is None or closed_ns is None:
         return False
-    return row["ts_closed"] - row["ts_last_request"] <= at_once_ns
+    return closed_ns - asked_ns <= at_once_ns
 
 
 def _finding(own: Sequence[tuple[Row, Row]], largest: int) -> Finding:

@@ -89,6 +89,12 @@ KAFKA_LAG_NEAR_MISSES: list[Scenario] = [
                read(5, 140, high_watermark=140),
            ],
            kafka_offset_commits=[commit(3, 140, log_end_offset=100)]),
+    silent("KAF113", "times that are cut to seconds: a Fetch of before seems sent after the commit",
+           kafka_fetch_partitions=[
+               read(1, 60, 100, high_watermark=100), read(3.1, 100, 140, high_watermark=120),
+               read(3.6, 140, high_watermark=140),
+           ],
+           kafka_offset_commits=[commit(3, 140, log_end_offset=100)]),
     silent("KAF113", "-1 is refused", ("KAF105", "info"),
            kafka_offset_commits=[commit(1, 100), commit(3, -1, error_code=27)]),
     silent("KAF113", "nothing was told after it", kafka_fetch_partitions=[fetch(1, 100, high_watermark=100)],
