@@ -10,6 +10,7 @@ from typing import Any
 from wirewitness.analyser.base.addresses import client_endpoint_text, server_text
 from wirewitness.analyser.base.times import span_text
 from wirewitness.analyser.base.words import count, sentence_start
+from wirewitness.analyser.engine.numbers import default_title
 from wirewitness.reports.base.formats.document import (
     Block,
     Cells,
@@ -35,7 +36,7 @@ _PACKETS_SHOWN = 24
 _PLACES_SHOWN = 4
 _FOLLOWERS_SHOWN = 8
 # A consequence is told in about so many characters.
-_SHORT = 400
+_SHORT = 200
 # Member ids are long, and stand in the findings themselves.
 _MEMBER = re.compile(r" \((?:member|no member id)[^()]*\)")
 _PARTITIONS_MEASURED = 8
@@ -65,13 +66,13 @@ def finding_section(
 
 
 def cause_list(causes: Sequence[Cause]) -> list[Block]:
-    """A table with one row per cause: how bad, what, its rule and how many that followed, where, who."""
+    """A table with one row per cause: how bad, what, its rule and how many that followed, who."""
     table = tuple(
-        (cause.severity.upper(), cause_title(cause), _codes(cause), _located(cause), cause_who(cause))
+        (cause.severity.upper(), cause_title(cause), _codes(cause), cause_who(cause))
         for cause in causes[:_CAUSES_LISTED]
     )
-    header = ("SEVERITY", "FINDING", "RULE", "WHERE", "CLIENTS")
-    blocks: list[Block] = [without_empty(Cells(header, table, wrapped=(1, 3, 4)))]
+    header = ("SEVERITY", "FINDING", "RULE", "CLIENTS")
+    blocks: list[Block] = [without_empty(Cells(header, table, wrapped=(1, 3)))]
     if len(causes) > _CAUSES_LISTED:
         blocks.append(Paragraph(f"and {count(len(causes) - _CAUSES_LISTED, 'more cause')}"))
     return blocks
@@ -178,9 +179,13 @@ def _followers(cause: Cause) -> list[list[Finding]]:
 
 
 def _short(found: Sequence[Finding]) -> str:
-    """The first sentence of the first one without what the cause has told, and how many more there are and where."""
-    text = found[0].sentence.removeprefix(f"Group {found[0].numbers.get('group')}: ")
-    text = sentence_start(first_sentence(_MEMBER.sub("", text), _SHORT))
+    """The title of the first one, or where its rule has none its first sentence without what the cause has told; and
+    how many more there are and where."""
+    first = found[0]
+    text = first.title
+    if text == default_title(first.name, first.numbers):
+        text = first.sentence.removeprefix(f"Group {first.numbers.get('group')}: ")
+        text = sentence_start(first_sentence(_MEMBER.sub("", text), _SHORT))
     if len(found) == 1:
         return text
     places = sorted({place for finding in found for place in finding.partitions()})

@@ -54,6 +54,8 @@ _OFFSETS_SUFFER = (
     "KAF121",
 )  # fmt: skip
 _BEHIND = ("KAF107", "KAF108")
+# A consumer whose connection stands.
+_STANDS = ("KAF109", "KAF125", *_BEHIND)
 # Operations of KAF309.
 _CUTS_LOGS = ("DeleteTopics", "DeleteRecords")
 _MOVES_OFFSETS = ("OffsetReset", "OffsetDelete", "DeleteGroups", *_CUTS_LOGS)
@@ -123,8 +125,12 @@ LINKS: tuple[Link, ...] = (
     Link("KAF127", _COMMITS_SUFFER, _PLACE),
     # A request that is too large for the server goes out again and again.
     Link("KAF321", (*_CLIENT_RETRIES, "KAF208", "KAF301", "NET104"), ("client", "address")),
+    # A quota makes a client wait: the broker holds its response back and reads nothing from its connection (KIP-219).
+    Link("KAF304", ("KAF303", "KAF205", "KAF208", "TCP102", *_STANDS), ("flow", "client")),
     Link("KAF303", ("KAF105", "KAF107", "KAF108", "KAF118", "KAF201", "KAF205", "KAF208", "KAF301", "TCP101", "TCP103"),
          ("client", "address")),
+    # Who gives up on a request connects again.
+    Link("KAF303", ("TCP102", "KAF306", "KAF314", "NET103"), _CLIENT),
     # Whoever is refused for want of a replica says which broker is gone, and what that costs.
     Link("KAF308", ("KAF205", "KAF201", "KAF118", "KAF301"), ("partition", "topic")),
     Link("KAF308", ("TCP103", "TCP104"), ("host",)),
@@ -135,13 +141,14 @@ LINKS: tuple[Link, ...] = (
     Link("KAF126", tuple(code for code in _GROUP_SUFFERS if code not in ("KAF126", "KAF127")),
          ("client", "group")),
     Link("KAF126", ("TCP101", "TCP103"), ("client", "address")),
+    Link("KAF126", ("TCP102",), ("flow", "client")),
     Link("KAF126", ("KAF101", "KAF104"), _CLIENT),
     Link("KAF111", ("KAF105", "KAF110", "KAF303", "KAF107", "KAF108", "KAF114", "KAF115", "KAF116", "KAF121"),
          ("client", "group")),
-    # A broker reads nothing from a connection that a quota makes wait (KIP-219).
-    Link("KAF304", ("TCP102",), ("flow", "client")),
-    Link("TCP101", ("TCP102", "TCP103", "TCP105", *_BEHIND), ("flow", "client")),
-    Link("TCP102", ("TCP106", *_BEHIND), ("flow", "client")),
+    # A member that falls silent, and what its connection shows of it.
+    Link("KAF111", ("TCP101", "TCP102", "TCP103"), ("flow", "client")),
+    Link("TCP101", ("TCP102", "TCP103", "TCP105", *_STANDS), ("flow", "client")),
+    Link("TCP102", ("TCP103", "TCP106", *_STANDS), ("flow", "client")),
     Link("TCP106", _BEHIND, ("flow", "client")),
     # Producers.
     Link("KAF206", ("KAF201", "KAF203", "KAF205", "KAF207", "KAF208", "KAF105", "KAF118", "KAF315"),
@@ -188,7 +195,10 @@ LINKS: tuple[Link, ...] = (
     Link("TCP101", ("MON101", "MON103", "MON112"), _WAY),
     Link("TCP104", ("MON103", "MON107", "MON112"), ("server",)),
     Link("TCP103", ("MON107", "MON112"), ("server", "client", "address")),
+    Link("TCP102", (*_MONGO_SUFFERS, "MON104", "MON111"), ("flow", "client")),
     Link("TCP102", (*_MQTT_SUFFERS, "MQT103", "MQT104", "MQT108"), ("flow", "client")),
+    # A server closes a connection on a malformed packet (MQTT 5.0, 4.13.1), and what was open on it stays open.
+    Link("MQT117", ("MQT105", "MQT106", "MQT107", "MQT108", "MQT111"), ("flow", "client")),
     Link("MQT102", (*_MQTT_SUFFERS, "MQT103", "MQT104"), _CLIENT),
     Link("MQT104", (*_MQTT_SUFFERS, "MQT103"), ("flow", "client")),
     Link("MQT103", _MQTT_SUFFERS, ("flow", "client")),

@@ -12,10 +12,9 @@ from wirewitness.analyser.base.words import sentence_start
 from wirewitness.app.dashboard.opened import Selected
 from wirewitness.app.dashboard.text import html, line, small_table
 from wirewitness.reports.base.questions.causes import Finding
-from wirewitness.reports.base.why.asking import Asking
+from wirewitness.reports.base.why.asking import Asking, finding_link
 from wirewitness.reports.base.why.evidence_packets import placed
 from wirewitness.reports.base.why.model import Chain, Link, Step
-from wirewitness.reports.report.why.findings import finding_link
 from wirewitness.reports.report.why.walk import walk
 
 _PACKETS_SHOWN = 6

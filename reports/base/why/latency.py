@@ -21,11 +21,15 @@ _MASK, _HALF = (1 << 32) - 1, 1 << 31
 _TOO_SOON = 0.7
 # TCP delays a bare confirmation by no less than this, as far as systems in use do (Linux: TCP_DELACK_MIN).
 _DELAYED_ACK_NS = 35_000_000
+# RFC 1122, 4.2.3.2: an ACK is delayed by less than 0.5 s.
+_NO_DELAYED_ACK_NS = 500_000_000
 
 AGAIN, BEHIND, NETWORK_OUT, NETWORK_BACK = "sent again", "behind another request", "network out", "network back"
 DESIGN, UNCLEAR, TRANSFER, WINDOW, CONFIRMATION = (
-    "waiting by design", "network or late confirmation", "transfer", "window full", "waiting for a confirmation",
+    "waiting by design", "network or delayed ACK", "transfer", "window full", "waiting for an ACK",
 )  # fmt: skip
+# No system delays an ACK that long: the way, or the host that should have sent it.
+UNHEARD = "network or a host that stood still"
 
 
 class Wait(NamedTuple):
@@ -115,9 +119,10 @@ def _before_answer(asked: Asked, seen: Seen, cursor: int, first_ns: int, confirm
         trip, late, how = trip + late, 0, "its request was ACKed after that long"
     out = trip // 2
     assumed = f"{how}; half of it each way"
+    unclear, much = (UNCLEAR, "so much") if late < _NO_DELAYED_ACK_NS else (UNHEARD, "0.5 s or more")
     return [
         Part(NETWORK_OUT, out, assumed, "medium"),
-        Part(UNCLEAR, late, "the request was ACKed so much later than a round trip takes", "low"),
+        Part(unclear, late, f"the request was ACKed {much} later than a round trip takes", "low"),
         *_answering(asked, whole - trip - late, trip),
         Part(NETWORK_BACK, trip - out, assumed, "medium"),
     ]
@@ -126,7 +131,7 @@ def _before_answer(asked: Asked, seen: Seen, cursor: int, first_ns: int, confirm
 def _answering(asked: Asked, ns: int, trip: int | None) -> list[Part]:
     """The time that whoever answers took; with the network where nothing parts them."""
     name = asked.answerer if trip is not None else f"{asked.answerer} and network"
-    how = "what is left" if trip is not None else "no packet parts them"
+    how = "what is left" if trip is not None else "no packet separates them"
     if asked.design_ns is None:
         return [Part(name, ns, how)]
     design = min(ns, asked.design_ns)

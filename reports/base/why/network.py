@@ -124,7 +124,9 @@ def _closed(member: Mapping[str, Any], from_ns: int, to_ns: int) -> Link | None:
 
 def closed_causes(_: Asking, link: Link) -> Causes:
     """What ends a program is on its host."""
-    return Causes(end="a host does this when a process dies or is killed: its log shows it")
+    return Causes(
+        end="a process that ends without LeaveGroup, its host or a proxy does so: the capture cannot show which"
+    )
 
 
 def stood_causes(_: Asking, __: Link) -> Causes:

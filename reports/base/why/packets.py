@@ -46,7 +46,7 @@ def around(index: Index, exchange: Mapping[str, Any]) -> Around:
         response = index.message(parse_message_id(exchange["response_message_id"]))
         return _around(index, request, response)
     except (UnknownId, BytesGone, CaptureError) as error:
-        return Around(None, f"its packets cannot be read again ({error}), so network and answerer are not parted")
+        return Around(None, f"its packets cannot be read again ({error}), so network and server time are not separated")
 
 
 def _around(index: Index, request: MessageRow, response: MessageRow) -> Around:
@@ -55,13 +55,13 @@ def _around(index: Index, request: MessageRow, response: MessageRow) -> Around:
 
     flow = request.flow
     if index.sources[split_packet(request.packet_first)[0]].other_kind is not None:
-        return Around(None, "a log has no packets, so network and answerer are not parted")
+        return Around(None, "a log has no packets, so network and server time are not separated")
     last = response.packet_last
     shaken = handshake(flow, index.sources, index.places, last)
     first = max(flow.key, min(request.packet_first, request.packet_last) - _PACKETS_BEFORE)
     found = tuple(islice(segments_between(flow, index.sources, index.places, first, last), _MOST_SEGMENTS + 1))
     if len(found) > _MOST_SEGMENTS or not any(one.packet == last for one in found):
-        return Around(None, "its packets are too many, or not all there, so network and answerer are not parted")
+        return Around(None, "its packets are too many, or not all there, so network and server time are not separated")
     from_client = request.direction == 0
     trip, how = _round_trip(shaken, found, from_client, request.packet_last)
     own = tuple(one for one in found if one.packet >= request.packet_last)

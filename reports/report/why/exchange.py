@@ -11,21 +11,25 @@ from typing import Any
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.tables.queries import IS_TIMED, literal
+from wirewitness.reports.base.questions.causes import Finding
 from wirewitness.reports.base.why import latency
-from wirewitness.reports.base.why.asking import COMMITS_OF, Asking, name, row, where, who
+from wirewitness.reports.base.why.asking import COMMITS_OF, Asking, accusing, finding_link, name, row, where
 from wirewitness.reports.base.why.latency import Asked, Wait, split
 from wirewitness.reports.base.why.model import Causes, Link, Part, Place
 from wirewitness.reports.base.why.network import sent_again, server_stood
 from wirewitness.reports.protocols.kafka.why.commits import refused_link
 from wirewitness.reports.protocols.kafka.why.groups import rebalance_between, rebalance_link
+from wirewitness.reports.protocols.kafka.why.refused import refusal_of
+from wirewitness.reports.report.why.waits import asker, queue_link, responder, tcp_wait_link, tcp_waits
 
-EXCHANGE, TCP_WAIT = "exchange", "tcp_wait"
+EXCHANGE = "exchange"
 # A part that is less than this of the whole explains nothing.
 _LEAST_SHARE = 0.1
 # Not slower than others of its kind.
 _USUAL = 3.0
 _LEAST_OTHERS = 10
 _FOREVER_NS = 1 << 62
+_MOST_FINDINGS = 3
 # Servers of these answer the requests of a connection one after the other.
 _ONE_BY_ONE = ("kafka", "mongo")
 
@@ -39,10 +43,6 @@ _BEFORE = """
 _USUALLY = """
     select count(*) as n, median(latency_ms) as usual_ms from exchanges
     where {same} and status in ('ok', 'error') and {timed}"""
-_WAITS = """
-    select *, epoch_ns(ts) as first_ns, epoch_ns(ts_last) as last_ns from tcp_waits
-    where {flow} and direction <> {direction} and epoch_ns(ts_last) >= {sent_ns} and epoch_ns(ts) <= {answered_ns}
-    order by ts limit 100"""
 _DESIGN = {
     "Fetch": ("select max(max_wait_ms) as ms from kafka_fetch_partitions where {}", "fetch.max.wait.ms"),
     "JoinGroup": ("select max(rebalance_timeout_ms) as ms from kafka_group_events where {}", "rebalance timeout"),
@@ -56,7 +56,7 @@ _REBALANCE = """
     select *, epoch_ns(ts) as at_ns, epoch_ns(ts_end) as end_ns, epoch_ns(ts_waited_last) as waited_last_ns
     from kafka_rebalances where {group} and epoch_ns(ts) <= {until_ns} and epoch_ns(ts_end) >= {from_ns}
     order by ts desc limit 1"""
-_FLOW = "select *, epoch_ns(ts_closed) as closed_ns from flows where {}"
+_FLOW = "select *, epoch_ns(ts_closed) as closed_ns, epoch_ns(ts_last) as end_ns from flows where {}"
 
 
 def find_exchange(ask: Asking, some_id: str) -> dict[str, Any] | None:
@@ -67,18 +67,25 @@ def find_exchange(ask: Asking, some_id: str) -> dict[str, Any] | None:
 def exchange_link(ask: Asking, found: Mapping[str, Any]) -> tuple[Link, str]:
     """The first link of an exchange with its parts, and a remark on what the packets tell."""
     parts, remark = _parts(ask, found)
-    what = f"{name(found['operation'])} of {_asker(found)} to {_answerer(found)} {_ended(found)}"
+    what = f"{name(found['operation'])} of {asker(found)} to {responder(found)} {_ended(found)}"
     places = tuple(
         Place(found["request_file"], found[packet], found[message], found["line"])
         for packet, message in (
             ("request_packet", "request_message_id"), ("response_packet", "response_message_id"),
         ) if found[message] is not None
     )  # fmt: skip
+    until_ns = found["answered_ns"] if found["answered_ns"] is not None else _waited_until(ask, found)
     link = Link(EXCHANGE, (found["exchange_id"],), what, f"{name(found['operation'])} {_ended(found)}",
-                found["sent_ns"], found["answered_ns"], places,
+                found["sent_ns"], until_ns, places,
                 (row("exchanges", exchange_id=found["exchange_id"]),), facts=dict(found),
                 parts=tuple(parts))  # fmt: skip
     return link, remark
+
+
+def _waited_until(ask: Asking, found: Mapping[str, Any]) -> int | None:
+    """How long a request without response was waited for: to the end of its connection."""
+    flow = ask.one(_FLOW.format(where(flow_id=found["flow_id"])))
+    return flow["closed_ns"] or flow["end_ns"] if flow else None
 
 
 def usual(ask: Asking, found: Mapping[str, Any]) -> tuple[str, bool]:
@@ -91,14 +98,16 @@ def usual(ask: Asking, found: Mapping[str, Any]) -> tuple[str, bool]:
         return "", False
     told = f"the median of {count(others['n'], 'exchange')} of that kind is {ms_text(others['usual_ms'])}"
     like = found["status"] == "ok" and found["latency_ms"] <= _USUAL * others["usual_ms"]
-    return told, like
+    return told, like and not accusing(ask, lambda one: _names(one, found))
 
 
 def exchange_causes(ask: Asking, link: Link) -> Causes:
-    """What lies behind its error, its missing answer, or the larger of its parts."""
+    """What lies behind its error, its missing response, or the larger of its parts; and findings that name it."""
     found = link.facts
+    about = [finding_link(one) for one in accusing(ask, lambda one: _is_evidence(one, found))][:_MOST_FINDINGS]
     if found["answered_ns"] is None:
-        return _unanswered(ask, found)
+        none = _unanswered(ask, found)
+        return Causes((*none.links, *about), none.end)
     links = [one for one in _errors(ask, found) if one is not None]
     whole = found["answered_ns"] - found["sent_ns"]
     ends: list[str] = []
@@ -109,32 +118,63 @@ def exchange_causes(ask: Asking, link: Link) -> Causes:
         links += [one for one in behind if one is not None]
         if end and end not in ends:
             ends.append(end)
-    return Causes(tuple(links), "; ".join(ends))
+    if found["status"] == "error":  # its time is not what is asked for
+        ends = [] if links else [_error_end(found)]
+    return Causes((*links, *about), "; ".join(ends))
+
+
+def _names(one: Finding, found: Mapping[str, Any]) -> bool:
+    """Whether a finding is about this exchange, its connection, or its client and its kind of request."""
+    numbers = one.numbers
+    if _is_evidence(one, found):
+        return True
+    flows = numbers.get("flows")
+    if found["flow_id"] in (numbers.get("flow_id"), *(flows if isinstance(flows, list) else ())):
+        return True
+    of_client = any(
+        client.get("address") == found["client_address"] and client.get("client_id") in (None, found["client_id"])
+        for client in one.everybody
+    )
+    return of_client and found["operation"] in (numbers.get("operation"), numbers.get("command"), numbers.get("api"))
+
+
+def _is_evidence(one: Finding, found: Mapping[str, Any]) -> bool:
+    """Whether the exchange is among the evidence of a finding."""
+    own = {found["exchange_id"], found["request_message_id"], found["response_message_id"]} - {None}
+    return any(item.get("message_id") in own for item in one.evidence)
+
+
+def _error_end(found: Mapping[str, Any]) -> str:
+    error = name(found["error_name"] or found["error_code"])
+    return f"the server responded with {error}; its log says more, the capture has no more about it"
 
 
 def _behind(ask: Asking, found: Mapping[str, Any], part: Part) -> tuple[list[Link | None], str]:
     """Links behind a part of the time, or why there are none."""
     sent_ns, answered_ns = found["sent_ns"], found["answered_ns"]
     if part.name == latency.BEHIND:
-        before = _before(ask, found)
-        return [exchange_link(ask, before)[0] if before else None], ""
+        queue, before = queue_link(ask, found), _before(ask, found)
+        return [queue or (exchange_link(ask, before)[0] if before else None)], ""
     if part.name == latency.AGAIN:
         again = sent_again(ask, where(flow_id=found["flow_id"]), sent_ns, answered_ns, least=1)
         return [again], "" if again else "the copies are in the packets"
     if part.name in (latency.WINDOW, latency.CONFIRMATION):
-        return [*map(_tcp_wait, _tcp_waits(ask, found)[:2])], ""
+        return [*map(tcp_wait_link, tcp_waits(ask, found)[:2])], ""
     if part.name == latency.DESIGN:
-        return _waited(ask, found), ""
+        waited = _waited(ask, found)
+        return waited, "" if waited else "the request asks the server to wait until there is something to respond"
     if part.name in (latency.NETWORK_OUT, latency.NETWORK_BACK):
         return [], "the way is as long as that"
-    if part.name == latency.UNCLEAR:
-        return [], "a capture at the server would show which of both it was"
+    if part.name in (latency.UNCLEAR, latency.UNHEARD):
+        return [], "a capture at the server would show which of the two it was"
     if part.name == latency.TRANSFER:
         return [], f"the response has {found['response_bytes'] or 0:,} bytes"
     if found["direction"] == "server_to_client":
         return [], "the client's own log shows what it did meanwhile"
     stood = server_stood(ask, sent_ns, answered_ns, f"{found['server_address']}:{found['server_port']}")
-    return [stood], "" if stood else "the server's log and metrics show what it did meanwhile"
+    if stood or part.name == "server":
+        return [stood], "" if stood else "the server's log and metrics show what it did meanwhile"
+    return [], "the packets do not show whether the server or the network took that time"
 
 
 def _parts(ask: Asking, found: Mapping[str, Any]) -> tuple[list[Part], str]:
@@ -149,10 +189,10 @@ def _parts(ask: Asking, found: Mapping[str, Any]) -> tuple[list[Part], str]:
         found["sent_ns"], max(found["answered_ns"], found["sent_ns"]),
         "client" if found["direction"] == "server_to_client" else "server",
         before["answered_ns"] if before else None, design_ns, design,
-        tuple(Wait(one["kind"], one["first_ns"], one["last_ns"]) for one in _tcp_waits(ask, found)),
+        tuple(Wait(one["kind"], one["first_ns"], one["last_ns"]) for one in tcp_waits(ask, found)),
     )  # fmt: skip
     if ask.packets is None:
-        return split(asked, None), "the packets are not at hand, so network and answerer are not parted"
+        return split(asked, None), "the packets are not at hand, so network and server time are not separated"
     around = ask.packets(found)
     return split(asked, around.seen), around.remark
 
@@ -207,7 +247,7 @@ def _errors(ask: Asking, found: Mapping[str, Any]) -> list[Link | None]:
     if commit is not None:
         return [refused_link(commit, 1)]
     event = ask.one(_EVENT.format(own=own))
-    return [rebalance_between(ask, event)] if event is not None and event["error_code"] else []
+    return [rebalance_between(ask, event) if event is not None and event["error_code"] else refusal_of(ask, found)]
 
 
 def _unanswered(ask: Asking, found: Mapping[str, Any]) -> Causes:
@@ -219,7 +259,7 @@ def _unanswered(ask: Asking, found: Mapping[str, Any]) -> Causes:
         return Causes(end="the capture ends before its response, and its connection is open")
     if flow["gap_bytes"]:
         return Causes(end="bytes of its connection are missing from the capture, the response perhaps among them")
-    by = _asker(found) if flow["closed_by"] == "client" else _answerer(found)
+    by = asker(found) if flow["closed_by"] == "client" else responder(found)
     what = f"{by} {'reset' if flow['reset_by'] == flow['closed_by'] else 'closed'} the connection before the response"
     closed = Link("ended", (found["flow_id"],), what, what, flow["closed_ns"], None, (),
                   (row("flows", flow_id=found["flow_id"]),), facts=dict(flow))  # fmt: skip
@@ -228,7 +268,7 @@ def _unanswered(ask: Asking, found: Mapping[str, Any]) -> Causes:
 
 def ended_causes(_: Asking, __: Link) -> Causes:
     """Why somebody closes is on their host."""
-    return Causes(end="its own log or its time limits show why it did not wait")
+    return Causes(end="the capture cannot show why it did not wait: its log or its time limits can")
 
 
 def _before(ask: Asking, found: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -237,44 +277,6 @@ def _before(ask: Asking, found: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     same = where(flow_id=found["flow_id"], direction=found["direction"])
     return ask.one(_BEFORE.format(same=same, sent_ns=found["sent_ns"], answered_ns=found["answered_ns"]))
-
-
-def _tcp_waits(ask: Asking, found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Waits of the response's bytes."""
-    return ask.rows(
-        _WAITS.format(flow=where(flow_id=found["flow_id"]), direction=literal(found["direction"]),
-                      sent_ns=found["sent_ns"], answered_ns=found["answered_ns"])
-    )  # fmt: skip
-
-
-def _tcp_wait(found: Mapping[str, Any]) -> Link:
-    if found["kind"] == "full_window":
-        what = f"the receiver's window was full for {ms_text(found['wait_ms'])}: it read more slowly than was sent"
-    else:
-        what = f"a small piece waited {ms_text(found['wait_ms'])} for the ACK of the one before (Nagle's rule)"
-    return Link(TCP_WAIT, (found["file"], found["packet_first"], found["kind"]), what, what, found["first_ns"],
-                found["last_ns"], (Place(found["file"], found["packet_first"]),),
-                (row("tcp_waits", file=found["file"], packet_first=found["packet_first"], kind=found["kind"]),),
-                facts=dict(found))  # fmt: skip
-
-
-def tcp_wait_causes(_: Asking, link: Link) -> Causes:
-    """Who reads slowly, or who writes in pieces, is a program."""
-    if link.facts["kind"] == "full_window":
-        return Causes(end="the receiver's host shows why its program reads so slowly")
-    return Causes(end="the program that sends writes in small pieces; TCP_NODELAY or one write ends that")
-
-
-def _asker(found: Mapping[str, Any]) -> str:
-    if found["direction"] == "server_to_client":
-        return f"{name(found['server_address'])}:{found['server_port']}"
-    return who(found["client_id"], found["client_address"])
-
-
-def _answerer(found: Mapping[str, Any]) -> str:
-    if found["direction"] == "server_to_client":
-        return who(found["client_id"], found["client_address"])
-    return f"{name(found['server_address'])}:{found['server_port']}"
 
 
 def _ended(found: Mapping[str, Any]) -> str:

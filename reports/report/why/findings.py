@@ -9,18 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wirewitness.analyser.tables.queries import literal
-from wirewitness.reports.base.formats.words import first_sentence
 from wirewitness.reports.base.questions.causes import Finding
-from wirewitness.reports.base.why.asking import Asking, row, where
-from wirewitness.reports.base.why.model import Causes, Link, Place
+from wirewitness.reports.base.why.asking import Asking, finding_link, where
+from wirewitness.reports.base.why.model import Causes, Link
 from wirewitness.reports.base.why.network import ns_of_number
 from wirewitness.reports.protocols.kafka.why.commits import commit_link, refused_link
 from wirewitness.reports.protocols.kafka.why.groups import membership_of, pause_link, rebalance_link
-from wirewitness.reports.protocols.kafka.why.partition import stopped_links
+from wirewitness.reports.protocols.kafka.why.pace import stopped_links
 from wirewitness.reports.protocols.mqtt.why import causes as mqtt
-
-FINDING = "finding"
-_LONGEST = 400
 
 _MEMBER = """
     select *, epoch_ns(ts) as first_ns, epoch_ns(ts_last) as last_ns, epoch_ns(ts_ended) as ended_ns,
@@ -31,18 +27,6 @@ _REBALANCE = """
     select *, epoch_ns(ts) as at_ns, epoch_ns(ts_end) as end_ns, epoch_ns(ts_waited_last) as waited_last_ns
     from kafka_rebalances
     where {group} and epoch_ns(ts) between {from_ns} and {to_ns} order by waited_ms desc nulls last, ts limit 1"""
-
-
-def finding_link(found: Finding) -> Link:
-    """The first link of a finding."""
-    places = tuple(
-        Place(one.get("file"), one.get("packet"), one.get("message_id"), one.get("line")) for one in found.evidence[:6]
-    )
-    sure: Any = "fact" if found.confidence == "high" else found.confidence
-    words = "" if sure == "fact" else f"{found.code} decides so with {found.confidence} confidence"
-    return Link(FINDING, (found.finding_id,), f"{found.code}: {first_sentence(found.sentence, _LONGEST)}",
-                found.title, found.first_ns, found.last_ns, places,
-                (row("findings", finding_id=found.finding_id),), sure, words, {"finding": found})  # fmt: skip
 
 
 def leads_back(found: Finding) -> bool:
@@ -56,11 +40,18 @@ def finding_causes(ask: Asking, link: Link) -> Causes:
     look = _BEHIND.get(found.code)
     behind = [one for one in look(ask, found) if one is not None] if look else []
     first = None if found.incident_id == found.finding_id else _finding(ask, found.incident_id)
+    if first is not None and first.code == found.code:
+        return Causes(tuple(behind), end=f"it is one of several findings of {found.code} with one cause, which begin "
+                      f"with {first.finding_id}")  # fmt: skip
     if first is not None and not behind:
         behind.append(_followed(first))
     if behind:
         return Causes(tuple(behind))
-    return Causes(end="its sentence says what is known; the tables lead no further back")
+    if look is not None:
+        return Causes(end="what led to it is not in this capture")
+    return Causes(
+        end=f"nothing further back is looked for behind {found.code}: its packets and numbers are all it says"
+    )
 
 
 def _followed(first: Finding) -> Link:

@@ -12,10 +12,10 @@ from wirewitness.analyser.base.times import time_text
 from wirewitness.analyser.tables.queries import QueryError
 from wirewitness.reports.base.questions.causes import Cause, causes, findings
 from wirewitness.reports.base.questions.source import Source
-from wirewitness.reports.base.why.asking import Asking
+from wirewitness.reports.base.why.asking import Asking, finding_link
 from wirewitness.reports.base.why.evidence_packets import placed
 from wirewitness.reports.base.why.model import Chain, Link, Step
-from wirewitness.reports.report.why.findings import evidence_ids, finding_link, leads_back
+from wirewitness.reports.report.why.findings import evidence_ids, leads_back
 from wirewitness.reports.report.why.walk import walk
 
 # As many incidents as a report lists at its head.

@@ -67,10 +67,17 @@ def _parts(link: Link) -> Cells:
     """Where the time of an exchange went."""
     whole = sum(part.ns for part in link.parts)
     table = tuple(
-        (part.name, f"{part.ns / 1e6:.3f}", share(part.ns, whole), _told(part)) for part in link.parts
+        (part.name, f"{part.ns / 1e6:.3f}", _share(part.ns, whole), _told(part)) for part in link.parts
     )  # fmt: skip
     total = ("all of it", f"{whole / 1e6:.3f}", "", "")
     return Cells(("PART", "MS", "SHARE", "KNOWN FROM"), (*table, total), numbers=(1, 2), wrapped=(3,))
+
+
+def _share(part: int, whole: int) -> str:
+    """A percentage that is 0, 1, 99 or 100 only where it is that."""
+    if 0 < 100 * part < whole:
+        return "<1 %"
+    return ">99 %" if part < whole < part + whole / 100 else share(part, whole)
 
 
 def _told(part: Part) -> str:

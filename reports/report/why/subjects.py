@@ -9,23 +9,37 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from itertools import permutations
 from typing import Any
 
 from wirewitness.analyser.base.severity import severity_rank
 from wirewitness.analyser.base.words import count, printable
 from wirewitness.reports.base.questions.causes import Finding
 from wirewitness.reports.base.questions.workloads import OWNERS, is_anybody_named
-from wirewitness.reports.base.why.asking import Asking, name, who
+from wirewitness.reports.base.why.asking import Asking, Coverage, coverage, finding_link, name, who
 from wirewitness.reports.base.why.evidence_packets import placed
 from wirewitness.reports.base.why.model import Chain, NoSubject, Step
-from wirewitness.reports.protocols.kafka.why.partition import is_healthy, partition_link, standing
-from wirewitness.reports.protocols.mongo.why.causes import command_words, no_command, others, slowest
+from wirewitness.reports.protocols.kafka.why.pace import last_commit
+from wirewitness.reports.protocols.kafka.why.partition import (
+    TESTED,
+    flows_of,
+    is_about,
+    is_healthy,
+    partition_link,
+    standing,
+)
+from wirewitness.reports.protocols.mongo.why.causes import (
+    command_words,
+    commonest_failure,
+    no_command,
+    others,
+    slowest,
+)
 from wirewitness.reports.protocols.mqtt.why import causes as mqtt
 from wirewitness.reports.protocols.mqtt.why import fates
 from wirewitness.reports.protocols.mqtt.why import topic as mqtt_topic
 from wirewitness.reports.protocols.mqtt.why.remarks import remarks as remarks_of
 from wirewitness.reports.report.why.exchange import exchange_link, find_exchange, usual
-from wirewitness.reports.report.why.findings import finding_link
 from wirewitness.reports.report.why.walk import walk
 
 # Who the clients of a chain are. In: chains. Out: the same, which name process, pod or host of a client where it
@@ -97,15 +111,18 @@ def _chains(ask: Asking, words: Sequence[str]) -> Sequence[Chain]:
         return [_finding(ask, text)]
     if len(said) == 1 and _MESSAGE.fullmatch(text):
         return _message(ask, text)
-    if len(said) in (3, 4) and said[0] == "mongo":
-        return [_command(ask, said[1:])]
-    stands = _partitions(ask, words, said)
+    command = [one for at, one in enumerate(said) if "mongo" not in said or at != said.index("mongo")]
+    is_command = len(said) in (3, 4) and len(command) < len(said)
+    commands = _commands(ask, command) if is_command else []
+    if commands:
+        return commands
+    stands, read_as = _partitions(ask, words, said)
     if stands:
-        return _told(ask, stands)
+        return _told(ask, stands, read_as)
     messages = _messages_of(ask, words, said)
     if messages:
         return messages
-    raise NoSubject(_nothing(ask, text))
+    raise NoSubject(no_command(ask, command) if is_command else _nothing(ask, text))
 
 
 def _finding(ask: Asking, finding_id: str) -> Chain:
@@ -160,14 +177,21 @@ def _topic(ask: Asking, found: fates.Known, turned: bool) -> Chain:
     return Chain(subject, step.link.what, (step,), mqtt_topic.is_healthy(step.link), remarks=tuple(remarks))
 
 
-def _command(ask: Asking, said: Sequence[str]) -> Chain:
-    """CLIENT COMMAND [COLLECTION]: the slowest of these."""
-    found = slowest(ask, *said)
-    if found is None:
-        raise NoSubject(no_command(ask, said))
-    exchange = find_exchange(ask, found["exchange_id"])
-    if exchange is None:
-        raise NoSubject(no_command(ask, said))
+def _commands(ask: Asking, said: Sequence[str]) -> list[Chain]:
+    """CLIENT COMMAND [COLLECTION], in any order: the failure that came most often, and the slowest of these;
+    none where there is no such command."""
+    for words in permutations(said):
+        chains = [chain for find in (commonest_failure, slowest) if (chain := _command(ask, find(ask, *words)))]
+        if chains:
+            read_as = () if words == tuple(said) else (f"read as CLIENT COMMAND: {' '.join(map(name, words))}",)
+            return [replace(chain, remarks=(*chain.remarks, *read_as)) for chain in chains]
+    return []
+
+
+def _command(ask: Asking, found: Mapping[str, Any] | None) -> Chain | None:
+    exchange = None if found is None else find_exchange(ask, found["exchange_id"])
+    if found is None or exchange is None:
+        return None
     chain = exchange_chain(ask, exchange)
     return replace(chain, verdict=f"{chain.verdict}; {command_words(found)}", remarks=(*chain.remarks, others(found)))
 
@@ -178,39 +202,51 @@ def exchange_chain(ask: Asking, found: Mapping[str, Any]) -> Chain:
     told, like = usual(ask, found)
     verdict = f"{link.what}; {told}" if told else link.what
     if like:
-        verdict = f"nothing is wrong: {verdict}"
+        verdict = f"no slower than others of its kind: {verdict}"
     remarks = (remark,) if remark else ()
     return Chain(f"exchange {found['exchange_id']}", verdict, (walk(ask, link),), like, remarks=remarks)
 
 
-def _partitions(ask: Asking, words: Sequence[str], said: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows of `standing` that the words name, the worst first."""
-    for group, topic, partition in _spots(words, said):
+def _partitions(ask: Asking, words: Sequence[str], said: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
+    """Rows of `standing` that the words name, the worst first; how they were read, where that is not as typed."""
+    for group, topic, partition, as_typed in _spots(words, said):
         rows = standing(ask, (group,) if group is not None else ())
         found = [row for row in rows if row["topic"] == topic and row["partition"] == partition]
         if found:
-            return sorted(found, key=lambda row: -(row["lag"] or 0))
-    return []
+            of = "" if group is None else f"group {name(group)}, "
+            read_as = "" if as_typed else f"read as {of}topic {name(topic)}, partition {partition}"
+            return sorted(found, key=lambda row: -(row["lag"] or 0)), read_as
+    return [], ""
 
 
-def _spots(words: Sequence[str], said: Sequence[str]) -> Iterator[tuple[str | None, str, int]]:
-    """Group (or None), topic and partition: `payments 4`, `payments-4`, `GROUP payments 4`, `GROUP payments-4`."""
+def _spots(words: Sequence[str], said: Sequence[str]) -> Iterator[tuple[str | None, str, int, bool]]:
+    """Group (or None), topic, partition, and whether in this order: `payments 4`, `payments-4`, `GROUP payments 4`,
+    `GROUP payments-4`, as typed first, then in every other order."""
     # A group's name may have spaces: what is one word of the command line is tried as one name first.
     for parts in dict.fromkeys((tuple(words), tuple(said))):
-        if 2 <= len(parts) <= 3 and _is_partition(parts[-1]):
-            yield (parts[0] if len(parts) == 3 else None), parts[-2], int(parts[-1])
-        topic, _, number = parts[-1].rpartition("-") if parts else ("", "", "")
-        if topic and _is_partition(number) and len(parts) <= 2:
-            yield (parts[0] if len(parts) == 2 else None), topic, int(number)
+        if not 1 <= len(parts) <= 3:
+            continue
+        for place in range(len(parts) - 1, -1, -1):
+            rest = (*parts[:place], *parts[place + 1 :])
+            last = place == len(parts) - 1
+            if rest and _is_partition(parts[place]):
+                yield (rest[0] if len(rest) == 2 else None), rest[-1], int(parts[place]), last
+                if len(rest) == 2:
+                    yield rest[1], rest[0], int(parts[place]), False
+            topic, _, number = parts[place].rpartition("-")
+            if topic and _is_partition(number) and len(rest) < 2:
+                yield (rest[0] if rest else None), topic, int(number), last
 
 
 def _is_partition(text: str) -> bool:
     return text.isdecimal() and text.isascii() and len(text) < 10
 
 
-def _told(ask: Asking, stands: Sequence[Mapping[str, Any]]) -> list[Chain]:
+def _told(ask: Asking, stands: Sequence[Mapping[str, Any]], read_as: str) -> list[Chain]:
     every = ask.findings()
     chains = [_partition(ask, stand, every) for stand in stands[:MOST_CHAINS]]
+    if read_as:
+        chains[0] = replace(chains[0], remarks=(*chains[0].remarks, read_as))
     if len(stands) > MOST_CHAINS:
         left = f"and {count(len(stands) - MOST_CHAINS, 'more group')} of it: name one, as in GROUP TOPIC PARTITION"
         chains[-1] = replace(chains[-1], remarks=(*chains[-1].remarks, left))
@@ -218,19 +254,24 @@ def _told(ask: Asking, stands: Sequence[Mapping[str, Any]]) -> list[Chain]:
 
 
 def _partition(ask: Asking, stand: Mapping[str, Any], every: Sequence[Finding]) -> Chain:
-    about = [f for f in every if _is_about(f, stand)]
+    last = last_commit(ask, stand)
+    about = [f for f in every if is_about(f, stand, last)]
     accused = any(severity_rank(f.severity) > severity_rank("info") for f in about)
+    covered = coverage(ask, flows_of(stand))
     healthy = "" if accused else is_healthy(ask, stand)
     step = walk(ask, partition_link(stand))
     subject = f"{name(stand['topic'])} {stand['partition']} of group {name(stand['group_id'])}"
-    verdict = healthy or step.link.what
-    return Chain(subject, verdict, (step,), bool(healthy), tuple((f.code, f.finding_id) for f in about[:_NEAR]))
+    verdict = _nothing_wrong(healthy, covered) or step.link.what
+    beside = tuple((f.code, f.finding_id) for f in about[:_NEAR])
+    remarks = (f"tested: {TESTED}; captured: {covered.text}" if healthy else f"captured: {covered.text}",)
+    return Chain(subject, verdict, (step,), bool(healthy) and covered.whole, beside, remarks)
 
 
-def _is_about(found: Finding, stand: Mapping[str, Any]) -> bool:
-    return (
-        found.numbers.get("group") == stand["group_id"] and (stand["topic"], stand["partition"]) in found.partitions()
-    )
+def _nothing_wrong(healthy: str, covered: Coverage) -> str:
+    """The verdict of what passed every test; of a capture that has not all of it, no more than was seen."""
+    if not healthy or covered.whole:
+        return f"nothing is wrong: {healthy}" if healthy else ""
+    return f"no fault was seen, but the capture is not complete: {healthy}"
 
 
 def _nothing(ask: Asking, text: str) -> str:

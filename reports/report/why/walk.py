@@ -10,12 +10,12 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from wirewitness.reports.base.why import network
-from wirewitness.reports.base.why.asking import Asking
+from wirewitness.reports.base.why.asking import FINDING, Asking
 from wirewitness.reports.base.why.model import Causes, Link, Step
-from wirewitness.reports.protocols.kafka.why import commits, groups, partition
+from wirewitness.reports.protocols.kafka.why import commits, groups, pace, partition, refused
 from wirewitness.reports.protocols.mqtt.why import causes as mqtt
 from wirewitness.reports.protocols.mqtt.why import topic
-from wirewitness.reports.report.why import exchange, findings
+from wirewitness.reports.report.why import exchange, findings, waits
 
 # All kinds of links: which function looks for the causes of each. In: nothing. Out: KINDS.
 #
@@ -27,15 +27,18 @@ def _admin(_: Asking, __: Link) -> Causes:
 
 
 KINDS: Mapping[str, Callable[[Asking, Link], Causes]] = {
-    findings.FINDING: findings.finding_causes,
+    FINDING: findings.finding_causes,
     exchange.EXCHANGE: exchange.exchange_causes,
-    exchange.TCP_WAIT: exchange.tcp_wait_causes,
+    waits.TCP_WAIT: waits.tcp_wait_causes,
+    waits.QUEUE: waits.queue_causes,
     "ended": exchange.ended_causes,
     partition.PARTITION: partition.partition_causes,
-    partition.NO_COMMIT: partition.no_commit_causes,
-    partition.READS_ON: partition.reads_on_causes,
-    partition.SLOWER: partition.slower_causes,
-    partition.HELD_BACK: partition.held_back_causes,
+    pace.NO_COMMIT: pace.no_commit_causes,
+    pace.READS_ON: pace.reads_on_causes,
+    pace.SLOWER: pace.slower_causes,
+    pace.HELD_BACK: pace.held_back_causes,
+    refused.NO_LEADER: refused.no_leader_causes,
+    refused.REFUSED_ACCESS: refused.refused_access_causes,
     "admin": _admin,
     commits.COMMIT: commits.commit_causes,
     commits.REFUSED: commits.refused_causes,
@@ -97,8 +100,7 @@ def _step(walking: _Walk, link: Link, effect: Link | None, depth: int) -> Step:
         if (one.kind, *one.key) not in walking.told:
             steps.append(_step(walking, one, link, depth + 1))
     left_out = found.more + len(fresh) - len(steps)
-    nothing = "" if steps or left_out else "nothing in this capture explains it"
-    return Step(link, tuple(steps), found.end or nothing, left_out)
+    return Step(link, tuple(steps), found.end, left_out)
 
 
 def _is_later(cause: Link, effect: Link) -> bool:

@@ -162,7 +162,7 @@ def _why_lower(ask: Asking, commit: Mapping[str, Any]) -> list[Link]:
         f"{client} itself had sent {higher['committed_offset']} {apart} before: its commits of one partition overtake "
         "each other"
     )
-    words = "" if at_once else "both are made of one position that several threads of the client keep"
+    words = "" if at_once else "it did not read the lower offset again, so the lower commit is an older one sent late"
     return [
         Link(OVERTAKEN, (higher["exchange_id"], commit["exchange_id"]), what,
              f"commits of {client} overtake each other", higher["sent_ns"], higher["at_ns"],
@@ -173,7 +173,7 @@ def _why_lower(ask: Asking, commit: Mapping[str, Any]) -> list[Link]:
 
 def overtaken_causes(_: Asking, __: Link) -> Causes:
     """Who sends in which order is the client's affair."""
-    return Causes(end="its code shows why it sends them at once: commits by several threads, or without waiting")
+    return Causes(end="a client does so that commits without waiting for the response to the commit before")
 
 
 def reading_link(run: Mapping[str, Any]) -> Link:
@@ -206,7 +206,7 @@ def reading_causes(ask: Asking, link: Link) -> Causes:
         found = ask.one(f"{COMMITS_OF} where {where(exchange_id=run['stored_exchange_id'])} and {_place(run)}")
         if found is not None:
             return Causes((commit_link(found, None),))
-    return Causes(end="the client went there by itself (a seek, or what it keeps of its own): only its log shows why")
+    return Causes(end="no stored offset, reset or commit of the group leads there: only the client's log shows why")
 
 
 def refused_link(refused: Mapping[str, Any], times: int) -> Link:
@@ -225,7 +225,7 @@ def refused_causes(ask: Asking, link: Link) -> Causes:
     """How its sender came to be no member of the generation any more."""
     refused = link.facts
     if refused["error_code"] not in _REBALANCING:
-        return Causes(end="the error is the broker's own: its log says more")
+        return Causes(end="the broker's log says more about this error")
     found = [membership_link(ask, refused, refused["sent_ns"]), rebalance_between(ask, refused)]
     links = tuple(one for one in found if one is not None)
     return Causes(links) if links else Causes(end="how its membership ended is not in this capture")
@@ -246,12 +246,14 @@ def _no_member(ask: Asking, commit: Mapping[str, Any]) -> list[Link]:
         what = f"{client} names no member and reads nothing: a tool or an administrator set the offset"
         words = "a client that commits without being a member, and fetches nothing, is a tool"
     return [Link(TOOL, (commit["exchange_id"],), what, what, commit["sent_ns"], None, (place(commit),),
-                 (_commit_row(commit),), "high", words)]  # fmt: skip
+                 (_commit_row(commit),), "high", words, {"reads": reads})]  # fmt: skip
 
 
-def tool_causes(_: Asking, __: Link) -> Causes:
-    """Nothing goes before a person's decision."""
-    return Causes(end="the capture cannot show who typed it, and why")
+def tool_causes(_: Asking, link: Link) -> Causes:
+    """Nothing goes before a person's decision, or before what a program has read."""
+    if link.facts["reads"]:
+        return Causes(end="it commits what it has read; no member is before it")
+    return Causes(end="the capture cannot show who started it, and why")
 
 
 def _client_of(ask: Asking, given: Mapping[str, Any]) -> str:

@@ -251,7 +251,7 @@ def membership_causes(ask: Asking, link: Link) -> Causes:
         paused = pause_link(ask, found, found["ended_ns"])
         if paused is not None:
             return Causes((paused,))
-        return Causes(end="it left by itself: a stop or a restart, as far as packets show")
+        return Causes(end="it sent LeaveGroup by itself; the capture cannot show why")
     if found["ended"] == "replaced":
         other = ask.one(_MEMBER.format(group=_group(found), member=where(member_id=found["replaced_by"]),
                                        at_ns=(found["ended_ns"] or found["last_ns"]) + _NEAR_NS))  # fmt: skip

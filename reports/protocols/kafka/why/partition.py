@@ -9,54 +9,56 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wirewitness.analyser.base.times import seconds_text
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.kafka.facts.committed import BROKER_ORDER
 from wirewitness.analyser.tables.queries import literal
-from wirewitness.reports.base.formats.words import rate
-from wirewitness.reports.base.why.asking import COMMITS_OF, Asking, known, name, place, row, where, who
-from wirewitness.reports.base.why.model import Causes, Link, Row
+from wirewitness.reports.base.questions.causes import Finding
+from wirewitness.reports.base.why.asking import (
+    COMMITS_OF,
+    Asking,
+    known,
+    name,
+    names_client,
+    place,
+    related,
+    row,
+    where,
+    who,
+)
+from wirewitness.reports.base.why.model import Causes, Link
 from wirewitness.reports.protocols.kafka.questions.view import view_sql
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 from wirewitness.reports.protocols.kafka.why.commits import commit_link, of_partition, refused_link
-from wirewitness.reports.protocols.kafka.why.groups import membership_link, pause_link
+from wirewitness.reports.protocols.kafka.why.pace import (
+    LEAST_NS,
+    NEWEST_FIRST,
+    NO_COMMIT,
+    SLOWER,
+    end_ns_of,
+    filled,
+    last_commit,
+    read_of,
+    slower_links,
+    spot_of,
+    stopped,
+)
+from wirewitness.reports.protocols.kafka.why.refused import no_leader, refused_access
 
 PARTITION = "stored_offset"
-NO_COMMIT, READS_ON, SLOWER, HELD_BACK = "no_commit", "reads_on", "slower", "held_back"
-# A committer that has said nothing for so many of its usual pauses, and for so long, has stopped.
-_PAUSES, _LEAST_NS = 8, 3_000_000_000
+# Links that say why it does not go on.
+_EXPLAINS = ("no_leader", "refused_access", "refused_commit", NO_COMMIT, SLOWER)
+# What is looked for before nothing is said to be wrong.
+TESTED = (
+    "refused commits and fetches, a missing leader, offsets that moved back, commits of other members, commits that "
+    "stopped, findings about the partition, its group and its client"
+)
 
-_NEWEST_FIRST = f"row({BROKER_ORDER}) desc"
-_LAST = f"""{COMMITS_OF}
-    where {{of}} and {{until}} and error_code = 0 and committed_offset >= 0 order by {_NEWEST_FIRST} limit 1"""
 _HIGHEST = f"""{COMMITS_OF}
     where {{of}} and {{until}} and error_code = 0 and committed_offset > {{above}}
-    order by committed_offset desc, {_NEWEST_FIRST} limit 1"""
+    order by committed_offset desc, {NEWEST_FIRST} limit 1"""
+# The error that came most often since, and its first commit.
 _REFUSED = f"""
-    select *, count(*) over () as n from ({COMMITS_OF})
-    where {{of}} and {{until}} and error_code <> 0 and epoch_ns(ts) >= {{since}} order by ts limit 1"""
-# How a member commits, and how far the group has read.
-_PACE = """
-    select count(*) as n, median(gap) as usual_ns, max(sent_ns) as last_ns from (
-        select epoch_ns(ts) as sent_ns, epoch_ns(ts) - lag(epoch_ns(ts)) over (order by ts) as gap
-        from kafka_offset_commits where {of} and {until} and {member})"""
-_READ = """
-    select max(next_offset) as read_to, max(epoch_ns(ts)) as last_ns, arg_max(exchange_id, ts) as exchange_id,
-           arg_max(file, ts) as file, arg_max(request_packet, ts) as request_packet, count(*) as fetches,
-           arg_max(client_id, ts) as client_id, arg_max(client_address, ts) as client_address
-    from kafka_fetch_partitions
-    where {place} and group_id = {group} and coalesce(replica_id, -1) < 0 and {until}"""
-# From the first to the last commit of a member: what was committed, and what was written.
-_RATES = f"""
-    select count(*) as commits, min(sent_ns) as first_ns, max(sent_ns) as last_ns,
-           max(committed_offset) - arg_min(committed_offset, sent_ns) as done,
-           max(log_end_offset) - arg_min(log_end_offset, sent_ns) as written,
-           arg_min(log_end_offset - committed_offset, sent_ns) as behind
-    from ({COMMITS_OF}) where {{of}} and {{until}} and {{member}} and error_code = 0 and log_end_offset is not null"""
-_HELD_BACK = """
-    select *, epoch_ns(ts) as at_ns from (select *, null as topic_id from kafka_stable_offset_waits)
-    where {place} order by ts desc limit 1"""
-_END = "select max(epoch_ns(ts_last)) as end_ns from captures"
+    select *, count(*) over (partition by error_code) as n from ({COMMITS_OF})
+    where {{of}} and {{until}} and error_code <> 0 and epoch_ns(ts) >= {{since}} order by n desc, ts limit 1"""
 _CHANGES = """
     select *, epoch_ns(coalesce(ts_response, ts)) as at_ns from kafka_admin_changes
     where error_code = 0 and not validate_only and {until} and ({of_group} or {of_topic})
@@ -86,182 +88,82 @@ def partition_link(stand: Mapping[str, Any]) -> Link:
 def partition_causes(ask: Asking, link: Link) -> Causes:
     """The commit that stored it; before it, what has kept it from going on."""
     facts = link.facts
-    last = ask.one(_filled(_LAST, ask, facts))
+    last = last_commit(ask, facts)
     stored_ns = last["at_ns"] if last else 0
     links: list[Link] = []
     higher = None
     if last is not None and last["committed_offset"] == facts["committed_offset"]:
-        higher = ask.one(_filled(_HIGHEST, ask, facts, above=last["committed_offset"]))
+        higher = ask.one(filled(_HIGHEST, ask, facts, above=last["committed_offset"]))
         links.append(commit_link(last, higher))
     else:
         links.extend(_changed(ask, facts))
-    refused = ask.one(_filled(_REFUSED, ask, facts, since=stored_ns))
+    refused = ask.one(filled(_REFUSED, ask, facts, since=stored_ns))
     if refused is not None:
         links.insert(0, refused_link(refused, refused["n"]))
     elif facts["lag"] or last is None:
         # Of an offset that went back the way back explains the distance.
-        links[:0] = _stopped(ask, facts, last) or ([] if higher else _slower(ask, facts, last))
+        links[:0] = stopped(ask, facts, last) or ([] if higher else slower_links(ask, facts, last))
+    links[:0] = barred(ask, facts)
+    if facts["lag"] and not higher and not any(one.kind in _EXPLAINS for one in links):
+        end_ns = end_ns_of(ask)
+        links += related(ask, stored_ns or end_ns, end_ns, lambda one: is_about(one, facts, last))
     if not links:
         return Causes(end=_nothing(facts, last))
     return Causes(tuple(links))
 
 
-def no_commit_causes(ask: Asking, link: Link) -> Causes:
-    """What its committer did instead: it read on, it stood, or it is no member any more."""
-    facts = link.facts
-    from_ns, end_ns = facts.get("silent_from_ns"), facts.get("end_ns")
-    if from_ns is None or end_ns is None:
-        return Causes(end="its settings show whether it ever means to commit (enable.auto.commit)")
-    ended = membership_link(ask, facts, end_ns)
-    if ended is not None and (ended.at_ns or 0) >= from_ns - _LEAST_NS:
-        return Causes((ended,))
-    held = ask.one(_HELD_BACK.format(place=_spot(facts)))
-    if held is not None and facts["committed_offset"] == held["last_stable_offset"]:
-        return Causes((held_back_link(held),))
-    read, client = facts["read"], who(facts["client_id"], facts["client_address"])
-    if (
-        read["last_ns"] is not None
-        and read["last_ns"] > from_ns + _LEAST_NS
-        and (read["read_to"] or 0) > (facts["committed_offset"] or 0)
-    ):
-        what = (
-            f"{who(read['client_id'], read['client_address'])} read it on up to {read['read_to']}: what it reads, it "
-            "does not commit"
-        )
-        return Causes((
-            Link(READS_ON, (read["exchange_id"],), what, f"{client} reads on without commits", from_ns, read["last_ns"],
-                 (place(read),), (row("kafka_fetch_partitions", exchange_id=read["exchange_id"]),)),
-        ))  # fmt: skip
-    member = {**facts, "rebalance_timeout_ms": None}
-    paused = pause_link(ask, member, end_ns)
-    return Causes((paused,)) if paused else Causes(end="its own log shows what kept it")
+def barred(ask: Asking, facts: Mapping[str, Any]) -> list[Link]:
+    """That the partition has no leader, or that its group's Fetches are refused, at the last."""
+    fetches = f"group_id {known(facts['group_id'])} and coalesce(replica_id, -1) < 0"
+    found = (no_leader(ask, facts), refused_access(ask, facts, "Fetch", fetches))
+    return [one for one in found if one is not None]
 
 
-def held_back_link(held: Mapping[str, Any]) -> Link:
-    """A row of kafka_stable_offset_waits."""
-    by = who(held["client_id"], held["client_address"])
-    whose = f"a transaction of {by}" if held["client_id"] else "a transaction"
-    named = f" ({name(held['transactional_id'])})" if held["transactional_id"] else ""
-    what = (
-        f"{whose}{named} is open at {held['last_stable_offset']}: readers of committed records get nothing after it, "
-        f"and the log goes to {held['high_watermark']}"
+def is_about(found: Finding, facts: Mapping[str, Any], last: Mapping[str, Any] | None) -> bool:
+    """Whether a finding names the partition, its group as a whole, or the client that committed last. last: its
+    commit."""
+    numbers, places = found.numbers, found.partitions()
+    here = (str(facts["topic"]), facts["partition"]) in places
+    if numbers.get("group") is not None:
+        return numbers["group"] == facts["group_id"] and (here or not places)
+    return here or (last is not None and names_client(found, last["client_id"], last["client_address"]))
+
+
+def flows_of(facts: Mapping[str, Any]) -> str:
+    """A SELECT of the connections on which the group commits, fetches and rebalances this partition."""
+    group = where(cluster_id=facts["cluster_id"], group_id=facts["group_id"])
+    fetches = f"{spot_of(facts)} and group_id {known(facts['group_id'])}"
+    return (
+        f"select flow_id from kafka_offset_commits where {of_partition(facts)} union "
+        f"select flow_id from kafka_fetch_partitions where {fetches} union "
+        f"select flow_id from kafka_group_events where {group}"
     )
-    return Link(HELD_BACK, (held["exchange_id"], held["topic"], held["partition"]), what, f"{whose} stays open",
-                held["at_ns"], None, (place(held),),
-                (row("kafka_stable_offset_waits", exchange_id=held["exchange_id"], partition=held["partition"]),),
-                facts=dict(held))  # fmt: skip
-
-
-def held_back_causes(_: Asking, __: Link) -> Causes:
-    """Whether a transaction ends is its producer's affair."""
-    return Causes(end="its producer's log shows why it is not ended; `wirewitness clients --transactions` shows it")
-
-
-def stopped_links(ask: Asking, cluster_id: str | None, group_id: str, topic: str, partition: int) -> list[Link]:
-    """Of a partition that is not committed any more: since when."""
-    facts: dict[str, Any] = {"cluster_id": cluster_id, "group_id": group_id, "topic": topic, "partition": partition}
-    last = ask.one(_filled(_LAST, ask, facts))
-    return _stopped(ask, {**facts, "committed_offset": last["committed_offset"] if last else None}, last)
-
-
-def reads_on_causes(_: Asking, __: Link) -> Causes:
-    """What a client does with what it read is not on the wire."""
-    return Causes(end="its own code or settings show why it sends no commit: its connection and membership are fine")
 
 
 def is_healthy(ask: Asking, stand: Mapping[str, Any]) -> str:
     """What to say of a partition of which nothing is wrong; empty where something may be."""
-    last = ask.one(_filled(_LAST, ask, stand))
+    last = last_commit(ask, stand)
     if last is None or last["committed_offset"] != stand["committed_offset"] or stand["lag"] is None:
+        return ""
+    if barred(ask, stand):
         return ""
     owner = last["owner_member_id"]
     if owner is not None and owner != last["member_id"]:
         return ""
-    if ask.one(_filled(_HIGHEST, ask, stand, above=last["committed_offset"])) or ask.one(
-        _filled(_REFUSED, ask, stand, since=last["at_ns"])
+    if ask.one(filled(_HIGHEST, ask, stand, above=last["committed_offset"])) or ask.one(
+        filled(_REFUSED, ask, stand, since=last["at_ns"])
     ):
         return ""
     if stand["lag"] == 0:
-        return f"nothing is wrong: committed up to the end of the log ({stand['log_end_offset']})"
-    read = _read(ask, stand)
+        return f"committed up to the end of the log ({stand['log_end_offset']})"
+    read = read_of(ask, stand)
     offset, end = stand["committed_offset"], stand["log_end_offset"]
     if read["read_to"] is not None and read["read_to"] <= offset:
         ended = _read_ended(ask, read)
-        return "" if ended else f"nothing is wrong: all that was read is committed ({offset}); the log goes to {end}"
-    if _stopped(ask, stand, last) or stand["time_lag_ms"] is None or stand["time_lag_ms"] * 1e6 > _LEAST_NS:
+        return "" if ended else f"all that was read is committed ({offset}); the log goes to {end}"
+    if stopped(ask, stand, last) or stand["time_lag_ms"] is None or stand["time_lag_ms"] * 1e6 > LEAST_NS:
         return ""
-    return f"nothing is wrong: committed up to {offset} at the usual pace; the log goes to {end}"
-
-
-def _slower(ask: Asking, facts: Mapping[str, Any], last: Mapping[str, Any] | None) -> list[Link]:
-    """It is committed, and more is written meanwhile."""
-    if last is None:
-        return []
-    found = ask.rows(_filled(_RATES, ask, facts, member=where(member_id=last["member_id"])))[0]
-    seconds = ((found["last_ns"] or 0) - (found["first_ns"] or 0)) / 1e9
-    if not found["commits"] or seconds < 1 or found["written"] is None:
-        return []
-    by = who(last["client_id"], last["client_address"])
-    done, written = found["done"] / seconds, found["written"] / seconds
-    spot = {name: facts[name] for name in ("cluster_id", "group_id", "topic", "partition")}
-    if facts["time_lag_ms"] is not None and facts["time_lag_ms"] * 1e6 <= _LEAST_NS:
-        return []
-    if written > done * 1.05:
-        what = f"{by} commits {rate(done)} records/s, and {rate(written)} records/s are written to it"
-        short = "read more slowly than written"
-    else:
-        what = (
-            f"{by} had a lag of {found['behind']:,} at its first commit in the capture; since then it commits "
-            f"{rate(done)} records/s where {rate(written)} are written"
-        )
-        short = "it lagged before"
-    return [Link(SLOWER, tuple(spot.values()), what, short, found["first_ns"], found["last_ns"], (),
-                 (Row("kafka_offset_commits", of_partition(facts)),), facts=dict(facts))]  # fmt: skip
-
-
-def slower_causes(_: Asking, __: Link) -> Causes:
-    """What a consumer does between two polls is not on the wire."""
-    return Causes(end="what takes its consumers the time, between two fetches, is theirs")
-
-
-def _stopped(ask: Asking, facts: Mapping[str, Any], last: Mapping[str, Any] | None) -> list[Link]:
-    """No commits came any more: since when, and whether it was still read."""
-    end_ns = _end_ns(ask)
-    if end_ns is None:
-        return []
-    read = _read(ask, facts)
-    if last is None:
-        if not read["fetches"] or read["read_to"] is None:
-            return []
-        who_reads = who(read["client_id"], read["client_address"])
-        what = f"{who_reads} read it up to {read['read_to']} and sent no commit in the capture"
-        return [_no_commit(facts, what, f"{who_reads} never commits", read["last_ns"], read, "medium",
-                           "an offset may have been stored before the capture")]  # fmt: skip
-    pace = ask.one(_filled(_PACE, ask, facts, member=where(member_id=last["member_id"])))
-    usual_ns = (pace or {}).get("usual_ns")
-    quiet_ns = end_ns - last["sent_ns"]
-    if usual_ns is None or quiet_ns < max(_PAUSES * usual_ns, _LEAST_NS):
-        return []
-    client = who(last["client_id"], last["client_address"])
-    told = (
-        f"no commit of it came for the last {seconds_text(quiet_ns)} of the capture, where {client} used to send one "
-        f"every {seconds_text(round(usual_ns))}"
-    )
-    facts = {**facts, "silent_from_ns": last["sent_ns"], "client_id": last["client_id"], "end_ns": end_ns,
-             "client_address": last["client_address"], "member_id": last["member_id"], "read": read}  # fmt: skip
-    return [_no_commit(facts, told, f"no commit for {seconds_text(quiet_ns)}", last["sent_ns"], last, "fact", "")]
-
-
-def _no_commit(
-    facts: Mapping[str, Any], what: str, short: str, at_ns: int, found: Mapping[str, Any], sure: Any, assumption: str
-) -> Link:
-    spot = {name: facts[name] for name in ("cluster_id", "group_id", "topic", "partition")}
-    table = "kafka_offset_commits" if "committed_offset" in found else "kafka_fetch_partitions"
-    return Link(
-        NO_COMMIT, tuple(spot.values()), what, short, at_ns, facts.get("end_ns"), (place(found),),
-        (row(table, exchange_id=found["exchange_id"], topic=facts["topic"], partition=facts["partition"]),),
-        sure, assumption, dict(facts),
-    )  # fmt: skip
+    return f"committed up to {offset} at the usual pace; the log goes to {end}"
 
 
 def _changed(ask: Asking, facts: Mapping[str, Any]) -> list[Link]:
@@ -288,33 +190,10 @@ def admin_link(found: Mapping[str, Any]) -> Link:
     )  # fmt: skip
 
 
-def _read(ask: Asking, facts: Mapping[str, Any]) -> dict[str, Any]:
-    query = _READ.format(place=_spot(facts), group=literal(facts["group_id"]), until=ask.until("epoch_ns(ts)"))
-    return ask.rows(query)[0]
-
-
-def _spot(facts: Mapping[str, Any]) -> str:
-    """SQL: rows of this partition, whoever's."""
-    cluster = where(cluster_id=facts["cluster_id"], partition=facts["partition"])
-    return f"{cluster} and coalesce(topic, topic_id) {known(facts['topic'])}"
-
-
 def _read_ended(ask: Asking, read: Mapping[str, Any]) -> bool:
     """Nobody fetched it in the last seconds of the capture although the log goes on."""
-    end_ns = _end_ns(ask)
-    return end_ns is not None and read["last_ns"] is not None and end_ns - read["last_ns"] > _LEAST_NS
-
-
-def _end_ns(ask: Asking) -> int | None:
-    if ask.until_ns is not None:
-        return ask.until_ns
-    found = ask.one(_END)
-    return found["end_ns"] if found else None
-
-
-def _filled(query: str, ask: Asking, facts: Mapping[str, Any], **more: object) -> str:
-    until = ask.until("epoch_ns(coalesce(ts_response, ts))")
-    return query.format(of=of_partition(facts), until=until, **more)
+    end_ns = end_ns_of(ask)
+    return end_ns is not None and read["last_ns"] is not None and end_ns - read["last_ns"] > LEAST_NS
 
 
 def _nothing(facts: Mapping[str, Any], last: Mapping[str, Any] | None) -> str:

@@ -20,6 +20,15 @@ _SLOWEST = """
         from mongo_commands
         where {of} and command = {command} and {collection} and {timed})
     select * from own order by latency_ms desc, ts limit 1"""
+# Of those that failed or got no reply: the first of the kind that came most often.
+_FAILED = """
+    with own as (
+        select *, count(*) over () as commands, null::double as usual_ms, 0 as of_shape, null::double as shape_ms,
+               coalesce(error_name, error_code::text, status) as kind
+        from mongo_commands
+        where {of} and command = {command} and {collection} and awaitable is not true)
+    select *, count(*) over (partition by kind) as failed from own where status in ('error', 'unanswered')
+    order by failed desc, ts limit 1"""
 _KNOWN = """
     select distinct coalesce(app_name, client_address) as client, command from mongo_commands
     where command is not null order by client, command limit 200"""
@@ -28,10 +37,18 @@ _SHOWN = 6
 
 def slowest(ask: Asking, client: str, command: str, collection: str | None = None) -> dict[str, Any] | None:
     """The slowest of these commands, with how many there are (`commands`, `of_shape`) and their medians."""
+    return ask.one(_filled(_SLOWEST, client, command, collection))
+
+
+def commonest_failure(ask: Asking, client: str, command: str, collection: str | None = None) -> dict[str, Any] | None:
+    """The first of the failures of these commands that came most often (`failed`, of `commands`)."""
+    return ask.one(_filled(_FAILED, client, command, collection))
+
+
+def _filled(query: str, client: str, command: str, collection: str | None) -> str:
     place = "true" if collection is None else f"{literal(collection)} in (collection, database || '.' || collection)"
     of = _OF_CLIENT.format(client=literal(client))
-    query = _SLOWEST.format(of=of, command=literal(command), collection=place, timed=IS_TIMED)
-    return ask.one(query)
+    return query.format(of=of, command=literal(command), collection=place, timed=IS_TIMED)
 
 
 def command_words(found: Mapping[str, Any]) -> str:
@@ -44,6 +61,9 @@ def command_words(found: Mapping[str, Any]) -> str:
 
 def others(found: Mapping[str, Any]) -> str:
     """How it is beside others."""
+    if found.get("failed"):
+        what = "got no reply" if found["kind"] == "unanswered" else f"ended with {name(found['kind'])}"
+        return f"{found['failed']:,} of {count(found['commands'], 'command')} {what}; this is the first of them"
     if found["commands"] == 1:
         return "the only command of that name of this client"
     told = f"the slowest of {count(found['commands'], 'command')}, whose median is {ms_text(found['usual_ms'])}"

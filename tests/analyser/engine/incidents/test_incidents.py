@@ -425,3 +425,30 @@ def test_ten_thousand_findings_of_one_client_take_seconds() -> None:
         for n in range(10_000)
     ]
     assert len(with_stories(rows)) == 10_000
+
+
+ONE, ANOTHER = {"address": "10.0.0.1", "client_id": "app"}, {"address": "10.0.0.2", "client_id": "app"}
+
+
+@pytest.mark.parametrize(
+    ("cause", "consequence"),
+    [
+        ("KAF304", "KAF303"), ("KAF303", "TCP102"), ("KAF303", "KAF314"), ("KAF126", "TCP102"), ("KAF111", "TCP101"),
+        ("TCP101", "KAF109"), ("TCP102", "KAF125"), ("TCP102", "MON104"), ("MQT117", "MQT111"),
+    ],
+)  # fmt: skip
+def test_one_blocked_client_is_one_incident_and_two_are_two(cause: str, consequence: str) -> None:
+    first, effect = of("a", cause, (0, 10), **ONE), of("b", consequence, (5, 12), **ONE)
+    assert told(effect, first) == [["a", "b"]]
+    assert len(told(first, of("b", consequence, (5, 12), **ANOTHER))) == 2
+    assert len(told(first, of("b", consequence, (500, 510), **ONE))) == 2
+    assert len(told(of("a", cause, (100, 110), **ONE), of("b", consequence, (0, 10), **ONE))) == 2
+
+
+def test_a_client_that_a_quota_blocks_has_one_incident_with_its_consequences() -> None:
+    codes = ("KAF304", "KAF303", "TCP102", "KAF108")
+    rows = [of(code, code, (number, 20), "critical" if number else "warning", **ONE)
+            for number, code in enumerate(codes)]  # fmt: skip
+    other = of("other", "KAF303", (1, 20), **ANOTHER)
+    assert sorted(map(sorted, told(*rows, other))) == [sorted(codes), ["other"]]
+    assert next(one for one in told(*rows, other) if len(one) > 1)[0] == "KAF304"

@@ -73,7 +73,7 @@ def test_codes_about_the_same_committers_are_one_block() -> None:
     shown = words(text_of(rows, 120))
     assert "2 causes: 1 critical, 1 info. 6 findings in all, 1 of them a consequence." in shown
     assert "Offset regression: payments-7 of group billing, and 3 more partitions KAF103 KAF103" in shown
-    assert "KAF103 +1 payments 3, 5-7" in shown
+    assert "KAF103 +1 payments-app@10.11.0.21" in shown
     assert "followed and with it: KAF101 Two write it. committing clients of" in shown
     assert shown.count("committing clients of payments-7:") == 1
     assert shown.count("frame.number in") == 1
@@ -204,5 +204,5 @@ def test_clients_and_places_of_any_finding_are_shown() -> None:
     add(["a"], "one", "X2")
     add(["b"], "two", "X2")
     shown = words(text_of(rows, 200))
-    assert "one, two a@10.11.0.40, b@10.11.0.40" in shown
-    assert "broker 10.11.0.9:1883 sensor-7@10.11.0.31, sensor-7@10.11.0.32" in shown
+    assert "and 1 more like it X2 a@10.11.0.40, b@10.11.0.40" in shown
+    assert "broker 10.11.0.9:1883 X1 sensor-7@10.11.0.31, sensor-7@10.11.0.32" in shown

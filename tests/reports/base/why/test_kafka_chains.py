@@ -220,8 +220,23 @@ def test_what_is_not_there_is_refused_with_what_is_near(words: tuple[str, ...], 
     "words",
     [
         ("payments", "4"), ("payments 4",), ("payments-4",), ("payments-ledger", "payments", "4"),
-        ("payments-ledger payments-4",), ("payments-ledger", "payments-4"),
+        ("payments-ledger payments-4",), ("payments-ledger", "payments-4"), ("4", "payments"),
+        ("payments", "4", "payments-ledger"), ("payments-4", "payments-ledger"), ("4", "payments-ledger", "payments"),
     ],
 )  # fmt: skip
 def test_a_partition_is_named_in_many_ways(words: tuple[str, ...]) -> None:
     assert chains("kafka_stale_commit", *words)[0].subject == "payments 4 of group payments-ledger"
+
+
+@pytest.mark.parametrize(
+    ("words", "read_as"),
+    [
+        (("payments", "4"), None),
+        (("payments-ledger", "payments-4"), None),
+        (("payments", "4", "payments-ledger"), "read as group payments-ledger, topic payments, partition 4"),
+        (("4", "payments"), "read as topic payments, partition 4"),
+    ],
+)
+def test_words_in_another_order_are_said_to_be_read_so(words: tuple[str, ...], read_as: str | None) -> None:
+    remarks = chains("kafka_stale_commit", *words)[0].remarks
+    assert [one for one in remarks if one.startswith("read as")] == ([read_as] if read_as else [])

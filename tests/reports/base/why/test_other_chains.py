@@ -118,3 +118,55 @@ def test_every_finding_and_some_exchanges_have_a_chain(name: str) -> None:
     for one in [*ids, *(row["exchange_id"] for row in rows[:12])]:
         for chain in chains(name, one):
             check(analysis, chain)
+
+
+MISTAKES = [
+    {
+        "exchange_id": f"aa-c-{number}", "flow_id": "aa", "ts": number * 1_000_000_000, "command": "find",
+        "ts_response": number * 1_000_000_000 + 5_000_000, "latency_ms": 5.0, "status": "error" if code else "ok",
+        "error_code": code, "error_name": {50: "MaxTimeMSExpired", 13: "Unauthorized"}.get(code or 0),
+        "app_name": "shop", "client_address": "10.0.0.1", "database": "shop", "collection": "orders",
+    }
+    for number, code in enumerate([None, 50, 13, 50, None, 13, 50, 13, 13], 1)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [("mongo", "shop", "find"), ("mongo", "find", "shop"), ("find", "shop", "mongo")])
+def test_the_commonest_failure_of_a_command_is_told_before_the_slowest(words: tuple[str, ...]) -> None:
+    of_exchange = (
+        "exchange_id",
+        "flow_id",
+        "ts",
+        "ts_response",
+        "latency_ms",
+        "status",
+        "error_name",
+        "client_address",
+    )
+    exchanges = [
+        {name: one[name] for name in of_exchange}
+        | {
+            "protocol": "mongo",
+            "operation": "find",
+            "request_message_id": one["exchange_id"],
+            "client_id": "shop",
+            "client_address": "10.0.0.1",
+        }
+        for one in MISTAKES
+    ]
+    told = answer(Asking(RowsAnalysis({"mongo_commands": MISTAKES, "exchanges": exchanges})), words)
+    assert told[0].subject == "exchange aa-c-3"
+    assert "4 of 9 commands ended with Unauthorized; this is the first of them" in told[0].remarks
+    assert len(told) == 2
+    assert (words[:2] == ("mongo", "shop")) is not any(one.startswith("read as") for one in told[0].remarks)
+
+
+def test_a_command_that_never_failed_has_one_answer() -> None:
+    fine = [{**one, "status": "ok", "error_code": None, "error_name": None} for one in MISTAKES]
+    exchanges = [
+        {"exchange_id": one["exchange_id"], "flow_id": "aa", "ts": one["ts"], "ts_response": one["ts_response"],
+         "status": "ok", "operation": "find", "protocol": "mongo", "latency_ms": 5.0}
+        for one in fine
+    ]  # fmt: skip
+    (chain,) = answer(Asking(RowsAnalysis({"mongo_commands": fine, "exchanges": exchanges})), ("mongo", "shop", "find"))
+    assert any("the slowest of 9 commands" in one for one in chain.remarks)
