@@ -174,7 +174,8 @@ def _topic(ask: Asking, found: fates.Known, turned: bool) -> Chain:
     if turned:
         remarks.append(f"Read as client {name(found.client)} and topic {name(found.topic)}: the client comes first.")
     subject = f"{name(found.topic)} for {name(found.client)}"
-    return Chain(subject, step.link.what, (step,), mqtt_topic.is_healthy(step.link), remarks=tuple(remarks))
+    beside = tuple((one.code, one.finding_id) for one in found.findings[:_NEAR])
+    return Chain(subject, step.link.what, (step,), mqtt_topic.is_healthy(step.link), beside, tuple(remarks))
 
 
 def _commands(ask: Asking, said: Sequence[str]) -> list[Chain]:

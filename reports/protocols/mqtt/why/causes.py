@@ -263,7 +263,9 @@ def away_causes(ask: Asking, link: Link) -> Causes:
                  (row("mqtt_connections", flow_id=gone["flow_id"]),), facts=dict(gone)),
         ))  # fmt: skip
     if (gone["disconnected_by"] or gone["closed_by"]) == "client":
-        return Causes(end="it went by itself: a stop, or a host that ended it")
+        if gone["disconnected_by"] == "client":
+            return Causes(end="its program ended the connection in order; its own log shows why")
+        return Causes(end="its program, its host or a proxy closed it: the capture cannot show which")
     return Causes(end="the server's log shows why it ended it")
 
 

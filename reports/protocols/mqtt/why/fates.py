@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from wirewitness.analyser.base.severity import severity_rank
 from wirewitness.analyser.tables.queries import literal
 from wirewitness.dissectors.mqtt.filters import matches
+from wirewitness.reports.base.questions.causes import Finding
 from wirewitness.reports.base.why.asking import Asking, where, who
 from wirewitness.reports.protocols.mqtt.why.causes import DELIVERY_ROWS
 
@@ -105,7 +107,14 @@ class Known:
     sent: list[dict[str, Any]] = field(default_factory=list)
     shared: dict[str, Any] = field(default_factory=dict)
     filters: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     more: bool = False
+
+    @property
+    def is_accused(self) -> bool:
+        """A finding above info names the client and the topic."""
+        about = (one for one in self.findings if self.topic in (one.numbers.get("topics") or ()))
+        return any(severity_rank(one.severity) > severity_rank("info") for one in about)
 
     @cached_property
     def accepted(self) -> list[dict[str, Any]]:
@@ -139,6 +148,7 @@ def known(ask: Asking, client: str, topic: str) -> Known | None:
     found.filters = list(dict.fromkeys(str(one["topic_filter"]) for one in in_force))
     found.subscriptions = [one for one in in_force if _matches(one, topic)]
     found.not_granted = [one for one in ask.rows(_NOT_GRANTED.format(which=which)) if _matches(one, topic)]
+    found.findings = [one for one in ask.findings() if any(each.get("client_id") == client for each in one.everybody)]
     found.sessions = ask.rows(_SESSIONS.format(which=which))
     servers = ", ".join({literal(one["server_address"]) for one in connections})
     flows = ", ".join(literal(one["flow_id"]) for one in connections)

@@ -14,6 +14,7 @@ from wirewitness.reports.protocols.mqtt.why.causes import delivery_causes, deliv
 from wirewitness.reports.protocols.mqtt.why.fates import (
     FATES,
     Known,
+    content,
     fates,
     is_connected,
     is_failure,
@@ -23,6 +24,7 @@ from wirewitness.reports.protocols.mqtt.why.remarks import is_complete, live_wor
 
 TOPIC, FATE = "topic", "fate"
 _FILTERS_TOLD, _COMPARED = 3, 100
+_NO_FAULT_SEEN = "no fault was seen, but the capture is not complete: "
 _TOPICS = """
     select distinct topic from mqtt_publishes where direction = 'client_to_server' and topic is not null limit 2000"""
 
@@ -61,9 +63,11 @@ def _rows(found: Known) -> list[Row]:
 
 
 def is_healthy(link: Link) -> bool:
-    """Every message that was owed to the client reached it, and it got some, or the retained one."""
+    """Every message that was owed to the client reached it, it got some or the retained one, and all of it was seen."""
     told = link.facts["fates"]
-    return bool(("delivered" in told or link.facts["retained"]) and not any(map(is_failure, told)))
+    got = "delivered" in told or link.facts["retained"]
+    known = link.facts["known"]
+    return bool(got and not any(map(is_failure, told)) and is_complete(known) and not known.is_accused)
 
 
 def topic_causes(ask: Asking, link: Link) -> Causes:
@@ -143,8 +147,8 @@ def _verdict(
     messages = f"{'the first ' if found.more else ''}{count(total, 'message')} on {name(found.topic)}"
     reached = len(told.get("delivered", ()))
     kinds = [kind for kind in told if kind != "delivered"]
-    healthy = (reached or kept) and not any(map(is_failure, told))
-    start = ("" if is_complete(found) else "in what was captured ") + "nothing is wrong: " if healthy else ""
+    healthy = (reached or kept) and not any(map(is_failure, told)) and not found.is_accused
+    start = "" if not healthy else "nothing is wrong: " if is_complete(found) else _NO_FAULT_SEEN
     if reached == total:
         return f"{start}{messages} reached {found.who}{_times(found)}{_waited(found)}"
     if kinds == ["own"] and not reached:
@@ -205,6 +209,9 @@ def _explained(found: Known, kind: str, some: Sequence[Mapping[str, Any]]) -> st
     if kind == "shared":
         to = {found.shared[one["message_id"]] for one in some} - {None, found.client}
         return words + (f" ({', '.join(sorted(map(name, to))[:_FILTERS_TOLD])})" if to else "")
+    if kind == "sent" and sum(content(one) == content(some[0]) for one in found.published) == 1:
+        on = {one["flow_id"] for one in found.sent if content(one) == content(some[0])}
+        words += f", {'it' if len(some) == 1 else 'the first'} on {len(on)} connections" if len(on) > 1 else ""
     if kind in ("away_qos0", "away_sub0"):
         return f"{words}; a server need not keep those, and this one sent none later"
     return words + (_overtaken(found, some) if kind in ("missing", "left", "unexplained", "sent") else "")

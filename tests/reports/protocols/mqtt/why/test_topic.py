@@ -88,7 +88,8 @@ def test_a_gap_takes_the_certainty() -> None:
     story.sends(20, to="2")
     story.rows["mqtt_connections"][-1]["gap_bytes"] = 5
     chain = story.why("s", "t")
-    assert chain.verdict.startswith("in what was captured nothing is wrong")
+    assert not chain.healthy
+    assert chain.verdict.startswith("no fault was seen, but the capture is not complete: 1 message on t reached ")
     assert any("bytes of 1 are missing" in one for one in chain.remarks)
 
 
@@ -232,6 +233,21 @@ def test_its_own_messages_are_left_out_where_it_asked_for_that() -> None:
     story = subscribed(no_local=True)
     story.publish("2", 20, "t", 7, client_id="s")
     assert "its own, which its subscription leaves out (no local)" in story.why("s", "t").verdict
+
+
+@pytest.mark.parametrize(("alike", "words"), [(False, ", it on 2 connections"), (True, "not acknowledged")])
+def test_one_message_on_several_connections_is_told_where_its_content_is_its_own(alike: bool, words: str) -> None:
+    story = Story()
+    story.connects("2", 5, 30)
+    story.subscribe("2", 10, "t", client_id="s")
+    for at in (20, 21) if alike else (20,):
+        story.sends(at)
+        story.publish("2", at + 1, "t", 7, to_client=True, client_id="s", handshake="no_puback")
+    story.connects("3", 40, session_present=True)
+    story.publish("3", 41, "t", 7, to_client=True, client_id="s", handshake="no_puback", dup=True)
+    chain = story.why("s", "t")
+    assert chain.verdict.endswith(words)
+    assert any("closed the connection without DISCONNECT" in one for one in ends(chain))
 
 
 def test_nothing_explains_it_names_what_was_tested() -> None:
