@@ -61,6 +61,7 @@ def delivery_link(found: Mapping[str, Any]) -> Link:
         "missing": f"did not reach {to}" + (f" within {ms_text(found['waited_ms'])}" if found["waited_ms"] else ""),
         "left": f"did not reach {to}, which was gone before", "lost": f"is lost for {to}: its session was gone",
         "expired": f"expired before {to} could have it", "refused": f"was refused by the server, so {to} got nothing",
+        "not_kept": f"was not kept for {to}, which was away: its QoS, or that of the subscription, is 0",
         "unknown": f"is not seen to reach {to}, and the capture does not show more",
     }  # fmt: skip
     what = (
@@ -91,7 +92,7 @@ def delivery_causes(ask: Asking, link: Link) -> Causes:
         gone = _session(ask, found)
         if gone is not None:
             return Causes((gone,))
-    if found["status"] == "left" or found["status"] == "lost":
+    if found["status"] in ("left", "lost", "not_kept"):
         away = _away(ask, found)
         if away is not None:
             return Causes((away,))
@@ -157,7 +158,7 @@ def too_large_causes(_: Asking, __: Link) -> Causes:
 def held_up_causes(_: Asking, link: Link) -> Causes:
     """What a subscriber does is its own."""
     opened = link.facts["open_messages"]
-    more = f": {count(opened, 'message')} were open" if opened else ""
+    more = f": {count(opened, 'message')} {'was' if opened == 1 else 'were'} open" if opened else ""
     return Causes(end=f"its own log shows what kept it{more}")
 
 

@@ -101,7 +101,7 @@ def _fate_link(found: Known, kind: str, some: Sequence[Mapping[str, Any]]) -> Li
 def fate_causes(ask: Asking, link: Link) -> Causes:
     """Of a fate that a delivery tells, the causes of the first; of an absence, how its connection ended."""
     found, kind, told = link.facts["known"], link.facts["kind"], link.facts["delivery"]
-    if told is not None:
+    if told is not None and told["status"] != "not_kept":
         return delivery_causes(ask, delivery_link(told))
     if kind not in ("away_qos0", "away_sub0", "queued", "absent"):
         return Causes(end=_ENDS.get(kind, "its settings show which topics it wants"))
