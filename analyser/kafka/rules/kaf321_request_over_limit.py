@@ -74,7 +74,7 @@ def detect(
 def _closed_at_once(row: Mapping[str, int | None], at_once_ns: float) -> bool:
     """The server closed the connection, on which it had answered, while it was sent its last request."""
     asked_ns, closed_ns = row["ts_last_request"], row["ts_closed"]
-    if row["gap_bytes"] != 0 or row["unanswered"] != 1 or not row["answered"] or asked_ns is None or closed_ns is None:
+    if row["gap_bytes"] or row["unanswered"] != 1 or not row["answered"] or asked_ns is None or closed_ns is None:
         return False
     return closed_ns - asked_ns <= at_once_ns
 
