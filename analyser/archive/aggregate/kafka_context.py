@@ -32,6 +32,7 @@ from wirewitness.analyser.archive.aggregate.derived import (
     replace_changed_hours,
     rows_of,
     together,
+    view_of,
 )
 from wirewitness.analyser.archive.aggregate.hour_summaries import (
     Anew,
