@@ -26,6 +26,7 @@ from wirewitness.analyser.engine.rules.partition_sql import families
 from wirewitness.analyser.engine.rules.requested_codes import asked
 from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.queries import literal, quoted
+from wirewitness.analyser.tables.tables import TABLES
 
 if TYPE_CHECKING:
     from wirewitness.analyser.decoding.run.helpers import Helpers
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 # With fewer rows than these in all tables, one process is done before another could begin.
 FEW_ROWS = 1 << 15
-# Stages up to that of commits and fetches, which helpers take part in.
-_FIRST = STAGES.index(STAGE_OF["kafka_offset_commits"]) + 1
+# Stages up to the first one that helpers take part in.
+_FIRST = next(number for number, stage in enumerate(STAGES, 1) if stage.in_shards)
 # Of a table with more rows than these, rules of one key are offered only when all of them can run, so that its rows are
 # read once for all of them.
 _MANY_ROWS = 1 << 18
@@ -82,7 +83,7 @@ def detected(tables: Finishing, helpers: Helpers | None) -> pa.Table:
 def _turns(names: Sequence[str]) -> list[list[str]]:
     """Names of tables in the order in which they are made: in each turn those that need what came before."""
     plain = [name for name in names if name not in STAGE_OF and name != "findings"]
-    made = [[name for name in stage.makes if name in names] for stage in STAGES]
+    made = [[name for name in stage.makes if name in names and not TABLES[name].on_request] for stage in STAGES]
     read = {"flows", *(name for stage in STAGES[:_FIRST] for name in (*stage.reads, *stage.uses))}
     beside = [name for name in plain if name not in read]
     return [[name for name in plain if name in read], *made[:_FIRST], beside, *made[_FIRST:]]

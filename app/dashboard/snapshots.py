@@ -19,11 +19,12 @@ from typing import Any
 from wirewitness.analyser.analysis.analysis import Analysis
 from wirewitness.analyser.base.untrusted_files import text_of
 from wirewitness.analyser.capture.privileges import invoking_user
+from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.app.dashboard.opened import META
 
-# Contents of records are not shown in dashboards; states of groups are.
-SHARED_TABLES = tuple(name for name, table in TABLES.items() if not table.on_request or name == "kafka_group_states")
+# Contents of records are not shown in dashboards; facts that are made when asked for are.
+SHARED_TABLES = tuple(name for name, table in TABLES.items() if not table.on_request or name in STAGE_OF)
 MARK = "live.json"
 _CURRENT = "current"
 _KEPT = 3

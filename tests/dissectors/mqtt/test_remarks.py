@@ -285,6 +285,7 @@ def test_a_broken_rule_is_remarked_with_its_clause(sent: list[Sent], code: str, 
 
 def test_every_rule_has_a_case() -> None:
     elsewhere = {
+        "other_protocol",
         "outstanding_requests",
         "unheard_requests",
         "early_responses",

@@ -19,7 +19,7 @@ PARTITION_TABLES = (*LAG_TABLES, *OWNER_TABLES, "kafka_fetch_partitions", "captu
 _OWNED = """
     select * exclude (at_ns, ended_ns), case when ended then ended_ns end as ended_ns
     from (select *, at_ns is not null and {until} as ended
-          from (select *, at_ns as began_ns, ended_ns as at_ns
+          from (select * exclude (at_ns), at_ns as began_ns, ended_ns as at_ns
                 from (select coalesce(cluster_id, '') as cluster, group_id, member_id, topic, partition, generation,
                              shared, source, epoch_ns(ts) as at_ns, epoch_ns(ts_end) as ended_ns
                       from kafka_ownership) where {until}))"""

@@ -18,6 +18,7 @@ from tests.support.shares import every, proves_more, share
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.topics import views
 from wirewitness.analyser.engine.rules import limits, partitions
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
 from wirewitness.analyser.engine.rules.limits import PartitionTooLarge, TooManyCompared, compared
@@ -215,6 +216,12 @@ def test_tables_that_are_known_to_be_empty_are_not_asked(con: duckdb.DuckDBPyCon
     assert len(found) == (0 if known.get(COMMITS) == 0 else len(TOPICS))
 
 
+def finding(subject: str) -> Finding:
+    proof = Proof(1, 1, [Evidence(None, 1, None)])
+    rule = replace(RULES["KAF101"], code="KAF901")
+    return replace(rule.finding(subject={}, sentence="", next_step="", proof=proof, numbers={}), subject=subject)
+
+
 def test_what_a_rule_compares_is_limited_for_all_partitions_and_what_it_found_stays(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,9 +231,9 @@ def test_what_a_rule_compares_is_limited_for_all_partitions_and_what_it_found_st
 
     def detect(frames: Frames) -> Iterator[Finding]:
         key = repr(frames[COMMITS]["topic"].first())
-        yield Finding("KAF901", "", "info", "low", key, "", "", 1, 1, (Evidence(None, 1, None),), {})
+        yield finding(key)
         compared(10)
-        yield Finding("KAF901", "", "info", "low", key + "!", "", "", 1, 1, (Evidence(None, 1, None),), {})
+        yield finding(f"{key}!")
 
     greedy = replace(healthy, code="KAF901", detect=detect, suspects=None)
     failures: list[Failure] = []

@@ -15,6 +15,7 @@ from wirewitness.reports.report.capture import capture_section
 
 CAPTURE = incident_rows()["captures"][0]
 FLOW = incident_rows()["flows"][0]
+UNSEEN = {"bytes_to_client": 0, "handshake_seen": False, "ts_last_from_server": None, "acked_by_server": None}
 FAULT = {"code": CODE, "text": "a fault of ours"}
 
 
@@ -31,7 +32,7 @@ def section_text(**rows: Any) -> str:
         pytest.param({"captures": [CAPTURE | {"undecoded_packets": 3}]}, "3 packets whose layers", id="layers"),
         pytest.param({"captures": [CAPTURE | {"remarks": "the last block is cut"}]}, "last block is cut", id="remark"),
         pytest.param({"flows": [FLOW | {"duplicate_packets": 5}]}, "5 packets captured twice", id="doubled"),
-        pytest.param({"flows": [FLOW | {"bytes_to_client": 0}]}, "connection with one direction only", id="one-sided"),
+        pytest.param({"flows": [FLOW | UNSEEN]}, "connection with one direction only", id="one-sided"),
         pytest.param({"flows": [FLOW | {"gap_bytes": 10}]}, "10 bytes missing from 1 connection", id="gap"),
         pytest.param({"messages": [{"complete": False}]}, "1 of 1 message cut", id="cut message"),
         pytest.param(
@@ -64,11 +65,9 @@ def test_a_flow_without_bytes_is_not_one_sided() -> None:
 
 
 def test_a_flow_that_was_answered_by_a_reset_is_not_one_sided() -> None:
-    answered = {"bytes_to_client": 0, "closed_by": "server", "reset_by": "server"}
-    assert "complete" in section_text(flows=[FLOW | answered])
-    assert "1 connection with one direction only" in section_text(
-        flows=[FLOW | answered | dict.fromkeys(("closed_by", "reset_by"), "client")]
-    )
+    answered, given_up = (dict.fromkeys(("closed_by", "reset_by"), side) for side in ("server", "client"))
+    assert "complete" in section_text(flows=[FLOW | UNSEEN | answered])
+    assert "1 connection with one direction only" in section_text(flows=[FLOW | UNSEEN | given_up])
 
 
 def test_cut_messages_are_not_undecoded_ones() -> None:

@@ -102,26 +102,11 @@ def test_what_a_finding_explains_is_left_out(found: Row, is_explained: bool) -> 
     assert (listed(*REFUSED, found=[found]) == []) == is_explained
 
 
-@pytest.mark.parametrize(
-    ("of_flow", "operation", "counts"),
-    [
-        pytest.param({"ts_closed": at(20), "closed_by": "server"}, "Produce", True, id="the server closed"),
-        pytest.param({"ts_closed": at(20), "closed_by": "client"}, "Produce", True, id="the client gave up"),
-        pytest.param({"ts_closed": at(11), "closed_by": "client"}, "Metadata", False, id="a clean exit"),
-        pytest.param({"ts_closed": at(20), "closed_by": "client"}, "Metadata", True, id="it waited long for it"),
-        pytest.param({"observed_until": at(12)}, "Produce", False, id="the capture ends"),
-        pytest.param({"observed_until": at(60)}, "Produce", True, id="open for long"),
-        pytest.param({"ts_closed": at(20), "closed_by": "server", "gap_bytes": 9}, "Produce", False, id="a gap"),
-        pytest.param(
-            {"ts_closed": at(20), "closed_by": "server", "bytes_to_client": 0, "handshake": "unanswered"},
-            "Produce", False, id="one direction only",
-        ),
-    ],
-)  # fmt: skip
-def test_a_missing_answer_counts_where_one_was_due(of_flow: Row, operation: str, counts: bool) -> None:
-    missing = exchange(1, 10, operation, None)
-    assert listed(missing, flows=[flow(**of_flow)]) == ([(1, operation, None)] if counts else [])
-    source = RowsAnalysis({"exchanges": [missing, exchange(2, 5)], "flows": [flow(**of_flow)]})
+@pytest.mark.parametrize(("due", "counts"), [(True, True), (False, False), (None, False)])
+def test_a_missing_answer_counts_where_one_was_due(due: bool | None, counts: bool) -> None:
+    missing = exchange(1, 10, "Produce", None, answer_due=due)
+    assert listed(missing, flows=[flow()]) == ([(1, "Produce", None)] if counts else [])
+    source = RowsAnalysis({"exchanges": [missing, exchange(2, 5)], "flows": [flow()]})
     assert [(c.exchanges, c.errors) for c in clients(source, 9)] == [(2, 1 if counts else 0)]
 
 

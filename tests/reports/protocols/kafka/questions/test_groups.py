@@ -102,7 +102,7 @@ def test_the_options_select_rows_by_time_and_protocol() -> None:
 def assigned(ts: int, member: str, *partitions: int | None, **changes: Any) -> list[dict[str, Any]]:
     return [
         {"ts": ts, "cluster_id": "c", "group_id": "g", "topic": "t", "partition": partition, "generation": 3,
-         "member_id": member, "source": "sync_answer", **changes}
+         "member_id": member, "source": "sync_answer", "exchange_id": f"a{ts}", **changes}
         for partition in partitions
     ]  # fmt: skip
 

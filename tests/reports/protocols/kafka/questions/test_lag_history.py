@@ -112,16 +112,17 @@ def test_a_range_counts_its_own_commits_and_knows_what_was_stored_before() -> No
     assert [row["committed_offset"] for row in thinned] == [50, 20, 30]
 
 
-def test_an_owners_lane_ends_with_its_last_evidence() -> None:
+def test_an_owners_lane_stands_until_something_ends_it() -> None:
     given = {"ts": at(0), "cluster_id": "c1", "group_id": "billing", "member_id": "m1", "topic": "payments",
-             "partition": 0, "generation": 5, "source": "sync", "flow_id": "f", "exchange_id": "f-c1"}  # fmt: skip
-    tables = {"kafka_assignments": [given], "kafka_offset_commits": [commit(7, 50)], "exchanges": [exchange(99)]}
+             "partition": 0, "generation": 5, "source": "sync_answer", "exchange_id": "f-c1"}  # fmt: skip
+    tables = {"kafka_assignments": [given], "kafka_offset_commits": [commit(7, 50, generation=5)],
+              "captures": [{"ts_last": at(99)}]}  # fmt: skip
     lanes = owners(RowsAnalysis(tables), "c1", "billing")
-    assert [round((row["t_end"] - row["t"]) / 1000) for row in lanes] == [7]
-    later = {**given, "ts": at(3), "member_id": "m2", "generation": 6}
+    assert [round((row["t_end"] - row["t"]) / 1000) for row in lanes] == [99]
+    later = {**given, "ts": at(3), "member_id": "m2", "generation": 6, "exchange_id": "f-c2"}
     tables["kafka_assignments"].append(later)
     lanes = owners(RowsAnalysis(tables), "c1", "billing")
-    assert [(row["member_id"], round((row["t_end"] - row["t"]) / 1000)) for row in lanes] == [("m1", 3), ("m2", 0)]
+    assert [(row["member_id"], round((row["t_end"] - row["t"]) / 1000)) for row in lanes] == [("m1", 3), ("m2", 96)]
 
 
 def end_told(one: Row) -> int | None:
