@@ -59,7 +59,6 @@ ABOUT_SOME = {
     "analyser/network/rules/net/net104_reconnect_herd.py": "mqtt",
     "analyser/network/rules/tls/settings.py": "kafka mongo mqtt",
     "analyser/network/rules/tls/tls106_wrong_port.py": "kafka",
-    "analyser/network/rules/tls/tls106_wrong_port.py": "kafka",
     "analyser/network/rules/tls/tls_flows.py": "kafka",
     "analyser/tables/renamed.py": "kafka mqtt",
     "analyser/tables/selection.py": "kafka",
