@@ -32,6 +32,8 @@ STEPS_OF_A_RETURNED = 10  # of work, for each message that somebody missed
 # A server sends what it kept at once. That it did not is known after so long, or when the client left again after the
 # other time.
 _SEEN_NS, _SEEN_BY_LEAVER_NS = 1_000_000_000, 250_000_000
+# A message that has expired for so long does not come: servers count its time from when they got it.
+_EXPIRED_NS = 1_000_000_000
 
 Queued = list[tuple[Message, str]]
 
@@ -161,7 +163,7 @@ class Returns:
         is_seen = seen_ns >= (_SEEN_NS if at_end else _SEEN_BY_LEAVER_NS)
         missed: list[_Owed] = []
         for owed in sorted((one for each in (back.never, *back.owed.values()) for one in each), key=_row):
-            known = is_seen or (owed.status == "lost" and not owed.message.retain)
+            known = is_seen or _is_certain(owed, back.back_ns)
             missed += [owed] if known else []
             waiting = Waiting(owed.message, 0, {}, 0, max(owed.message.ts_ns, back.away.since_ns))
             side = back.away.flow if owed.status == "lost" else flow
@@ -283,6 +285,14 @@ class Returns:
                 topics=tuple(dict.fromkeys(message.topic for message in told))[:MOST_TOPICS],
             )
         )
+
+
+def _is_certain(owed: _Owed, back_ns: int) -> bool:
+    """Whether it cannot come any more, however soon the capture ends."""
+    sent = owed.message
+    if owed.status == "expired":  # no server sends it then [MQTT-3.3.2-5]
+        return back_ns - sent.ts_ns > (sent.expiry_ns or 0) + _EXPIRED_NS
+    return owed.status == "lost" and not sent.retain
 
 
 def _row(owed: _Owed) -> int:
