@@ -67,9 +67,10 @@ from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.part import Part
 from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
+from wirewitness.analyser.engine.facts.gaps import losses
 from wirewitness.analyser.engine.facts.stage import OFFSETS, PARTITION, TITLES, TOPIC_PARTITION
 from wirewitness.analyser.kafka.facts.clients import clients_of_one_group
-from wirewitness.analyser.kafka.facts.commit_views import FETCHES_SQL, GAPS_SQL, owned_sql
+from wirewitness.analyser.kafka.facts.commit_views import FETCHES_SQL, owned_sql
 from wirewitness.analyser.kafka.facts.enrich import enrich
 from wirewitness.analyser.tables.queries import literal
 
@@ -82,7 +83,7 @@ _HOUR = hour_of("ts")
 _OF_GROUPS = ("kafka_ownership", "kafka_clients")
 # What the whole dataset tells of: kept, and compared with what the last run kept.
 _KNOWN = {
-    "context_known_gaps": GAPS_SQL,
+    "context_known_gaps": losses("in_gaps"),
     "context_known_clients": clients_of_one_group(),
     "context_known_owners": owned_sql("kafka_ownership"),
 }

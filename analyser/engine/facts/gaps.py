@@ -12,6 +12,9 @@ from wirewitness.analyser.engine.facts.topics import views
 
 # Of rows of `gaps`: something was lost on the way, and not before the connection was seen first.
 IS_LOSS = "reason <> 'start missing'"
+# Of `expert_infos`: bytes that the capture lacks.
+BYTES_MISSING = "\"group\" = 'tcp' AND code = 'gap' AND ts IS NOT NULL"
+_REQUESTS_MISSING = "\"group\" = 'log' AND code = 'gap' AND ts IS NOT NULL"
 # Of `flows`: one direction is not in the capture. Stream bytes of one side, and of the other no packet at all: an ACK,
 # a FIN or an RST of it shows that it was captured and had nothing to say.
 _UNSEEN = "ts_last_from_{0} IS NULL AND acked_by_{0} IS NULL AND coalesce('{0}' NOT IN (closed_by, reset_by), true)"
@@ -22,9 +25,14 @@ IS_ONE_SIDED = (
 )
 
 
-def is_lost(remarks: str) -> str:
-    """The condition that a row of `expert_infos`, here under this name, tells of a loss and when it was noticed."""
-    return f"""{remarks}."group" IN ('tcp', 'log') AND {remarks}.code = 'gap' AND {remarks}.ts IS NOT NULL"""
+def losses(gaps: str = "gaps") -> str:
+    """A SELECT of when something of the connections of an address was lost: `address`, `at_ns` (Unix ns).
+
+    gaps: the name of the view.
+    """
+    return f"""
+        SELECT DISTINCT client_address AS address, epoch_ns(ts) AS at_ns
+        FROM {gaps} WHERE {IS_LOSS} AND client_address IS NOT NULL"""
 
 
 # The span of a gap in a stream is `first-last`, offsets of its bytes.
@@ -34,7 +42,7 @@ _ROWS = f"""
            CASE "group" WHEN 'tcp' THEN try_cast(split_part(span, '-', 2) AS BIGINT)
                                         - try_cast(split_part(span, '-', 1) AS BIGINT) + 1 END AS bytes,
            remarks.file, packet
-    FROM expert_infos AS remarks JOIN flows USING (flow_id) WHERE {is_lost("remarks")}
+    FROM (FROM expert_infos WHERE {BYTES_MISSING} OR {_REQUESTS_MISSING}) AS remarks JOIN flows USING (flow_id)
     UNION ALL
     SELECT ts_first, flow_id, client_address, client_port, NULL, 'start missing', NULL, file, first_packet
     FROM flows WHERE NOT handshake_seen AND duplicate_of IS NULL AND ts_first IS NOT NULL"""

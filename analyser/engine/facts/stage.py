@@ -60,7 +60,7 @@ LOG_ENDS = StageTables(
 # It sees commits without what OFFSETS adds to them.
 OWNERS = StageTables(
     makes=("kafka_generations", "kafka_ownership", "kafka_clients"),
-    reads=("kafka_group_events", "kafka_assignments", "kafka_offset_commits", "flows", "expert_infos"),
+    reads=("kafka_group_events", "kafka_assignments", "kafka_offset_commits", "gaps"),
     new=("kafka_generations", "kafka_ownership", "kafka_clients"),
 )
 OFFSETS = StageTables(
@@ -87,7 +87,7 @@ GROUPS = StageTables(
     makes=("kafka_members", "kafka_rebalances"),
     reads=(
         "kafka_group_events", "kafka_generations", "kafka_ownership", "kafka_offset_commits", "flows", "expert_infos",
-        "exchanges",
+        "exchanges", "gaps",
     ),
     new=("kafka_members", "kafka_rebalances"),
 )  # fmt: skip
@@ -95,7 +95,7 @@ STATES = StageTables(
     makes=("kafka_group_states",),
     reads=(
         "kafka_group_events", "kafka_members", "kafka_ownership", "kafka_offset_commits", "kafka_admin_changes",
-        "kafka_partitions", "flows", "expert_infos",
+        "kafka_partitions", "gaps",
     ),
     new=("kafka_group_states",),
 )  # fmt: skip

@@ -6,7 +6,7 @@ table before that stage, `some_<table>` has those of its rows that are looked at
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.facts.gaps import IS_LOSS
+from wirewitness.analyser.engine.facts.gaps import losses
 from wirewitness.analyser.kafka.facts.clients import clients_of_one_group
 from wirewitness.analyser.kafka.facts.log_ends import LIVES
 
@@ -29,9 +29,6 @@ OF_PARTITIONS = {
     "some_kafka_log_ends": "(SELECT *, NULL AS topic_id FROM in_kafka_log_ends)",
 }
 
-# Where bytes of clients are missing.
-GAPS_SQL = f"""
-    SELECT DISTINCT client_address AS address, epoch_ns(ts) AS at_ns, ts FROM in_gaps WHERE {IS_LOSS}"""
 MAKE_CLIENTS = f"CREATE TEMP TABLE context_clients AS {clients_of_one_group('in_kafka_clients')}"
 
 
@@ -50,7 +47,7 @@ def owned_sql(ownership: str) -> str:
 # What is told once for all partitions, as temporary tables.
 ONCE = {
     "context_lives": LIVES.replace("kafka_topics", "in_kafka_topics"),
-    "context_gaps": GAPS_SQL,
+    "context_gaps": losses("in_gaps"),
     "context_owned": owned_sql("in_kafka_ownership"),
 }
 _CLIENTS = """

@@ -54,7 +54,6 @@ _LOG_ENDS = """
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, '') AS topic, partition, incarnation,
            epoch_ns(ts) AS at_ns, log_end_offset AS log_end
     FROM some_kafka_log_ends"""
-_GAPS = "SELECT address, at_ns FROM context_gaps WHERE address IS NOT NULL AND at_ns IS NOT NULL"
 
 
 def commits_context(con: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -89,7 +88,7 @@ def _gaps(con: duckdb.DuckDBPyConnection, commits: Commits) -> Integers:
     """When the last bytes of the client before each commit were missed; UNKNOWN where none were."""
     if commits.address is None:
         return np.full(len(commits.rows), UNKNOWN)
-    gaps = columns_of(con, _GAPS)
+    gaps = columns_of(con, "FROM context_gaps")
     address = Key(gaps, ("address",))
     at_ns = integers(gaps["at_ns"])
     found = Timeline(address.numbers, at_ns).latest(address.of({"address": commits.address}), commits.at_ns)

@@ -22,7 +22,7 @@ from wirewitness.analyser.engine.facts.columns import (
     text_column,
     time_column,
 )
-from wirewitness.analyser.engine.facts.gaps import IS_LOSS
+from wirewitness.analyser.engine.facts.gaps import losses
 from wirewitness.analyser.engine.facts.keyed_rows import known_rows
 from wirewitness.analyser.engine.facts.keys import Key
 from wirewitness.analyser.kafka.facts.fetch_members import members_of
@@ -65,11 +65,6 @@ _REPORTED = f"""
     SELECT coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition, {CLIENT_SQL}, epoch_ns(ts),
            committed_offset, 'OffsetFetch'
     FROM read_kafka_offset_fetches WHERE coalesce(error_code, 0) = 0 AND committed_offset >= 0"""
-
-# Where a part of a connection is missing, by its client. `unseen` are connections that began unseen.
-_GAPS = f"""
-    SELECT DISTINCT client_address AS address, epoch_ns(ts) AS at_ns
-    FROM read_gaps WHERE {IS_LOSS} AND client_address IS NOT NULL"""
 
 # The last known end of each log, the one of ten seconds before, and whether transactions write to it.
 _ENDS = f"""
@@ -166,7 +161,7 @@ class Gaps(NamedTuple):
 
 def gaps_of(con: duckdb.DuckDBPyConnection, readers: Readers, begun: Begun, unseen: pa.Table) -> Gaps:
     """unseen: address and time of connections that began unseen, which count like losses."""
-    lost = known_rows(con, _GAPS, {"host": readers.host}, ("at_ns",))
+    lost = known_rows(con, losses("read_gaps"), {"host": readers.host}, ("at_ns",))
     began = readers.host.of({"address": unseen.column("address").combine_chunks()})
     hosts = np.concatenate([integers(lost["host"]), began])
     at_ns = np.concatenate([integers(lost["at_ns"]), integers(unseen.column("at_ns").combine_chunks())])

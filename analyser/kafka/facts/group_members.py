@@ -1,6 +1,6 @@
 """Who was a member of which group, from when to when, and how it ended: the steps of `kafka_members`, as SQL.
 
-In: views `kafka_group_events`, `kafka_offset_commits`, `kafka_assignments`, `flows`, `expert_infos`. Out: SELECTs by
+In: views `kafka_group_events`, `kafka_offset_commits`, `kafka_assignments`, `flows`, `gaps`. Out: SELECTs by
 the name of the temporary table that each makes, in their order. Times are Unix ns; an unknown cluster is one of its own
 ('').
 
@@ -17,7 +17,8 @@ the name of the temporary table that each makes, in their order. Times are Unix 
 
 from __future__ import annotations
 
-from wirewitness.analyser.kafka.facts.group_requests import BEATS, EVENTS, GAPS, KEY, SECOND_NS, heard_sql, time_sql
+from wirewitness.analyser.engine.facts.gaps import losses
+from wirewitness.analyser.kafka.facts.group_requests import BEATS, EVENTS, KEY, SECOND_NS, heard_sql, time_sql
 
 _NEVER = 2**63 - 1
 # A member that was silent for less than this before the capture's end is still there, whatever its timeout.
@@ -91,7 +92,7 @@ MEMBER_STEPS = {
                lag(generation) OVER own AS before, lag(incarnation) OVER own AS begun_before,
                lag(began_ns) OVER own AS before_ns
         FROM gm_began WINDOW own AS (PARTITION BY {KEY} ORDER BY incarnation, generation)""",
-    "gm_gaps": f"SELECT address, at_ns AS gap_ns FROM ({GAPS})",
+    "gm_gaps": f"SELECT address, at_ns AS gap_ns FROM ({losses()})",
     "gm_members": f"""
         SELECT {MEMBER}, any_value(group_protocol) AS protocol, max(protocol_type) AS protocol_type,
                arg_max(instance_id, at_ns) AS instance_id,

@@ -6,8 +6,6 @@ cluster is one of its own ('').
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.facts.gaps import is_lost
-
 SECOND_NS = 1_000_000_000
 KEY = "cluster, group_id"
 
@@ -34,13 +32,6 @@ GIVEN = """
            partition, generation, source, exchange_id, epoch_ns(ts) AS at_ns
     FROM kafka_assignments
     WHERE group_id IS NOT NULL AND member_id <> '' AND ts IS NOT NULL"""
-
-
-# When bytes of which client are missing.
-GAPS = f"""
-    SELECT DISTINCT flows.client_address AS address, epoch_ns(gaps.ts) AS at_ns
-    FROM expert_infos AS gaps JOIN flows USING (flow_id)
-    WHERE {is_lost("gaps")}"""
 
 
 def heard_sql(events: str, given: str, life: str = "0::BIGINT") -> str:

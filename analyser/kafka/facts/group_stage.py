@@ -1,9 +1,9 @@
 """The context of Kafka's groups: members and rebalances.
 
-In: a connection with views of the Kafka tables and of `flows` and `expert_infos`. Out: the views `kafka_members` and
-`kafka_rebalances`. All of it is SQL (`group_members.py`, `group_rebalances.py`): memory is DuckDB's limit, and it may
-spill. Sources: KIP-62, KIP-345 (static members), KIP-394 (member ids), KIP-429 (cooperative), KIP-848; Kafka's
-GroupMetadataManager for when a JoinGroup is answered.
+In: a connection with views of the Kafka tables and of `flows`, `gaps` and `expert_infos`. Out: the views
+`kafka_members` and `kafka_rebalances`. All of it is SQL (`group_members.py`, `group_rebalances.py`): memory is DuckDB's
+limit, and it may spill. Sources: KIP-62, KIP-345 (static members), KIP-394 (member ids), KIP-429 (cooperative),
+KIP-848; Kafka's GroupMetadataManager for when a JoinGroup is answered.
 """
 
 from __future__ import annotations

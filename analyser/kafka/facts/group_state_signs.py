@@ -7,6 +7,7 @@ of KIP-848 gives up partitions; somebody commits without a member; the group is 
 
 from __future__ import annotations
 
+from wirewitness.analyser.engine.facts.gaps import losses
 from wirewitness.analyser.kafka.facts.group_requests import KEY, SECOND_NS
 
 # A member of unknown session timeout that was silent for so long may be gone: the least timeout that clients use.
@@ -54,9 +55,8 @@ MEMBERS = f"""
             on kafka_members.cluster_id is not distinct from waiting.cluster_id
             and kafka_members.group_id = waiting.group_id and kafka_members.member_id = waiting.member_id
         left join (
-            select flows.client_address, max(epoch_ns(gaps.ts)) as gap_ns
-            from expert_infos as gaps join flows using (flow_id)
-            where gaps."group" = 'tcp' and gaps.code = 'gap' group by all) using (client_address)) as members
+            select address as client_address, max(at_ns) as gap_ns
+            from ({losses()}) group by all) using (client_address)) as members
     asof left join (
         select cluster, group_id, member_id, asked_ns, done_ns from gs_events
         where coalesce(error_code, 0) = 0 and event not in ('describe', 'leave')) as first

@@ -1,7 +1,7 @@
 """In which state a group was, from when to when: what the broker would say of it. The rows of `kafka_group_states`.
 
-In: a connection with views of group events, members, owners, commits, admin changes, partitions, flows and expert
-infos. Out: the view.
+In: a connection with views of group events, members, owners, commits, admin changes, partitions and gaps.
+Out: the view.
 
 A classic group is told by what its members ask and are answered: JoinGroup (PreparingRebalance) and its answer
 (CompletingRebalance), SyncGroup (Stable), heartbeats (0: Stable, 27: PreparingRebalance), leaving, a session timeout.

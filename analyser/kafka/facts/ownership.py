@@ -31,12 +31,13 @@ from __future__ import annotations
 
 import duckdb
 
+from wirewitness.analyser.engine.facts.gaps import losses
 from wirewitness.analyser.engine.facts.stage import NOTHING, OWNERS, Held
 from wirewitness.analyser.engine.facts.steps import make_tables
 from wirewitness.analyser.engine.facts.topics import has_rows, views
 from wirewitness.analyser.kafka.facts.clients import CLIENT_ROWS
 from wirewitness.analyser.kafka.facts.generations import GENERATION_ROWS, GENERATION_STEPS
-from wirewitness.analyser.kafka.facts.group_requests import EVENTS, GAPS, GIVEN, KEY, time_sql
+from wirewitness.analyser.kafka.facts.group_requests import EVENTS, GIVEN, KEY, time_sql
 
 _NEVER = 2**63 - 1
 _PART = f"{KEY}, topic, partition"
@@ -195,7 +196,7 @@ def add_owners(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
     steps = {**_BASE, **GENERATION_STEPS}
     rows = {"kafka_clients": CLIENT_ROWS, "kafka_generations": GENERATION_ROWS}
     if has_rows(con, "(FROM kafka_assignments WHERE source NOT IN ('sync_leader', 'sync_answer'))"):
-        steps |= {"go_gaps": GAPS, **OWNERSHIP_STEPS}
+        steps |= {"go_gaps": losses(), **OWNERSHIP_STEPS}
         rows["kafka_ownership"] = OWNERSHIP_ROWS
     elif has_rows(con, "kafka_assignments"):
         steps |= _PLANS_ONLY

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.words import count
+from wirewitness.analyser.engine.facts.gaps import BYTES_MISSING
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import FLOW_COLUMNS, capture_finding, endpoints_text
@@ -55,8 +56,6 @@ def detect(frames: Frames, *, gap_bytes_least: int = 1) -> Iterator[Finding]:
     yield capture_finding(RULE, worst, proof, counted, sentence, next_step, gap_bytes=missing, seen_bytes=seen)
 
 
-_IS_GAP = "\"group\" = 'tcp' AND code = 'gap' AND ts IS NOT NULL"
-
 RULE = Rule(
     code="CAP101",
     question="capture",
@@ -71,7 +70,7 @@ RULE = Rule(
     detect=detect,
     rows={
         "flows": "gap_bytes > 0 AND duplicate_of IS NULL",
-        "expert_infos": f"{_IS_GAP} AND (flow_id, ts) IN "
-        f"(SELECT (flow_id, min(ts)) FROM expert_infos WHERE {_IS_GAP} GROUP BY flow_id)",
+        "expert_infos": f"{BYTES_MISSING} AND (flow_id, ts) IN "
+        f"(SELECT (flow_id, min(ts)) FROM expert_infos WHERE {BYTES_MISSING} GROUP BY flow_id)",
     },
 )

@@ -11,6 +11,7 @@ import pytest
 from tests.analyser.engine.rules.scenarios.build import Row, assigned, at, commit, flow, group_event, remark
 from tests.analyser.engine.rules.scenarios.build_groups import beat, beats, flows, join, joined, sync
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.engine.facts.gaps import add_gaps
 from wirewitness.analyser.kafka.facts.group_stage import add_members_and_rebalances
 from wirewitness.analyser.kafka.facts.ownership import add_owners
 from wirewitness.analyser.tables.tables import TABLES
@@ -18,6 +19,7 @@ from wirewitness.analyser.tables.tables import TABLES
 
 def made(events: list[Row], **rows: list[Row]) -> duckdb.DuckDBPyConnection:
     con = connection_from_rows({"kafka_group_events": events, "flows": [flow("flow1", ts_last=at(60))], **rows})
+    add_gaps(con)
     add_owners(con)
     add_members_and_rebalances(con)
     return con

@@ -10,6 +10,7 @@ import pytest
 from tests.analyser.engine.rules.scenarios.build import Row, at, exchange, flow, remark
 from tests.analyser.engine.rules.scenarios.build_groups import beats, joined
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.engine.facts.gaps import add_gaps
 from wirewitness.analyser.kafka.facts.group_stage import add_members_and_rebalances
 from wirewitness.analyser.kafka.facts.ownership import add_owners
 
@@ -36,6 +37,7 @@ def side(rows: dict[str, list[Row]], **heard: Any) -> str | None:
         flow("flow2", ts_last=at(60), client_address="10.1.0.2"),
     ]
     con: duckdb.DuckDBPyConnection = connection_from_rows({"kafka_group_events": EVENTS, "flows": flows, **rows})
+    add_gaps(con)
     add_owners(con)
     add_members_and_rebalances(con)
     found = con.sql("SELECT idle_side FROM kafka_members WHERE member_id = 'm1' ORDER BY ts").fetchall()

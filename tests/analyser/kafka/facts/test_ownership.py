@@ -8,6 +8,7 @@ import pytest
 
 from tests.analyser.engine.rules.scenarios.build import Row, assigned, at, commit, flow, group_event, remark
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.engine.facts.gaps import add_gaps
 from wirewitness.analyser.kafka.facts.ownership import add_owners
 
 Interval = tuple[int, str, float, float | None, str | None]
@@ -16,6 +17,7 @@ Interval = tuple[int, str, float, float | None, str | None]
 def owned(columns: str = "", **rows: list[Row]) -> list[tuple[Any, ...]]:
     """Partition, member, begin and end in seconds, and what ended it."""
     con = connection_from_rows(rows)
+    add_gaps(con)
     add_owners(con)
     times = ", ".join(f"round((epoch_ns({name}) - {at(0)}) / 1e9, 1)::DOUBLE" for name in ("ts", "ts_end"))
     asked = columns or f"partition, member_id, {times}, ended_by"

@@ -10,6 +10,7 @@ import pytest
 from tests.analyser.engine.rules.scenarios.build import Row, at, commit, flow, group_event
 from tests.analyser.engine.rules.scenarios.build_groups import beat, beats, join, sync
 from tests.support.rows import connection_from_rows
+from wirewitness.analyser.engine.facts.gaps import add_gaps
 from wirewitness.analyser.kafka.facts.group_stage import add_members_and_rebalances
 from wirewitness.analyser.kafka.facts.group_states import add_states
 from wirewitness.analyser.kafka.facts.ownership import add_owners
@@ -23,6 +24,7 @@ BEAT = beat(1, 1)
 
 def select(query: str, events: list[Row], columns: str, until: float | None = None, **rows: list[Row]) -> list[Any]:
     con = connection_from_rows({"flows": FLOWS, "kafka_group_events": events, **rows})
+    add_gaps(con)
     add_owners(con)
     add_members_and_rebalances(con)
     add_states(con)
