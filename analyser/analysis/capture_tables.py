@@ -278,8 +278,10 @@ class CaptureTables:
                 self.views.show(name, rows[name])
 
     def _has_rows(self, name: str) -> bool:
-        raw = self._decoded.store.tables.get(name)
-        return raw is not None and raw.has_rows
+        """Were any decoded, of the table or of those that its stage makes it of?"""
+        raw, stage = self._decoded.store.tables.get(name), STAGE_OF.get(name)
+        made_of = stage.reads if stage is not None and name in stage.new else ()
+        return (raw is not None and raw.has_rows) or any(self._has_rows(one) for one in made_of if TABLES[one].protocol)
 
     def _finish_findings(self) -> None:
         from wirewitness.analyser.analysis.findings_table import detected

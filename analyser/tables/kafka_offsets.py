@@ -1,6 +1,6 @@
-"""Tables of offsets that facts make: topics and their incarnations, starts and ends of logs, stored offsets.
+"""Tables of offsets that facts make: topics and their incarnations, starts and ends of logs, stored offsets, lag.
 
-`analyser/kafka/facts/log_ends.py` and `committed.py` say what these words mean.
+`log_ends.py`, `committed.py` and `lag.py` of `analyser/kafka/facts` say what these words mean.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ def _time(name: str, meaning: str) -> Column:
 
 def _number(name: str, meaning: str) -> Column:
     return Column(name, "int64", meaning, "context")
+
+
+def _ms(name: str, meaning: str) -> Column:
+    return Column(name, "float64", meaning, "context", unit="ms")
 
 
 KAFKA_OFFSET_TABLES = (
@@ -104,6 +108,30 @@ KAFKA_OFFSET_TABLES = (
             Column("owner_member_id", "string", "member that had the partition then", "context"),
             Column("exchange_id", "string", "the commit, or the OffsetFetch", "context"),
             _number("request_packet", "packet of its request"),
+        ),
+        ("ts", "cluster_id", "group_id", "topic", "partition", "step"),
+        "kafka",
+    ),
+    Table(
+        "kafka_lag",
+        "one row per offset that was stored for a group's partition: its lag when it was stored and just before the "
+        "next change",
+        (
+            ts_column("since when it is stored", "context"),
+            CLUSTER,
+            Column("group_id", "string", "consumer group", "context"),
+            _TOPIC,
+            _PARTITION,
+            _INCARNATION,
+            Column("step", "int64", "step of kafka_committed", "context", nullable=False),
+            _time("ts_until", "until when: the next change, or another incarnation of the topic; null while neither"),
+            _number("committed_offset", "the offset"),
+            _number("log_end_offset", "the log end at ts; null where none was reported by then"),
+            _number("lag", "records from the offset to that log end; 0 where the offset is ahead"),
+            _ms("time_lag_ms", "at ts: since the log end passed the offset; 0 without lag, null where not known"),
+            _number("last_log_end_offset", "the last log end before ts_until, or of all"),
+            _number("last_lag", "records from the offset to that log end"),
+            _ms("last_time_lag_ms", "time lag at ts_until, or at the last response about the log end"),
         ),
         ("ts", "cluster_id", "group_id", "topic", "partition", "step"),
         "kafka",

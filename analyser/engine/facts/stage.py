@@ -73,6 +73,7 @@ COMMITTED = StageTables(
     reads=("kafka_offset_commits", "kafka_offset_fetches", "kafka_admin_changes", "kafka_topics"),
     new=("kafka_committed",),
 )
+LAG = StageTables(makes=("kafka_lag",), reads=("kafka_committed", "kafka_log_ends", "kafka_topics"), new=("kafka_lag",))
 READING = StageTables(
     makes=("kafka_fetch_ranges",),
     reads=(
@@ -145,6 +146,7 @@ TITLES = {
     OWNERS.makes: "generations, owners and clients of groups",
     OFFSETS.makes: "owners, log ends and committers",
     COMMITTED.makes: "stored offsets",
+    LAG.makes: "lag of stored offsets",
     READING.makes: "where clients of groups read",
     GROUPS.makes: "members and rebalances",
     STATES.makes: "states of groups",
@@ -182,6 +184,7 @@ KEYED = {
     COMMITTED.makes: [
         Keyed(COMMITTED.makes, dict.fromkeys(("kafka_offset_commits", "kafka_offset_fetches"), PARTITION))
     ],
+    LAG.makes: [Keyed(LAG.makes, dict.fromkeys(("kafka_committed", "kafka_log_ends"), TOPIC_PARTITION))],
     READING.makes: [
         Keyed(READING.makes, {**dict.fromkeys(OF_PARTITIONS, PARTITION), "kafka_log_ends": TOPIC_PARTITION})
     ],

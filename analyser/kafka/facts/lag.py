@@ -1,5 +1,8 @@
-"""Where a consumer group stands: its stored offsets and its lag behind the log ends (`log_ends.py`). In: nothing.
-Out: SQL over the Kafka tables, the only place that says what these words mean.
+"""Where a consumer group stands: its stored offsets and its lag behind the log ends (`log_ends.py`).
+
+In: a connection with views of the Kafka tables. Out: the view of `kafka_lag`, which has the lag of every stored offset;
+and SQL for the lag at any time or in bins of time, which reads the tables of both. No other place says what these words
+mean.
 
 - Stored offset: the one of the last accepted commit, in the order in which the broker took them. On one connection that
   is the order of the stream, between connections the time of the answer. A TxnOffsetCommit counts from its own answer,
@@ -11,11 +14,18 @@ Out: SQL over the Kafka tables, the only place that says what these words mean.
   it (KIP-447), so behind a TxnOffsetCommit only an answer that waits for it counts (require_stable).
 - Lag: from the stored offset to the log end. 0 where the stored offset is ahead, since then the log end is an old one;
   null where one of both is not known.
+- Time lag: since the log end passed the stored offset (`time_lag.py`); 0 without lag, null where that is not known.
 An unknown cluster is a cluster of its own (''), never a wildcard, and so are an unknown group and topic.
 """
 
 from __future__ import annotations
 
+import duckdb
+
+from wirewitness.analyser.engine.facts.chunk_files import show_made
+from wirewitness.analyser.engine.facts.stage import LAG as LAG_STAGE
+from wirewitness.analyser.engine.facts.stage import NOTHING, Held
+from wirewitness.analyser.engine.facts.topics import has_rows, views
 from wirewitness.analyser.kafka.facts.committed import (
     COMMITS,
     DELETED_GROUPS,
@@ -34,14 +44,68 @@ from wirewitness.analyser.kafka.facts.log_ends import (
     ends_of_bins,
     with_life,
 )
+from wirewitness.analyser.kafka.facts.time_lag import rises
 
 # What `lag_query` reads, beside `exchanges` for bins.
 LAG_TABLES = (*STORED_TABLES, "kafka_log_ends", "kafka_topics", "kafka_admin_changes")
 
-LAG = """
-    CASE WHEN log_end_offset >= committed_offset
-         THEN try_cast(log_end_offset::HUGEINT - committed_offset AS BIGINT)
-         WHEN log_end_offset < committed_offset THEN 0 END"""
+
+def _lag_behind(log_end: str) -> str:
+    """The lag of `committed_offset` behind this log end, as SQL."""
+    return f"""
+        CASE WHEN {log_end} >= committed_offset THEN try_cast({log_end}::HUGEINT - committed_offset AS BIGINT)
+             WHEN {log_end} < committed_offset THEN 0 END"""
+
+
+def _time_lag(lag: str, at_ns: str) -> str:
+    """The time lag in ms at a time, when the lag was that, as SQL. passed_ns: when the log end passed the offset."""
+    return f"CASE WHEN {lag} = 0 THEN 0.0 WHEN passed_ns < until_ns THEN greatest({at_ns} - passed_ns, 0) / 1e6 END"
+
+
+_EVER = 2**63 - 1
+# A stored offset counts until the next change, or until its topic is another one. What counts until then is the last
+# log end before; of one that still counts, the last of all.
+_LAGS = f"""
+    WITH lives AS ({LIVES}), ends AS ({LOG_STEPS}), rises AS ({rises("ends", f"{PARTITION}, incarnation")}),
+    every AS (
+        SELECT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id, coalesce(topic, '') AS topic,
+               partition, incarnation, step, epoch_ns(ts) AS at_ns, committed_offset
+        FROM kafka_committed),
+    stored AS (
+        SELECT every.*, least(next_ns, coalesce(ended, {_EVER})) AS until_ns
+        FROM (SELECT *, lead(at_ns, 1, {_EVER}) OVER (PARTITION BY {GROUP} ORDER BY step) AS next_ns FROM every)
+            AS every LEFT JOIN lives USING (cluster, topic, incarnation)
+        WHERE committed_offset IS NOT NULL),
+    -- The next one may count from the same time on: then this one counted at that time only.
+    lags AS (
+        SELECT stored.*, first.log_end AS log_end_offset, last.log_end AS last_log_end_offset, last.last_ns,
+               CASE WHEN coalesce(first_end <= committed_offset, true) THEN passed_ns END AS passed_ns
+        FROM stored
+        ASOF LEFT JOIN ends AS first ON stored.cluster = first.cluster AND stored.topic = first.topic
+            AND stored.partition = first.partition AND stored.incarnation = first.incarnation
+            AND stored.at_ns >= first.at_ns
+        ASOF LEFT JOIN ends AS last ON stored.cluster = last.cluster AND stored.topic = last.topic
+            AND stored.partition = last.partition AND stored.incarnation = last.incarnation
+            AND greatest(stored.until_ns - 1, stored.at_ns) >= last.at_ns
+        ASOF LEFT JOIN rises ON stored.cluster = rises.cluster AND stored.topic = rises.topic
+            AND stored.partition = rises.partition AND stored.incarnation = rises.incarnation
+            AND committed_offset < rises.least)
+    SELECT make_timestamp_ns(at_ns)::TIMESTAMPTZ_NS AS ts, nullif(cluster, '') AS cluster_id,
+           nullif(group_id, '') AS group_id, nullif(topic, '') AS topic, partition, incarnation, step,
+           CASE WHEN until_ns < {_EVER} THEN make_timestamp_ns(until_ns)::TIMESTAMPTZ_NS END AS ts_until,
+           committed_offset, log_end_offset, lag, {_time_lag("lag", "at_ns")} AS time_lag_ms, last_log_end_offset,
+           last_lag, {_time_lag("last_lag", f"CASE WHEN until_ns < {_EVER} THEN until_ns ELSE last_ns END")}
+               AS last_time_lag_ms
+    FROM (SELECT *, {_lag_behind("log_end_offset")} AS lag, {_lag_behind("last_log_end_offset")} AS last_lag FROM lags)
+"""
+
+
+def add_lag(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
+    """Make the view of `kafka_lag`, which is empty before. Call it once."""
+    if views(con) >= {*LAG_STAGE.reads} and has_rows(con, "kafka_committed"):
+        show_made(con, "kafka_lag", _LAGS)
+    return NOTHING
+
 
 # Lag by bins of time, step by step. `lag_lives` are LIVES, `lag_commits` rows of COMMITS, `lag_reads` rows of
 # READS and `lag_ends` rows of LOG_STEPS, all with the begin of their `bin`, and `here`:
@@ -129,7 +193,7 @@ _STANDS = f"""
     FROM ({_HELD})"""
 # How things stand at the end of each bin: what LAG_STEPS come to.
 LAG_ROWS = f"""
-    SELECT *, {LAG} AS lag FROM (
+    SELECT *, {_lag_behind("log_end_offset")} AS lag FROM (
         SELECT nullif(stands.cluster, '') AS cluster_id, nullif(stands.group_id, '') AS group_id,
                nullif(stands.topic, '') AS topic, stands.partition, stands.bin,
                CASE WHEN coalesce(life >= end_life, true) THEN stands.committed_offset END AS committed_offset,

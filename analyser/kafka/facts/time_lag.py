@@ -11,18 +11,27 @@ from __future__ import annotations
 
 from wirewitness.analyser.kafka.facts.log_ends import PARTITION
 
-# From each time on the log end was never lower than `least`. `first_end`: the end of the first step of all.
-_RISES = f"""
-    SELECT {PARTITION}, least, min(at_ns) AS passed_ns, min(first_end) AS first_end
-    FROM (SELECT {PARTITION}, at_ns, min(log_end) OVER (PARTITION BY {PARTITION} ORDER BY at_ns DESC) AS least,
-                 CASE WHEN row_number() OVER (PARTITION BY {PARTITION} ORDER BY at_ns) = 1 THEN log_end END AS first_end
-          FROM (FROM lag_ends QUALIFY incarnation = max(incarnation) OVER (PARTITION BY {PARTITION})))
-    GROUP BY {PARTITION}, least"""
+
+def rises(ends: str, log: str) -> str:
+    """A SELECT of the times from which on a log end was never lower than `least`.
+
+    `first_end`: the end of the first step of all, where that is the one. ends: rows of LOG_STEPS. log: columns of its
+    key.
+    """
+    return f"""
+        SELECT {log}, least, min(at_ns) AS passed_ns, min(first_end) AS first_end
+        FROM (SELECT {log}, at_ns, min(log_end) OVER (PARTITION BY {log} ORDER BY at_ns DESC) AS least,
+                     CASE WHEN row_number() OVER (PARTITION BY {log} ORDER BY at_ns) = 1 THEN log_end END AS first_end
+              FROM {ends})
+        GROUP BY {log}, least"""
+
+
+_NEWEST = f"(FROM lag_ends QUALIFY incarnation = max(incarnation) OVER (PARTITION BY {PARTITION}))"
 
 # Behind the steps of `lag_steps`: `row` and `passed_ns` of those `stands` that have a lag. `stands`: rows of LAG_ROWS,
 # with the number of their `row`, and with `cluster` and `of_topic` for null as well.
 PASSED_STEPS = {
-    "lag_rises": _RISES,
+    "lag_rises": rises(_NEWEST, PARTITION),
     "lag_passed": """
         SELECT row, passed_ns
         FROM stands ASOF JOIN lag_rises AS rises

@@ -27,6 +27,8 @@ from wirewitness.analyser.archive.aggregate.lags import MINUTE_NS, run_lags
 from wirewitness.analyser.base.options import ReadOptions
 from wirewitness.analyser.engine.rules.columns import held_rows
 from wirewitness.analyser.engine.rules.frame import Frame, Span
+from wirewitness.analyser.kafka.facts.committed import add_committed
+from wirewitness.analyser.kafka.facts.lag import add_lag
 from wirewitness.analyser.kafka.rules.commits import commits_of
 from wirewitness.analyser.tables.tables import TABLES as TABLES_BY_NAME
 from wirewitness.app.cli.main import cli
@@ -64,9 +66,11 @@ class Held:
     def __init__(self, tables: Rows) -> None:
         self.options = ReadOptions()
         self.con = duckdb.connect(":memory:")
-        for table in {*TABLES, *OTHER_TABLES, "exchanges"}:
+        for table in {*TABLES, *OTHER_TABLES, "exchanges", "kafka_committed", "kafka_lag", "kafka_group_events"}:
             self.con.register(table, arrow_from_rows(table, tables.get(table, ())))
         with_log_ends(self.con)
+        add_committed(self.con)
+        add_lag(self.con)
 
     def sql(self, query: str) -> pa.Table:
         return self.con.sql(query).to_arrow_table()
@@ -148,6 +152,16 @@ def known(state: State) -> State:
     return {key: held for key, held in state.items() if held[0] is not None}
 
 
+def in_table(source: Source) -> dict[Key, tuple[int | None, ...]]:
+    """`kafka_lag`: stored offset, log end and lag of what is stored in the end."""
+    found = rows(source, """
+        SELECT cluster_id, group_id, topic, partition, committed_offset, last_log_end_offset, last_lag
+        FROM kafka_lag WHERE ts_until IS NULL""")  # fmt: skip
+    held = {tuple(row.values())[:4]: tuple(row.values())[4:] for row in found}
+    assert len(held) == len(found)
+    return held
+
+
 def check(source: Source, tables: Rows, width_ns: int) -> None:
     """All of them say the same at every bin."""
     series = over_time(source, width_ns)
@@ -158,6 +172,7 @@ def check(source: Source, tables: Rows, width_ns: int) -> None:
         assert state == {key: there[key] for key in state}, begin
         assert known(there) == known(now), begin
     assert known(in_report(source)) == known(now)
+    assert in_table(source) == {key: held[:3] for key, held in known(now).items()}
     drawn = {(begin / 1e6, key): held[2] for begin, state in series.items() for key, held in state.items()}
     assert in_dashboard(source, now, width_ns) == {at: lag for at, lag in drawn.items() if lag is not None}
     for key, (_, end, lag, _) in known(now).items():
@@ -195,7 +210,7 @@ KAFKA = sorted(path.name for path in SAMPLES.glob("kafka_*.pcapng"))
 
 @pytest.mark.parametrize("name", share(KAFKA, {*smallest(KAFKA), "kafka_stale_commit.pcapng"}))
 def test_every_view_of_a_sample_says_the_same(name: str) -> None:
-    with wirewitness.read(SAMPLES / name, tables=[*TABLES, "exchanges"]) as analysis:
+    with wirewitness.read(SAMPLES / name, tables=[*TABLES, "exchanges", "kafka_lag"]) as analysis:
         tables = {table: _plain(analysis.arrow(table)) for table in TABLES}
         check(analysis, tables, 2 * SECOND_NS)
 
