@@ -62,6 +62,55 @@ FACTS = [
             "reports/protocols/kafka/why/groups.py": "the request itself, to be shown",
         },
     ),
+    Fact("gaps", r"\bcode = 'gap'", {"analyser/engine/facts/gaps.py": "the fact's own"}),
+    Fact(
+        "kafka_topics",
+        r"operation = 'DeleteTopics'",
+        {
+            "analyser/kafka/facts/log_ends.py": "the fact's own",
+            "reports/protocols/kafka/why/partition.py": "the request itself, to be shown",
+        },
+    ),
+    Fact(
+        "kafka_log_ends",
+        r'"timestamp" = -[12]|max\(high_watermark\)',
+        {
+            "analyser/kafka/facts/log_ends.py": "the fact's own",
+            "analyser/kafka/facts/producers_stage.py": "of the answers of one wait for a transaction",
+        },
+    ),
+    Fact(
+        "kafka_leaders",
+        r"kafka_leader_epochs\b",
+        {
+            "analyser/tables/kafka.py": _REGISTRY,
+            "analyser/engine/facts/stage.py": _REGISTRY,
+            "analyser/kafka/facts/leaders.py": "the fact's own",
+            "analyser/kafka/facts/fetch_ranges.py": "which answers told a reader a position",
+        },
+    ),
+    Fact(
+        "kafka_committed",
+        r"(?i)operation (= '|IN \(')(OffsetDelete|DeleteGroups)'|lag\(committed_offset\)",
+        {
+            "analyser/kafka/facts/committed.py": "the fact's own",
+            "analyser/kafka/facts/group_state_signs.py": "a group that is deleted has no state",
+            "analyser/archive/aggregate/lags.py": "what an hour keeps of it for later ones",
+            "analyser/kafka/rules/kaf103_offset_regression.py": "suspects, across deletions and of racing commits",
+            "reports/protocols/kafka/questions/lag_history.py": "of bins of the lag, whatever was stored in them",
+            "reports/protocols/kafka/questions/stored_offsets.py": "of log segments, which have no commits",
+        },
+    ),
+    Fact(
+        "kafka_lag",
+        r"(?i)(log_end\w*\}?(::hugeint)?|(?<!before)::hugeint) - committed_offset",
+        {
+            "analyser/kafka/facts/lag.py": "the fact's own",
+            "analyser/kafka/rules/kaf108_lag_growing.py": "suspects, of rows that it reads anyway",
+            "reports/protocols/kafka/questions/group_owners.py": "what retention took of the lag",
+            "reports/protocols/kafka/why/pace.py": "of the first commit of one member, when it was asked for",
+        },
+    ),
 ]
 
 
