@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wirewitness.analyser.base.words import names_text, printable
+from wirewitness.analyser.base.words import names_text
 from wirewitness.analyser.engine.rules.columns import UNKNOWN
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence
@@ -188,12 +188,15 @@ def partitions_text(commits: Iterable[Commit], most: int = 5) -> str:
 
 
 def committer_text(commit: Commit) -> str:
-    """Who: client id, address, member id, generation, in words."""
-    who = names.who_text(commit.client_address, commit.client_id)
+    """Who: client id, address, member id, in words."""
     if not commit.member_id:
-        return f"{who} (no member id)"
-    generation = "unknown" if commit.generation is None else commit.generation
-    return f"{who} (member {printable(commit.member_id, names.MAX_NAME)}, generation {generation})"
+        return f"{names.who_text(commit.client_address, commit.client_id)} (no member id)"
+    return names.who_text(commit.client_address, commit.client_id, commit.member_id)
+
+
+def short_committer(commit: Commit) -> str:
+    """The same for a title."""
+    return names.short_who(commit.client_address, commit.client_id)
 
 
 def partition_key(cluster: str | None, commit: Commit) -> dict[str, Any]:

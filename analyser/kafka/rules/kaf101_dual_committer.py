@@ -49,7 +49,7 @@ import numpy as np
 
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import NS_PER_S, period_text
-from wirewitness.analyser.base.words import count, number_word
+from wirewitness.analyser.base.words import count, number_word, sentence_start
 from wirewitness.analyser.engine.rules.columns import UNKNOWN, Booleans, Integers
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -67,6 +67,7 @@ from wirewitness.analyser.kafka.rules.commits import (
     partition_key,
     partition_text,
 )
+from wirewitness.analyser.kafka.rules.names import short_clients, short_who, title_text
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 # A member gets a new id with every restart: a sentence that names hundreds tells nothing.
@@ -196,26 +197,31 @@ def _dual(cluster: str | None, committed: _Committed, turns: Integers, at_once: 
     suspect = foreign[0] if lowest not in foreign and len(foreign) == 1 else lowest
     last, highest = commits[-1], int(offsets.max())
     worst = int((np.maximum.accumulate(offsets) - offsets).max())
-    who = "; ".join(
-        f"{committer_text(committed.last(identity))} wrote {_offsets_text(some)} in {count(len(some), 'commit')}"
-        for identity, some in islice(own.items(), _MOST_NAMED)
-    )
-    more = f"; {len(own) - _MOST_NAMED} more" if len(own) > _MOST_NAMED else ""
-    number = number_word(len(own))
-    who_writes = f"{number} active members" if at_once else f"{number} clients, whose memberships the capture lacks,"
+    named = [committed.last(identity) for identity in islice(own, _MOST_NAMED)]
+    more = f" and {len(own) - len(named)} more" if len(own) > len(named) else ""
+    wrote = ", ".join(f"{_offsets_text(some)} ({count(len(some), 'commit')})" for some in [*own.values()][:_MOST_NAMED])
+    who_writes = f"{number_word(len(own))} {'active members' if at_once else 'clients'}"
     replay = highest - last.committed_offset
     sentence = (
-        f"{group_text(last)}: {who_writes} overwrite each other's commits on {partition_text(last)}, "
-        f"{period_text(int(commits.ts[turns - 1].min()), int(commits.ts[turns].max()))}: {who}{more}. "
-        f"The broker accepted all of them, and the last one wins: the committed offset is {last.committed_offset}, the "
-        f"highest was {highest}. {_replay_text(replay, worst)}"
+        f"{group_text(last)}: {who_writes} overwrite each other's commits on {partition_text(last)}: "
+        f"{', '.join(map(committer_text, named))}{more}. "
+        f"They wrote {wrote}, {period_text(int(commits.ts[turns - 1].min()), int(commits.ts[turns].max()))}. "
+        f"The committed offset is {last.committed_offset}, the highest was {highest}. {_replay_text(replay, worst)}"
+        f"{'' if at_once else ' Their memberships are not in the capture.'}"
     )
+    short = short_clients((one.client_address, one.client_id) for one in named[:2])
+    title = title_text(
+        f"{sentence_start(who_writes)} overwrite each other's commits: {{}}, by {' and '.join('{}' for _ in short)}"
+        f"{f' and {len(own) - 2:,} more' if len(own) > 2 else ''}",
+        partition_text(last), *short,
+    )  # fmt: skip
     return _finding(
         cluster,
         committed,
         turns,
         severity="critical" if at_once else "warning",
         confidence="high" if at_once else "medium",
+        title=title,
         sentence=sentence,
         next_step=_next_step(committed.last(suspect), is_lowest=suspect == lowest),
         measured={
@@ -275,10 +281,14 @@ def _hand_over(cluster: str | None, committed: _Committed, turns: Integers) -> F
         turns,
         severity="info",
         confidence="high",
+        title=title_text(
+            "Committing client changed: {}, from {} to {}",
+            partition_text(again), *(short_who(*one.client) for one in (other, again)),
+        ),
         sentence=sentence,
         next_step="Nothing to do if a rebalance or a restart is known for that time.",
         measured={"hand_overs": len(turns), "last_offset": int(commits.offset[-1])},
-    )
+    )  # fmt: skip
 
 
 def _finding(
@@ -288,6 +298,7 @@ def _finding(
     *,
     severity: Severity,
     confidence: Confidence,
+    title: str,
     sentence: str,
     next_step: str,
     measured: dict[str, Any],
@@ -299,6 +310,7 @@ def _finding(
         confidence=confidence,
         provisional=severity == "info",
         subject=key,
+        title=title,
         sentence=sentence,
         next_step=next_step,
         proof=Proof(int(commits.ts[proof].min()), int(commits.ts[proof].max()), commits.evidence(proof)),

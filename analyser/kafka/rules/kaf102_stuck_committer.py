@@ -63,7 +63,9 @@ from wirewitness.analyser.kafka.rules.commits import (
     may_be_one,
     partition_key,
     partition_text,
+    short_committer,
 )
+from wirewitness.analyser.kafka.rules.names import title_text
 from wirewitness.analyser.kafka.rules.positions import READ_TABLES, Reads, reads_of
 
 KEYS = ("cluster_id", "topic", "partition")
@@ -225,6 +227,10 @@ def _finding(cluster: str | None, group: _Group, value: int, found: _Returns, re
         confidence="low" if unseen else "high" if len(overtaken) else "medium",
         provisional=not len(overtaken),
         subject=key,
+        title=title_text(
+            f"Same offset committed {len(same_value):,} times: {{}}, offset {value}, by {{}}",
+            partition_text(last), short_committer(last),
+        ),
         sentence=_sentence(last, value, len(same_value), worst, period) + (_UNSEEN if unseen else ""),
         next_step=_next_step(last, len(overtaken) > 0),
         proof=Proof(
@@ -242,7 +248,7 @@ def _finding(cluster: str | None, group: _Group, value: int, found: _Returns, re
             "replay": worst.position - value,
             "committers": [group.numbers_of(one) for one in others],
         },
-    )
+    )  # fmt: skip
 
 
 def _is_other(one: Commit, last: Commit) -> bool:
@@ -259,8 +265,8 @@ def _sentence(last: Commit, value: int, times: int, worst: _Worst, period: tuple
         ahead = f"although {committer_text(worst.ahead)} had committed {worst.position}"
     return (
         f"{group_text(last)}: {committer_text(last)} committed offset {value} of {partition_text(last)} "
-        f"{times} times, {period_text(*period)}, {ahead}. A restart at {value} "
-        f"reprocesses {count(worst.position - value, 'message')}."
+        f"{times} times, {ahead}. This was {period_text(*period)}. A restart at {value} "
+        f"would reprocess {count(worst.position - value, 'message')}."
     )
 
 

@@ -64,12 +64,13 @@ import numpy.typing as npt
 
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import NS_PER_S
-from wirewitness.analyser.base.words import count
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.columns import UNKNOWN, Booleans, Integers
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame import numbered, pairs, places_of, together
 from wirewitness.analyser.engine.rules.frame_rows import first_value
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
@@ -80,10 +81,12 @@ from wirewitness.analyser.kafka.rules.commits import (
     group_text,
     partition_key,
     partition_text,
+    short_committer,
 )
 from wirewitness.analyser.kafka.rules.coordinator_moves import LATER, MADE_GOOD_S, MOVING, Refused, is_made_good
 from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
 from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, FetchRange
+from wirewitness.analyser.kafka.rules.names import title_text
 from wirewitness.analyser.kafka.rules.offset_reset_findings import cause_text, numbers_of
 from wirewitness.analyser.kafka.rules.offset_resets import (
     MOVED_SQL,
@@ -228,6 +231,7 @@ def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
     begun = [run for run in FetchRangeColumns(frames[RUNS]).each() if is_made_anew(run) or jump_of(run) is not None]
     refused = Refused(commits.commits(np.flatnonzero(np.isin(commits.numbers["error_code"], MOVING))))
     for group in groups:
+        compared(len(begun))
         own = [run for run in begun if run.group_id == group[0].group_id]
         for steps in _steps(group, reads, own, refused):
             yield _finding(cluster, steps, reads=reads, repeated=repeated)
@@ -263,6 +267,7 @@ def _steps(commits: CommitColumns, reads: Reads, begun: Sequence[FetchRange], re
 def _after_reset(commits: CommitColumns, committers: Integers, row: int, begun: Sequence[FetchRange]) -> _Reset:
     """What came of the commit of a tool."""
     before, reset = commits[row - 1].committed_offset, commits[row]
+    compared(len(begun))
     starts = [run.first_offset for run in begun if run.change_exchange_id == reset.exchange_id]
     again = max((before - start for start in starts if start is not None), default=0)
     is_over = row + 1 < len(commits) and committers[row + 1] != committers[row]
@@ -383,6 +388,7 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
         severity=severity,
         confidence=confidence,
         subject=key,
+        title=_title(steps, worst),
         sentence=_sentence(steps, worst, again, reads) + ("" if is_told else _still_back(stored, highest)),
         next_step=_next_step(steps, worst, together),
         proof=Proof(int(commits.ts[steps.rows - 1].min()), int(commits.ts[steps.rows].max()), steps.evidence()),
@@ -408,63 +414,87 @@ def _finding(cluster: str | None, steps: _Steps, *, reads: Reads, repeated: int)
     )
 
 
+def _title(steps: _Steps, worst: _Step) -> str:
+    before, after, back = worst.before, worst.after, len(steps.rows)
+    place, who = partition_text(after), short_committer(after)
+    way = f"{before.committed_offset} to {after.committed_offset}"
+    again = f" {back:,} times" if back > 1 else ""
+    if steps.cause == "truncated":
+        return title_text(f"Offset moved backwards{again}: {{}}, {way}, its log was truncated", place)
+    if steps.cause == "reset lost":
+        return title_text(f"Offset reset to {before.committed_offset} was lost: {{}}, overwritten by {{}}", place, who)
+    if steps.cause == "admin reset":
+        over = steps.worst_reset()
+        if over.over is not None and over.is_lost:
+            words = f"Offset reset to {after.committed_offset} was lost: {{}}, overwritten by {{}}"
+            return title_text(words, place, short_committer(over.over))
+        return title_text(f"Offset reset{again}: {{}}, {way}, by {{}}", place, who)
+    if steps.cause == "overtaken":
+        words = f"Offset committed ahead of the owner{again}: {{}}, {way}, by {{}}"
+        return title_text(words, place, short_committer(before))
+    return title_text(f"Offset moved backwards{again}: {{}}, {way}, by {{}}", place, who)
+
+
 def _sentence(steps: _Steps, worst: _Step, again: int | None, reads: Reads) -> str:
     after, before, cause, back = worst.after, worst.before, steps.cause, len(steps.rows)
-    often = "once" if back == 1 else f"{back} times"
-    step = f"at worst from {before.committed_offset} to {after.committed_offset} ({count(worst.delta, 'message')})"
-    head = f"{group_text(after)}: the committed offset of {partition_text(after)} moved back {often}, {step}"
+    often = "" if back == 1 else f" {back:,} times, at worst"
+    step = f"{often} from {before.committed_offset} to {after.committed_offset} ({count(worst.delta, 'message')})"
+    head = f"{group_text(after)}: the committed offset of {partition_text(after)} moved back{step}"
     who = committer_text(after)
+    start = sentence_start(who)
     twice = "" if again is None else f" {count(again, 'message')} {'is' if again == 1 else 'are'} reprocessed."
     if cause == "truncated":
         return (
-            f"{head}, because {partition_text(after)} was truncated at {steps.jumps[0].begins} "
-            f"(OffsetForLeaderEpoch): about {count(steps.lost() or 0, 'acknowledged record')} are gone."
+            f"{head}, because the log was truncated at {steps.jumps[0].begins} (OffsetForLeaderEpoch). "
+            f"About {count(steps.lost() or 0, 'acknowledged record')} are gone."
         )
     if cause == "moved":
-        return f"{head}, because {cause_text(steps.jumps[:1])}. {who[0].upper()}{who[1:]} committed from there.{twice}"
+        return f"{head}. {sentence_start(cause_text(steps.jumps[:1]))}. {start} committed from there.{twice}"
     if cause == "seek":
-        return f"{head}, because {who} read at or below that offset before it committed (a seek).{twice}"
+        return f"{head}. {start} read at or below that offset before it committed (a seek).{twice}"
     if cause == "admin reset":
         reset = steps.worst_reset()
         if reset.over is not None and reset.is_lost:
             later = (reset.over.ts - after.ts) / NS_PER_S
             return (
                 f"{group_text(after)}: {who} set the committed offset of {partition_text(after)} from "
-                f"{before.committed_offset} to {after.committed_offset}, and the reset was lost: overwritten "
+                f"{before.committed_offset} to {after.committed_offset}, and the reset was lost. It was overwritten "
                 f"{later:,.1f} s later by {committer_text(reset.over)} with {reset.over.committed_offset}."
             )
         known = twice if again else ""
-        return f"{head}: {who} set it, as an admin tool does; before it {committer_text(before)} had committed.{known}"
+        return f"{head}. {start} set it, as an admin tool does; before, {committer_text(before)} had committed.{known}"
     if cause == "sent again":
         return (
-            f"{head}: {who} sent it again after the group's coordinator, which was moving, had refused it, and "
+            f"{head}. {start} sent it again after the group's coordinator, which was moving, had refused it, and "
             f"committed the newer offset again within {MADE_GOOD_S} s."
         )
     if cause == "reset lost":
         later = (after.ts - before.ts) / NS_PER_S
         return (
             f"{group_text(after)}: {committer_text(before)} set the committed offset of {partition_text(after)} to "
-            f"{before.committed_offset}, and the reset was lost: overwritten {later:,.1f} s later by {who} with "
-            f"{after.committed_offset}."
+            f"{before.committed_offset}, and the reset was lost. It was overwritten {later:,.1f} s later by {who} "
+            f"with {after.committed_offset}."
         )
     if cause == "transaction":
-        return f"{head}: the offset before {who} was committed in a transaction, which may have been aborted."
+        return f"{head}, by {who}. The offset before was committed in a transaction, which may have been aborted."
     if cause == "overtaken":
         now = " It is there now." if steps.committers[-1] != steps.committers[steps.rows[-1]] else ""
         return (
-            f"{head}: {committer_text(before)}, to which the partition is not assigned, had committed an offset ahead "
-            f"of that of {who}, which reads it. A restart after such a commit skips up to "
+            f"{head}. {sentence_start(committer_text(before))}, to which the partition is not assigned, had committed "
+            f"ahead of {who}, which reads it. A restart after such a commit would skip up to "
             f"{count(worst.delta, 'message')}.{now}"
         )
-    doubt = "" if reads.sees_fetches(after.client) else " (its fetches of this partition are not in the capture)"
+    doubt = "" if reads.sees_fetches(after.client) else " Its fetches of this partition are not in the capture."
+    if steps.same and not doubt:
+        return f"{head}. {start} committed an older offset of its own after a newer one and did not seek."
     if steps.same:
-        return f"{head}: {who} committed an older offset of its own after a newer one and did not seek{doubt}."
-    return f"{head}: {who} committed a stale offset over that of {committer_text(before)}{doubt}."
+        return f"{head}. {start} committed an older offset of its own after a newer one.{doubt}"
+    return f"{head}. {start} committed a stale offset over that of {committer_text(before)}.{doubt}"
 
 
 def _still_back(stored: int, highest: int) -> str:
     if stored >= highest:
-        return " The last commit in the capture is the highest again; a rebalance in between reprocesses messages."
+        return " The last commit in the capture is the highest again; a rebalance in between would reprocess messages."
     return f" The committed offset is still {stored}; a restart would reprocess {count(highest - stored, 'message')}."
 
 

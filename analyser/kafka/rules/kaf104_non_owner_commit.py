@@ -53,7 +53,9 @@ from wirewitness.analyser.kafka.rules.commits import (
     offsets_text,
     partition_key,
     partition_text,
+    short_committer,
 )
+from wirewitness.analyser.kafka.rules.names import member_name, title_text
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 
@@ -87,7 +89,7 @@ def _finding(
     last = foreign[-1]
     owner = last.owner_member_id
     owners = committers.get((owner,), ())
-    named = committer_text(owners[-1]) if owners else f"member {owner}"
+    named = committer_text(owners[-1]) if owners else f"member {member_name(owner or '?')}"
     key = partition_key(cluster, last)
     how = "is assigned to" if sure else "is read by"
     told = [committers[last.identity], *([owners] if owners else [])]
@@ -95,10 +97,15 @@ def _finding(
         severity="critical" if sure else "warning",
         confidence="high" if sure else "low",
         subject=key,
+        title=title_text(
+            "Commit to a partition of another member: {}, " + offsets_text(foreign) + ", by {}",
+            partition_text(last), short_committer(last),
+        ),
         sentence=(
-            f"{group_text(last)}: {committer_text(last)} committed {offsets_text(foreign)} for "
-            f"{partition_text(last)} in {count(len(foreign), 'commit')} {period_text(foreign[0].ts, last.ts)}, but the "
-            f"partition {how} {named}. The broker took it: it does not check who owns a partition."
+            f"{group_text(last)}: {committer_text(last)} committed {offsets_text(foreign)} of "
+            f"{partition_text(last)}, but the partition {how} {named}. "
+            f"These are {count(len(foreign), 'commit')}, {period_text(foreign[0].ts, last.ts)}. The broker accepted "
+            "them: it does not check who owns a partition."
         ),
         next_step=(
             f"Find out why the process behind {committer_text(last)} still commits this partition: offsets kept past a "
@@ -113,7 +120,7 @@ def _finding(
             "last_offset": stored,
             "committers": [committer_numbers(own) for own in told],
         },
-    )
+    )  # fmt: skip
 
 
 RULE = Rule(

@@ -42,6 +42,7 @@ from wirewitness.analyser.base.times import NS_PER_S, period_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
@@ -57,8 +58,9 @@ from wirewitness.analyser.kafka.rules.commits import (
     partitions_text,
     requests_of,
     sent_together,
+    short_committer,
 )
-from wirewitness.analyser.kafka.rules.names import partition_names
+from wirewitness.analyser.kafka.rules.names import partition_names, title_text
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 EVENTS = "kafka_group_events"
@@ -74,6 +76,8 @@ MEANINGS = {
 # What a client meets that was restarted or takes part in a rebalance.
 EVERYDAY = (22, 25, REBALANCE_IN_PROGRESS)
 _MOST_COMMITTERS = 20
+# Comparisons are counted by so many.
+_COUNTED = 64
 
 
 class _Refusals(NamedTuple):
@@ -154,7 +158,9 @@ class _Accepted:
 
 def _reached(stored: Sequence[tuple[int, int]], commit: Commit) -> bool:
     """One of these was stored after the commit, at its offset or above."""
-    for done_ns, offset in reversed(stored):
+    for number, (done_ns, offset) in enumerate(reversed(stored)):
+        if number % _COUNTED == _COUNTED - 1:
+            compared(_COUNTED)
         if done_ns <= commit.done_ns:
             return False
         if offset >= commit.committed_offset:
@@ -172,11 +178,14 @@ def _finding(cluster: str | None, refusals: _Refusals, zombie: int) -> Finding:
         provisional=True,
         subject={**{name: key[name] for name in ("cluster", "group", "client", "address")}, "error": code}
         | ({"instance": last.group_instance_id} if last.group_instance_id else {}),
+        title=title_text(
+            f"{count(refusals.requests, 'commit')} refused: {{}} in group {{}}, {code} {MEANINGS[code].split(',')[0]}",
+            short_committer(last), last.group_id or "?",
+        ),
         sentence=(
             f"{group_text(last)}: the broker refused {count(refusals.requests, 'commit')} of "
-            f"{committer_text(last)} for {partitions_text(refused)} {period_text(refused[0].ts, last.ts)} with "
-            f"error {code} ({MEANINGS[code]}). "
-            f"{_outcome(refusals, is_zombie)}."
+            f"{committer_text(last)} for {partitions_text(refused, 3)} with error {code} ({MEANINGS[code]}). "
+            f"This was {period_text(refused[0].ts, last.ts)}. {_outcome(refusals, is_zombie)}."
         ),
         next_step=_next_step(refusals, is_zombie),
         proof=commit_proof(refused),
@@ -190,18 +199,18 @@ def _finding(cluster: str | None, refusals: _Refusals, zombie: int) -> Finding:
             "partitions": partition_names((c.topic, c.partition) for c in refused),
             "committers": [committer_numbers(own) for own in by_member],
         },
-    )
+    )  # fmt: skip
 
 
 def _outcome(refusals: _Refusals, is_zombie: bool) -> str:
     if not is_zombie:
-        return "The offset is safe, the broker kept the stored one"
+        return "The broker kept the stored offset"
     if refusals.members > 1:
         return (
-            f"It came back under {refusals.members} member ids, and each time it was out of the group before it could "
-            "store what it had done: others, or it itself, do the same messages again"
+            f"It came back under {refusals.members} member ids, and each time it was out of the group before its "
+            "commit: the same messages are handled again"
         )
-    return "Not one got through later: it works on partitions that are no longer its own"
+    return "None was accepted later: it works on partitions that are no longer its own"
 
 
 def _next_step(refusals: _Refusals, is_zombie: bool) -> str:

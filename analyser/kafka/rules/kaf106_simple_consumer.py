@@ -32,7 +32,7 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import period_text
-from wirewitness.analyser.base.words import count
+from wirewitness.analyser.base.words import count, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
@@ -49,7 +49,9 @@ from wirewitness.analyser.kafka.rules.commits import (
     group_text,
     partitions_text,
     requests_of,
+    short_committer,
 )
+from wirewitness.analyser.kafka.rules.names import title_text
 
 KEYS = ("cluster_id", "group_id")
 EVENTS = "kafka_group_events"
@@ -80,15 +82,20 @@ def _finding(cluster: str | None, commits: Sequence[Commit], *, accepted: bool, 
     severity: Severity = "warning" if not accepted or requests >= repeated else "info"
     key = committer_key(cluster, last)
     what = (
-        f"wrote offsets of {partitions_text(commits)} in {count(requests, 'request')} while the group was empty, "
-        "without being a member. Members that come later start at these offsets."
+        f"wrote offsets of {partitions_text(commits, 3)} in {count(requests, 'request')} without being a member, while "
+        "the group was empty. Members that come later start at these offsets."
         if accepted
-        else f"tried to commit {partitions_text(commits)} {count(requests, 'time')} without being a member. The "
+        else f"tried to commit {partitions_text(commits, 3)} {times(requests)} without being a member. The "
         "group has members, so the broker refused (25 UNKNOWN_MEMBER_ID): nothing of it is stored."
     )
     return RULE.finding(
         severity=severity,
         subject={**key, "outcome": "accepted" if accepted else "refused"},
+        title=title_text(
+            "Offsets written to an empty group: {}, by {}" if accepted
+            else f"{count(requests, 'commit')} refused, not a member: group {{}}, by {{}}",
+            last.group_id or "?", short_committer(last),
+        ),
         sentence=f"{group_text(last)}: {committer_text(last)} {what} It did so {period_text(commits[0].ts, last.ts)}.",
         next_step=(
             "If this was a planned offset reset, nothing. Otherwise give the process its own group id, or let it "
@@ -101,7 +108,7 @@ def _finding(cluster: str | None, commits: Sequence[Commit], *, accepted: bool, 
             "requests": requests,
             **commits_numbers(commits),
         },
-    )
+    )  # fmt: skip
 
 
 RULE = Rule(

@@ -41,6 +41,7 @@ from wirewitness.analyser.base.times import NS_PER_S, moment_text, time_text
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     COMMIT_COLUMNS,
@@ -51,10 +52,11 @@ from wirewitness.analyser.kafka.rules.commits import (
     committer_text,
     group_text,
     partitions_text,
+    short_committer,
 )
 from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, FetchRange, runs_of
 from wirewitness.analyser.kafka.rules.members import MEMBER_COLUMNS, MEMBERS
-from wirewitness.analyser.kafka.rules.names import partition_names, who_numbers, who_text
+from wirewitness.analyser.kafka.rules.names import partition_names, title_text, who_numbers, who_text
 
 KEYS = ("cluster_id", "group_id")
 _GONE = ("expired", "removed", "fenced")
@@ -95,6 +97,7 @@ def detect(frames: Frames, *, ring: int = 10, least: int = _LEAST, seconds: floa
         commits.setdefault((commit.topic, commit.partition), []).append(commit)
     stops: dict[tuple[Any, ...], list[_Stop]] = {}
     for place, own in commits.items():
+        compared(len(members))
         stop = _stop(own[-ring:], runs.get(place, []), members, seconds) if len(own) >= least else None
         if stop is not None:
             stops.setdefault((*stop.last.client, stop.kind), []).append(stop)
@@ -156,15 +159,21 @@ def _finding(cluster: str | None, stops: Sequence[_Stop]) -> Finding:
     usual = median(later.done_ns - earlier.done_ns for earlier, later in pairwise(worst.ring)) / NS_PER_S
     text, next_step = _words(worst)
     lasts = [stop.last for stop in stops]
+    more = f" and {len(stops) - 1:,} more" if len(stops) > 1 else ""
     waiting = sum(stop.behind for stop in stops)
     return RULE.finding(
         provisional=True,
         subject={"cluster": cluster, "group": last.group_id, "client": last.client_id, "kind": worst.kind},
+        title=title_text(
+            f"No commit for {stood:.1f} s: {{}}{more}, {{}} was last",
+            partitions_text([last]),
+            short_committer(last),
+        ),
         sentence=(
-            f"{group_text(last)} has committed nothing on {partitions_text(lasts)} since {moment_text(last.done_ns)}, "
-            f"for {stood:.1f} s, where commits came every {usual:.1f} s: {committer_text(last)} stored "
-            f"{last.committed_offset} of {partitions_text([last])} last, and {count(worst.behind, 'record')} wait "
-            f"there. {text}"
+            f"{group_text(last)} has committed nothing on {partitions_text(lasts, 3)} since "
+            f"{moment_text(last.done_ns)}, for {stood:.1f} s; before, it did every {usual:.1f} s. "
+            f"{sentence_start(committer_text(last))} committed {last.committed_offset} of {partitions_text([last])} "
+            f"last; {count(worst.behind, 'record')} wait there. {text}"
         ),
         next_step=next_step,
         proof=commit_proof(lasts)._replace(ts_last_ns=worst.until),
@@ -176,6 +185,7 @@ def _finding(cluster: str | None, stops: Sequence[_Stop]) -> Finding:
             "address": last.client_address,
             "member": last.member_id,
             "kind": worst.kind,
+            "generation": last.generation,
             "last_offset": last.committed_offset,
             "records_behind": waiting,
             "seconds": round(stood, 3),

@@ -55,6 +55,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import first_value
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
@@ -65,6 +66,7 @@ from wirewitness.analyser.kafka.rules.commits import (
     partition_key,
     partition_text,
 )
+from wirewitness.analyser.kafka.rules.names import title_text
 
 FETCHES, ENDS = "kafka_fetch_partitions", "kafka_log_ends"
 KEYS = ("cluster_id", "topic", "partition")
@@ -136,6 +138,7 @@ def detect(
         growth = _growth(ends, group, samples, *(pace.least(gaps) or (least_lag, least_s * NS_PER_S)))
         if growth is None:
             continue
+        compared(len(frames[FETCHES]))
         own = _fetches_of(group.texts["group_id"].at(0), frames[FETCHES])
         is_late = _reads_to_the_end(own, ends, growth) and not pace.goes_on
         if not (is_late or _waits_for_a_transaction(own)):
@@ -234,8 +237,7 @@ def _ahead(own: Frame, ends: _Ends, commits: CommitColumns, growth: _Growth, pac
     if 0 <= watermark <= read and 2 * (end - watermark) > growth.last:
         return _Cause(
             "replica behind",
-            f"It has read all that the replica has from which it reads (to {watermark}), while the log ends at {end}: "
-            "that replica is behind its leader.",
+            f"It has read all that its replica has (to {watermark}), while the log ends at {end}: that replica lags.",
             "Look at the broker that this consumer fetches from (client.rack, replica.selector.class): replication, "
             "disk and network.",
         )  # fmt: skip
@@ -264,7 +266,7 @@ def _cause(own: Frame, commits: CommitColumns, growth: _Growth) -> _Cause:
     if idle * 2 > total and len(again) > 2 and len(np.unique(again)) == 1:
         return _Cause(
             "not read",
-            f"The consumer has asked for nothing of this partition for {longest:,.1f} s, and committed the same offset "
+            f"It sent no fetch of this partition for {longest:,.1f} s, and committed the same offset "
             f"{len(again)} times meanwhile: the partition is paused, or its handler hangs.",
             "Look for pause() of this partition without resume(), and at what handles its records.",
             longest,
@@ -273,8 +275,7 @@ def _cause(own: Frame, commits: CommitColumns, growth: _Growth) -> _Cause:
         return _Cause(
             "slow handler",
             f"It is the handler: in {100 * min(idle, total) // total} % of the time, up to {longest:,.1f} s in a row, "
-            "the consumer asked for nothing while records were waiting "
-            f"({count(len(seen.ts), 'fetch', 'fetches')} of this partition).",
+            f"no fetch was open while records waited ({count(len(seen.ts), 'fetch', 'fetches')}).",
             "Make the handling of a record faster or parallel, or add partitions and consumers; with a lower "
             "max.poll.records commits come oftener.",
             longest,
@@ -300,7 +301,7 @@ def _cause(own: Frame, commits: CommitColumns, growth: _Growth) -> _Cause:
             longest,
         )  # fmt: skip
     return _Cause(
-        "too much for it", f"It asks without long pauses ({longest:,.1f} s at most): more is written than it reads.",
+        "too much for it", f"It fetches without long pauses ({longest:,.1f} s at most): more is written than it reads.",
         "Add consumers, and partitions where there are as many consumers already; look at how the partition's share of "
         "records compares with the others.", longest,
     )  # fmt: skip
@@ -312,10 +313,14 @@ def _finding(cluster: str | None, commits: CommitColumns, growth: _Growth, cause
     seconds = (growth.until - growth.begin) / NS_PER_S
     return RULE.finding(
         subject=key,
+        title=title_text(
+            f"Lag grows: {{}} of group {{}}, {growth.first:,} to {count(growth.last, 'message')}",
+            partition_text(last), last.group_id or "?",
+        ),
         confidence="medium" if cause.word == "unknown" else "high",
         sentence=(
-            f"{group_text(last)} lags on {partition_text(last)}: its lag grew from {growth.first:,} to "
-            f"{count(growth.last, 'message')} in {seconds:,.0f} s, and its time lag is {growth.age_s:,.0f} s. "
+            f"{group_text(last)}: the lag of {partition_text(last)} grew from {growth.first:,} to "
+            f"{count(growth.last, 'message')} in {seconds:,.0f} s; its time lag is {growth.age_s:,.0f} s. "
             f"{sentence_start(committer_text(last))} committed {last.committed_offset} last. {cause.text}"
         ),
         next_step=cause.next_step,
@@ -333,7 +338,7 @@ def _finding(cluster: str | None, commits: CommitColumns, growth: _Growth, cause
             "longest_pause_s": cause.longest_pause_s,
             "committers": [commits.numbers_of(every)],
         },
-    )
+    )  # fmt: skip
 
 
 RULE = Rule(

@@ -41,7 +41,14 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
 from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
 from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, FetchRange, proof_of_runs
-from wirewitness.analyser.kafka.rules.names import group_text, partition_text, who_numbers, who_text
+from wirewitness.analyser.kafka.rules.names import (
+    group_text,
+    partition_text,
+    short_who,
+    title_text,
+    who_numbers,
+    who_text,
+)
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 
@@ -71,12 +78,15 @@ def _finding(
     return RULE.finding(
         provisional=True,
         subject=key,
+        title=title_text(
+            f"Reads without committing: {{}}, {count(behind, 'record')} in {seconds_text(waited)}, by {{}}",
+            partition_text(*run.place), short_who(*run.client),
+        ),
         sentence=(
             f"{group_text(run.group_id)}: {who_text(*run.client, run.member_id)} reads "
-            f"{partition_text(*run.place)} up to {run.next_offset} and has not committed since "
-            f"{moment_text(last['ts'])} (offset {last['committed_offset']}): {count(behind, 'record')} in "
-            f"{seconds_text(waited)}, where it used to commit every {seconds_text(usual)}. A restart "
-            "delivers them again."
+            f"{partition_text(*run.place)} up to {run.next_offset} and has not committed for {seconds_text(waited)}. "
+            f"Its last commit was {last['committed_offset']} at {moment_text(last['ts'])}; before, it committed every "
+            f"{seconds_text(usual)}. A restart would deliver {count(behind, 'record')} again."
         ),
         next_step=(
             "Look in the log of this client for commits that fail or are no longer called, and for a handler that is "
@@ -99,7 +109,7 @@ def _finding(
             "ts_last_commit": time_text(last["ts"]),
             "clients": [who_numbers(*run.client, run.member_id)],
         },
-    )
+    )  # fmt: skip
 
 
 RULE = Rule(

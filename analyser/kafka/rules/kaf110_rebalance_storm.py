@@ -49,7 +49,7 @@ from wirewitness.analyser.kafka.rules.members import (
     processes,
     proof,
 )
-from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text
+from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text, short_who, title_text
 
 _BY_ITSELF = ("leader", "member")
 _CONNECT = "connect"
@@ -142,13 +142,18 @@ def _finding(own: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
         for one in pauses_of(row)
         if one.get("client_id") != client["client_id"] or one.get("address") != client["client_address"]
     }
+    waited = f"; {count(len(victims), 'other client')} waited" if victims else ""
     return RULE.finding(
         severity="critical" if stood_ns >= lasts_ns / 2 else "warning",
         subject={**key, "client": client["client_id"], "address": client["client_address"]},
+        title=title_text(
+            f"{count(len(inside), 'rebalance')} of group {{}}, {len(own):,} caused by {{}}",
+            last["group_id"] or "?", short_who(client["client_address"], client["client_id"]),
+        ),
         sentence=(
-            f"{group_text(last['group_id'])} rebalanced {times(len(inside))} {period_text(first['ts'], last['ts'])}; "
-            f"{client_text(client)} set off {len(own)} of them: it {said}{reason}. Rebalances took "
-            f"{seconds_text(stood_ns)} of that time, in which {count(len(victims), 'other client')} stood or waited."
+            f"{group_text(last['group_id'])} rebalanced {times(len(inside))}, and {client_text(client)} caused "
+            f"{len(own)} of them, {period_text(first['ts'], last['ts'])}. It {said}{reason}. Rebalances took "
+            f"{seconds_text(stood_ns)} of that time{waited}."
         ),
         next_step=(
             f"Look at {client_text(client)} first, at its log and restarts; the other members only follow. Static "

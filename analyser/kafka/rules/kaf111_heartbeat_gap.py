@@ -57,7 +57,7 @@ from wirewitness.analyser.kafka.rules.members import (
     proof,
     who,
 )
-from wirewitness.analyser.kafka.rules.names import group_text
+from wirewitness.analyser.kafka.rules.names import group_text, short_who, title_text
 from wirewitness.analyser.kafka.rules.other_members import NONE, Elsewhere
 
 ANSWERED = "kafka_group_events"
@@ -163,20 +163,25 @@ def _finding(silence: _Silence) -> Finding:
     told = "" if member["session_timeout_ms"] else " (the default: its own is not in the capture)"
     timeout = f"{seconds_text(timeout_ms * NS_PER_MS)}{told}"
     if not silence.removed:
-        what = f"Its session timeout is {timeout}: a little longer, and its partitions had gone to others."
+        what = f"Its session timeout is {timeout}: a longer silence would give its partitions to others."
     elif member["ended"] == "removed":
-        what = "The group had gone on without it when it came back: what it held is handled twice."
+        what = "The group had gone on without it when it came back: what it read last may be handled twice."
     else:
         what = "It did not come back, and the group went on without it."
     died = member["ended"] == "expired" and member["closed_by"] == "client"
     side = "" if died else f" {sentence_start(side_text(member))}."
+    names = partitions_of(member)
+    assigned = f", with {partitions_text(names, 3)}" if names else ""
     return RULE.finding(
         severity=_severity(silence),
         subject={**key, "client": member["client_id"], "address": member["client_address"]},
+        title=title_text(
+            f"No heartbeat for {seconds_text(silence.lasts_ns)}: {{}} in group {{}}",
+            short_who(member["client_address"], member["client_id"]), member["group_id"] or "?",
+        ),
         sentence=(
             f"{group_text(member['group_id'])}: {member_text(member)} sent no heartbeat for "
-            f"{seconds_text(silence.lasts_ns)} from {clock_text(silence.begin_ns)} on, while it had "
-            f"{partitions_text(partitions_of(member))}. {what}{side}"
+            f"{seconds_text(silence.lasts_ns)} from {clock_text(silence.begin_ns)} on{assigned}. {what}{side}"
         ),
         next_step=(
             f"Find out about {member['client_id'] or 'the client'} at {member['client_address'] or 'its address'} "
@@ -190,12 +195,12 @@ def _finding(silence: _Silence) -> Finding:
             "session_timeout_ms": timeout_ms if member["session_timeout_ms"] else None,
             "removed": silence.removed,
             "idle_side": member["idle_side"],
-            "partitions": partitions_of(member),
+            "partitions": names,
             "since": time_text(silence.begin_ns),
             "until": time_text(silence.end_ns),
             "clients": [who(member)],
         },
-    )
+    )  # fmt: skip
 
 
 RULE = Rule(

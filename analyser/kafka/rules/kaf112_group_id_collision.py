@@ -43,9 +43,18 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, se
 from wirewitness.analyser.base.words import count, names_text, printable, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.members import KEYS, MEMBER_COLUMNS, MEMBERS, REBALANCES, culprit, proof, who
-from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text
+from wirewitness.analyser.kafka.rules.names import (
+    MAX_NAME,
+    client_text,
+    first_text,
+    group_text,
+    short_clients,
+    short_who,
+    title_text,
+)
 
 EVENTS = "kafka_group_events"
 INCONSISTENT_GROUP_PROTOCOL = 23
@@ -119,9 +128,14 @@ def _other_topics(members: Sequence[Row]) -> tuple[Row, Row] | None:
 
 def _together(members: Sequence[Row], one: Row, other: Row) -> bool:
     """Any membership of the one overlaps with one of the other."""
+    compared(2 * len(members))
     first = [row for row in members if _client(row) == _client(one) and row["topics"] == one["topics"]]
     second = [row for row in members if _client(row) == _client(other) and row["topics"] == other["topics"]]
-    return any(a["ts"] < b["ts_last"] and b["ts"] < a["ts_last"] for a in first for b in second)
+    for a in first:
+        compared(len(second))
+        if any(a["ts"] < b["ts_last"] and b["ts"] < a["ts_last"] for b in second):
+            return True
+    return False
 
 
 def _topics(one: Row, other: Row, members: Sequence[Row], cost: _Cost) -> Finding:
@@ -130,17 +144,22 @@ def _topics(one: Row, other: Row, members: Sequence[Row], cost: _Cost) -> Findin
     clients = list({_client(row): row for side in sides[::-1] for row in side}.values())
     first_ns, last_ns = max(one["ts"], other["ts"]), max(one["ts_last"], other["ts_last"])
     said = "; ".join(
-        f"{names_text([client_text(row) for row in {_client(row): row for row in side}.values()], 3)} subscribes to "
+        f"{names_text([client_text(row) for row in {_client(row): row for row in side}.values()], 2)} subscribes to "
         f"{names_text(sorted(printable(name, MAX_NAME) for name in _subscribed(row)), 3)}"
         for side, row in zip(sides, (one, other), strict=True)
     )
     return RULE.finding(
         severity="warning",
         subject={**key, "kind": "topics"},
+        title=title_text(
+            "Two applications use group {}: {}, {}",
+            one["group_id"] or "?",
+            *(first_text(short_clients({_client(row): None for row in side})) for side in sides),
+        ),
         sentence=(
             f"{group_text(one['group_id'])} is used by two applications at once: {said}. They share no topic, and each "
-            f"start or stop of one makes the other stop and rebalance: since both are there, for "
-            f"{seconds_text(cost.lasts_ns)}, {count(cost.rebalances, 'rebalance')}{cost.text}."
+            f"start or stop of one stops the other. In {seconds_text(cost.lasts_ns)} together: "
+            f"{count(cost.rebalances, 'rebalance')}{cost.text}."
         ),
         next_step="Give each application a group.id of its own; the new group needs its offsets set before it starts.",
         proof=proof(first_ns, last_ns, [one["exchange_id"], other["exchange_id"]]),
@@ -174,18 +193,23 @@ def _refused(events: Sequence[Row], members: Sequence[Row], joins: int) -> Findi
     else:
         why = f"it offers {_names(offered)}; what the members use was not seen"
     got_in = any(_client(row) == _client(last) and (row["ts_joined"] or 0) > last["ts"] for row in members)
-    reads = "It joined later, having asked" if got_in else "It reads nothing, and asks"
+    reads = "It joined later" if got_in else "It reads nothing"
     victims = list({_client(row): row for row in others}.values())
     lasts_ns = last["ts"] - events[0]["ts"]
     rate = (len(events) - 1) * NS_PER_S / lasts_ns if lasts_ns else None
-    pace = "" if rate is None else f"{rate:,.1f} times a second, "
+    pace = "" if rate is None else f"{rate:,.1f} a second, "
     return RULE.finding(
         severity="info" if got_in else "warning",
         subject={**key, "client": last["client_id"], "address": last["client_address"], "kind": "refused"},
+        title=title_text(
+            f"JoinGroup refused {times(len(events))}: {{}} in group {{}}, 23 INCONSISTENT_GROUP_PROTOCOL",
+            short_who(*_client(last)),
+            last["group_id"] or "?",
+        ),
         sentence=(
             f"{group_text(last['group_id'])} refused {client_text(last)} {times(len(events))} "
-            f"{period_text(events[0]['ts'], last['ts'])} (23 INCONSISTENT_GROUP_PROTOCOL): {why}. {reads} "
-            f"the coordinator {pace}{len(events) * 100 // joins} % of the group's JoinGroups."
+            f"(23 INCONSISTENT_GROUP_PROTOCOL): {why}. {reads}. Its JoinGroups, "
+            f"{period_text(events[0]['ts'], last['ts'])}: {pace}{len(events) * 100 // joins} % of the group's."
         ),
         next_step=(
             "Set the same partition.assignment.strategy in all members (to change it, first offer both, then the new "

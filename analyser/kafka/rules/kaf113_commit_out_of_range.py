@@ -60,7 +60,9 @@ from wirewitness.analyser.kafka.rules.commits import (
     group_text,
     partition_key,
     partition_text,
+    short_committer,
 )
+from wirewitness.analyser.kafka.rules.names import title_text
 
 FETCHES = "kafka_fetch_partitions"
 KEYS = ("cluster_id", "topic", "partition")
@@ -113,14 +115,18 @@ def _finding(cluster: str | None, found: Sequence[_Above]) -> Finding:
     beyond = worst.commit.committed_offset - worst.log_end
     committers = by_identity(commits)
     key = partition_key(cluster, worst.commit)
+    often = f"; {count(len(commits), 'commit')} of this kind" if len(commits) > 1 else ""
     return RULE.finding(
         subject=key,
+        title=title_text(
+            f"Commit beyond the log end: {{}}, {worst.commit.committed_offset} over {worst.log_end}, by {{}}",
+            partition_text(worst.commit), short_committer(worst.commit),
+        ),
         sentence=(
             f"{group_text(worst.commit)}: {committer_text(worst.commit)} stored offset "
             f"{worst.commit.committed_offset} for {partition_text(worst.commit)}, {count(beyond, 'message')} beyond "
-            f"the end of its log ({worst.log_end}); {count(len(commits), 'commit')} of this kind. "
-            "Whoever reads on from there is refused (OFFSET_OUT_OF_RANGE) and begins where auto.offset.reset says; "
-            "once the log has grown past it, the messages before it are never read."
+            f"the end of its log ({worst.log_end}){often}. "
+            "A reader that starts there would be refused (OFFSET_OUT_OF_RANGE) and begin where auto.offset.reset says."
         ),
         next_step=(
             "Look at where this client takes the offsets from that it commits: each must be the offset of the last "
@@ -139,7 +145,7 @@ def _finding(cluster: str | None, found: Sequence[_Above]) -> Finding:
             "member": worst.commit.member_id,
             "committers": [committer_numbers(own) for own in committers.values()],
         },
-    )
+    )  # fmt: skip
 
 
 def _taken_away(cluster: str | None, stored: CommitColumns) -> Finding:
@@ -157,10 +163,14 @@ def _taken_away(cluster: str | None, stored: CommitColumns) -> Finding:
     return RULE.finding(
         severity=severity,
         subject={**key, "kind": "below 0"},
+        title=title_text(
+            f"Offset below 0 committed: {{}}, {last.committed_offset}, by {{}}",
+            partition_text(last), short_committer(last),
+        ),
         sentence=(
             f"{group_text(last)}: {committer_text(last)} stored offset {last.committed_offset} for "
             f"{partition_text(last)} at {moment_text(last.ts)}; {count(len(commits), 'commit')} of this kind. The "
-            f"broker took it: {lost}, and whoever starts then begins where auto.offset.reset says. {now}"
+            f"broker accepted it: {lost}. A reader that starts then begins where auto.offset.reset says. {now}"
         ),
         next_step=(
             f"Look at the code behind {committer_text(last)}: it commits a position that it does not have yet (-1, or "
@@ -178,7 +188,7 @@ def _taken_away(cluster: str | None, stored: CommitColumns) -> Finding:
             "member": last.member_id,
             "committers": [committer_numbers(own) for own in by_identity(commits).values()],
         },
-    )
+    )  # fmt: skip
 
 
 RULE = Rule(

@@ -43,6 +43,7 @@ from wirewitness.analyser.kafka.rules.offset_reset_findings import (
     amount_text,
     cause_text,
     jump_findings,
+    jump_title,
     partitions_text,
 )
 from wirewitness.analyser.kafka.rules.offset_resets import JUMPS_SQL, OWN_CHOICE, Jump
@@ -60,10 +61,10 @@ def _told(jumps: list[Jump]) -> Told:
     again = sum(jump.again for jump in jumps)
     return Told(
         severity="info" if jumps[0].cause in OWN_CHOICE else "warning",
+        title=jump_title(jumps, again, "Records read again"),
         sentence=(
-            f"{group_text(runs[0].group_id)} reads {amount_text(jumps, again)} again ({partitions_text(jumps)}): "
-            f"{cause_text(jumps)}. They were delivered a second time from {moment_text(runs[0].ts)} on to "
-            f"{readers_text(runs)}."
+            f"{group_text(runs[0].group_id)} read {amount_text(jumps, again)} again ({partitions_text(jumps)}), from "
+            f"{moment_text(runs[0].ts)} on. Cause: {cause_text(jumps)}. Delivered to {readers_text(runs)}."
         ),
         next_step=_next_step(jumps),
         numbers={"records_again": again},

@@ -38,7 +38,14 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.members import KEYS, MEMBER_COLUMNS, MEMBERS, proof, who
-from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text, partition_names
+from wirewitness.analyser.kafka.rules.names import (
+    MAX_NAME,
+    client_text,
+    group_text,
+    partition_names,
+    short_who,
+    title_text,
+)
 
 OWNERSHIP = "kafka_ownership"
 RANGE = "range"
@@ -109,16 +116,20 @@ def _finding(
     key = {"cluster": full["cluster_id"], "group": full["group_id"]}
     names = partition_names(given[order[0]])
     least = sizes[order[-1]]
-    why = " range deals each topic on its own and begins with the same members every time." if assignor == RANGE else ""
+    why = " range assigns each topic on its own, from the same member on." if assignor == RANGE else ""
     return RULE.finding(
         severity="warning",
         subject={**key, "client": full["client_id"], "address": full["client_address"]},
+        title=title_text(
+            f"Uneven assignment: {{}} has {sizes[order[0]]:,} of {sum(sizes.values()):,} partitions of group {{}}",
+            short_who(full["client_address"], full["client_id"]),
+            full["group_id"] or "?",
+        ),
         sentence=(
-            f"{group_text(full['group_id'])}: since {clock_text(at_ns)} {client_text(full)} has {sizes[order[0]]} of "
-            f"{count(sum(sizes.values()), 'partition')} ({names_text(names)}), and "
-            f"{names_text([client_text(row) for row in few], 3)} "
-            f"{'has' if len(few) == 1 else 'have'} {least or 'none'}, with the same subscription (assignor "
-            f"{printable(assignor or '?', MAX_NAME)}).{why}"
+            f"{group_text(full['group_id'])}: {client_text(full)} has {sizes[order[0]]} of "
+            f"{count(sum(sizes.values()), 'partition')}, and {names_text([client_text(row) for row in few], 2)} "
+            f"{'has' if len(few) == 1 else 'have'} {least or 'none'}, with the same subscription. It is so since "
+            f"{clock_text(at_ns)} ({names_text(names, 4)}; assignor {printable(assignor or '?', MAX_NAME)}).{why}"
         ),
         next_step=(
             "Set partition.assignment.strategy to CooperativeStickyAssignor (librdkafka: cooperative-sticky) or "

@@ -35,7 +35,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from wirewitness.analyser.base.times import NS_PER_S, period_text, seconds_text, time_text
-from wirewitness.analyser.base.words import printable
+from wirewitness.analyser.base.words import printable, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
@@ -54,7 +54,7 @@ from wirewitness.analyser.kafka.rules.members import (
     proof,
     who,
 )
-from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text
+from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text, short_who, title_text
 
 _MOST_CLIENTS = 20
 
@@ -109,12 +109,18 @@ def _finding(own: Sequence[Row], ended: Sequence[Row], rebalances: Sequence[Row]
     median_ns = stays[len(stays) // 2]
     stayed = f"; it stayed for about {seconds_text(median_ns)} each time" if median_ns > 0 else ""
     polls = any(map(missed_polls, reasons))
+    went = {("left",): "left", ("expired",): "died"}.get((*how,), "ended")
     return RULE.finding(
         severity="warning",
         subject={**key, "client": last["client_id"], "address": last["client_address"]},
+        title=title_text(
+            f"Member {went} and came back {times(len(ended))}: {{}} in group {{}}",
+            short_who(last["client_address"], last["client_id"]),
+            last["group_id"] or "?",
+        ),
         sentence=(
-            f"{group_text(last['group_id'])}: {client_text(last)} {ends_text(ended)}{reason}, "
-            f"{period_text(first_ns, until_ns)}, and joined again{stayed}. It set off {len(caused)} of the group's "
+            f"{group_text(last['group_id'])}: {client_text(last)} {ends_text(ended)}{reason}, and joined again. "
+            f"This was {period_text(first_ns, until_ns)}{stayed}. It caused {len(caused)} of the group's "
             f"{len(rebalances)} rebalances in the capture."
         ),
         next_step=_next_step(last, polls, how),

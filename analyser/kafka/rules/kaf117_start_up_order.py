@@ -36,7 +36,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.names import client_text, error_text
+from wirewitness.analyser.kafka.rules.names import client_text, error_text, short_who, title_text
 
 KEYS = ("cluster_id", "client_address", "client_id")
 STEPS = (
@@ -82,15 +82,19 @@ def _finding(step: str, stuck: Sequence[Row], rows: Sequence[Row], fine: Sequenc
     codes = Counter((row["error_code"], row["error_name"]) for row in stuck)
     (code, name), _ = codes.most_common(1)[0]
     key = {"cluster": last["cluster_id"], "client": last["client_id"], "address": last["client_address"]}
-    way = f" after {', '.join(fine)} had gone well" if fine else ""
+    way = f", after {', '.join(fine)} had succeeded" if fine else ""
     first_ns, last_ns = stuck[0]["ts"], last["ts"]
     return RULE.finding(
         severity="warning",
         provisional=True,
         subject={**key, "step": step},
+        title=title_text(
+            f"Consumer cannot start: {{}}, {step} refused {times(len(stuck))}, {{}}",
+            short_who(last["client_address"], last["client_id"]), error_text(code, name),
+        ),
         sentence=(
             f"A consumer that started, {client_text(last)}, never came to read: its {step} was refused "
-            f"{times(len(stuck))} {period_text(first_ns, last_ns)} with {error_text(code, name)}{way}."
+            f"{times(len(stuck))} with {error_text(code, name)}. This was {period_text(first_ns, last_ns)}{way}."
         ),
         next_step=_NEXT.get(
             code, f"Look up error {error_text(code, name)} for {step}, and into the log of that client."
@@ -110,7 +114,7 @@ def _finding(step: str, stuck: Sequence[Row], rows: Sequence[Row], fine: Sequenc
             "until": time_text(last_ns),
             "clients": [{"address": last["client_address"], "client_id": last["client_id"]}],
         },
-    )
+    )  # fmt: skip
 
 
 _LIST = ", ".join(f"'{one}'" for one in STEPS)

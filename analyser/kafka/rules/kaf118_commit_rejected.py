@@ -54,8 +54,9 @@ from wirewitness.analyser.kafka.rules.commits import (
     partition_text,
     partitions_text,
     requests_of,
+    short_committer,
 )
-from wirewitness.analyser.kafka.rules.names import MAX_LISTED
+from wirewitness.analyser.kafka.rules.names import MAX_LISTED, title_text
 
 KEYS = ("cluster_id", "group_id")
 RETRIED = (14, 15, 16)
@@ -175,10 +176,14 @@ def _finding(
         severity="info" if healed else "warning",
         provisional=True,
         subject={**key, "error": code},
+        title=title_text(
+            f"{requests:,} of {count(total, 'commit')} rejected: {{}} in group {{}}, {code} {name}",
+            short_committer(last), last.group_id or "?",
+        ),
         sentence=(
-            f"{group_text(last)}: the broker rejected {count(requests, 'commit')} of {total:,} of "
-            f"{committer_text(last)} for {partitions_text(rejected)} {period_text(rejected[0].ts, last.ts)} "
-            f"with error {code} ({name}). {_fate(outcomes)}"
+            f"{group_text(last)}: the broker rejected {requests:,} of {count(total, 'commit')} of "
+            f"{committer_text(last)} for {partitions_text(rejected, 3)} with error {code} ({name}). "
+            f"This was {period_text(rejected[0].ts, last.ts)}. {_fate(outcomes)}"
         ),
         next_step=advice,
         proof=commit_proof(rejected),
@@ -192,24 +197,24 @@ def _finding(
             "not_stored": [one.numbers for one in outcomes if not one.again][:MAX_LISTED],
             **commits_numbers(rejected),
         },
-    )
+    )  # fmt: skip
 
 
 def _fate(outcomes: Sequence[_Outcome]) -> str:
     """What became of the partitions, the worst of those that were not stored again named with its offsets."""
     again = [one.last for one in outcomes if one.again]
     not_stored = [one for one in outcomes if not one.again]
-    text = f"The offset of {partitions_text(again)} was committed again later. " if again else ""
+    text = f"The offset of {partitions_text(again, 3)} was committed again later. " if again else ""
     if not not_stored:
         return text.rstrip()
     known = [one for one in not_stored if one.stored is not None]
-    where = partitions_text([one.last for one in not_stored])
+    where = partitions_text([one.last for one in not_stored], 3)
     if not known:
-        return f"{text}No later commit for {where} was accepted in the capture, nor is one from before in it."
+        return f"{text}No commit for {where} was accepted in the capture."
     worst = max(known, key=lambda one: one.rejected - (one.stored or 0))
     stands = f"{partition_text(worst.last)} is at {worst.stored}"
     below = worst.rejected - (worst.stored or 0)
-    cost = f", {count(below, 'message')} below what was rejected: a restart reprocesses them" if below > 0 else ""
+    cost = f", {count(below, 'message')} below: a restart would reprocess them" if below > 0 else ""
     return f"{text}For {where} no commit as high was accepted since; {stands}{cost}."
 
 

@@ -42,10 +42,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.times import moment_text, time_text
-from wirewitness.analyser.base.words import count, times
+from wirewitness.analyser.base.words import times
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
 from wirewitness.analyser.kafka.rules.fetch_ranges import (
@@ -63,6 +64,7 @@ from wirewitness.analyser.kafka.rules.names import (
     group_text,
     partition_names,
     partition_text,
+    title_text,
     who_numbers,
     who_text,
 )
@@ -186,9 +188,10 @@ def _stuck(runs: Sequence[FetchRange], thrown: Sequence[_Thrown], commits: Seque
         unknown_last = any(run.first_offset is None for run in own if run.ts == last.ts)
         if offset is None or unknown_last or (last.stored_offset or 0) > offset:
             continue
-        again = [run for run in own if _begins_at(run, offset) and any(one.ts <= run.ts for one in thrown)]
+        again = [run for run in own if _begins_at(run, offset) and thrown[0].ts <= run.ts]
         earlier = [run for run in own if again and run.ts < again[0].ts and _covers(run, offset)]
         if again and again[-1] is last:
+            compared(len(commits))
             unseen = sum(run.first_offset is None for run in own)
             yield _Stuck(again, earlier[-1] if earlier else None, unseen, _passed(last, offset, commits))
 
@@ -220,10 +223,17 @@ def _finding(
     clients = Counter(run.client for run in worst[0].runs)
     members = {run.client: run.member_id for run in runs}
     of_time = [one for one in thrown if one.by_timeout]
+    others = f" or {len(worst) - 1:,} more" if worst[1:] else ""
     return RULE.finding(
         severity="warning" if all(one.passed for one in worst) else "critical",
         confidence="high" if of_time else "medium",
         subject={**key, **place},
+        title=title_text(
+            f"Record stops its reader: {{}} offset {last.first_offset}{others}, "
+            f"delivered {times(worst[0].deliveries)}, group {{}}",
+            partition_text(*worst[0].place),
+            last.group_id or "?",
+        ),
         sentence=_sentence(worst, _thrown_text(thrown, ends), clients, members),
         next_step=(
             "Look in the log of this client for the record at that offset or soon after it, and for what its handling "
@@ -276,17 +286,18 @@ def _sentence(
 ) -> str:
     runs = [run for one in worst for run in one.runs]
     where = [f"{partition_text(*one.place)} offset {one.offset}" for one in worst[:MAX_NAMED]]
-    shared = [f"{partition_text(*one.place)} {one.offset} to {one.up_to}" for one in worst[:MAX_NAMED]]
-    who = [f"{who_text(*c, members[c])} ({times(number)})" for c, number in clients.most_common(MAX_NAMED)]
-    one_of = " (each poll held records of all of them: the wire does not show which is the culprit)"
+    several = len(clients) > 1
+    who = [
+        f"{who_text(*c, members[c])}{f' ({times(number)})' if several else ''}"
+        for c, number in clients.most_common(MAX_NAMED)
+    ]
+    one_of = " Each poll had records of all of them: the packets do not show which one it is."
     least = "at least " if any(one.unseen for one in worst) else ""
     return (
-        f"{group_text(worst[0].again[-1].group_id)} does not get past {' or '.join(where)}"
-        f"{one_of if len(worst) > 1 else ''}: a record from there on ({' or '.join(shared)}) takes its reader out of "
-        f"the group each time. From {moment_text(min(run.ts for run in runs))} to "
-        f"{moment_text(max(run.ts_last for run in runs))} it was delivered {least}{times(worst[0].deliveries)}, to "
-        f"{', '.join(who)}, which meanwhile {thrown}. {_passed_text(worst)} "
-        f"({count(sum(_given_again(one) for one in worst), 'record')} fetched again)."
+        f"{group_text(worst[0].again[-1].group_id)} does not get past {' or '.join(where)}: a record from there on "
+        f"was delivered {least}{times(worst[0].deliveries)}, and each time its reader left the group."
+        f"{one_of if len(worst) > 1 else ''} Reader: {', '.join(who)}, since "
+        f"{moment_text(min(run.ts for run in runs))}; it {thrown}. {_passed_text(worst)}."
     )
 
 
@@ -295,7 +306,7 @@ def _thrown_text(thrown: Sequence[_Thrown], ends: Sequence[Row]) -> str:
     missed = sum(missed_polls(row["reason"]) for row in ends) or sum(one.by_timeout for one in thrown)
     how = ends_text(ends) or "was out of the group"
     if missed:
-        return f"{how}; {times(missed)} it left with the reason that it did not poll in time (max.poll.interval.ms)"
+        return f"{how}; {times(missed)} its reason was that it did not poll in time (max.poll.interval.ms)"
     told = f"{how} and joined again on the same connection {times(len(thrown))}"
     silent = any(row["ended"] in ("expired", "removed") for row in ends)
     return f"{told} ({'its session timed out' if silent else 'it gave no reason'}; its process lived on)"

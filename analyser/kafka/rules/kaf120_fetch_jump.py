@@ -57,7 +57,15 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS, CommitRequests, Sent
 from wirewitness.analyser.kafka.rules.fetch_range_columns import Booleans, FetchRangeColumns, known_or_zero
 from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUNS
-from wirewitness.analyser.kafka.rules.names import group_text, partition_names, partition_text, who_numbers, who_text
+from wirewitness.analyser.kafka.rules.names import (
+    group_text,
+    partition_names,
+    partition_text,
+    short_who,
+    title_text,
+    who_numbers,
+    who_text,
+)
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 _SENT = ("ts", "exchange_id", "topic", "partition", "committed_offset")
@@ -104,18 +112,18 @@ class _Way(NamedTuple):
 
     severity: Severity
     confidence: Confidence
+    title: str
     words: str
 
 
 _WAYS: dict[Direction, _Way] = {
-    "forward": _Way("warning", "medium", "skipped over records by itself, without asking for an offset in between"),
+    "forward": _Way("warning", "medium", "Reader skipped records by itself", "skipped records by itself"),
     "back": _Way(
-        "info", "medium", "moved back below its group's committed offset, without asking for an offset in between"
+        "info", "medium", "Reader moved back by itself", "moved back by itself, below its group's committed offset"
     ),
     "ahead": _Way(
-        "info", "low",
-        "fetched again by itself what it had fetched, from above what it had committed, and its next commits leave the "
-        "partition out: unless a worker had these records still, they were never handled",
+        "info", "low", "Reader may have left records out",
+        "fetched again from above what it had committed, and its next commits leave the partition out",
     ),
 }  # fmt: skip
 
@@ -209,11 +217,17 @@ def _finding(cluster: str | None, runs: FetchRangeColumns, jumps: _Jumps) -> Fin
     listed, last = _listed(runs, jumps), rows_of(runs.taken(jumps.rows[-1:]))[0]
     who = (last["client_address"], last["client_id"], last["member_id"])
     key = {"cluster": cluster, "group": last["group_id"], "client": last["client_id"], "address": who[0]}
+    more = f" and {len(jumps.rows) - 1:,} more" if len(jumps.rows) > 1 else ""
     return RULE.finding(
         severity=way.severity,
         confidence=way.confidence,
         subject={**key, "direction": direction},
-        sentence=_sentence(listed, len(jumps.rows), f"{group_text(last['group_id'])}: {who_text(*who)}", way.words),
+        title=title_text(
+            f"{way.title}: {{}}, {listed[0].origin} to {listed[0].target}{more}, {{}}",
+            partition_text(listed[0].run["topic"], listed[0].run["partition"]), short_who(*who[:2]),
+        ),
+        sentence=_sentence(listed, len(jumps.rows), f"{group_text(last['group_id'])}: {who_text(*who)}", way.words)
+        + (" Unless a worker had these records still, they were never handled." if direction == "ahead" else ""),
         next_step=(
             "Look for a seek in the application, or positions that it keeps elsewhere; if there is none, update the "
             "client library and look for its faults about positions (for example librdkafka#1720)."
@@ -231,7 +245,7 @@ def _finding(cluster: str | None, runs: FetchRangeColumns, jumps: _Jumps) -> Fin
             "ts_last": time_text(last["ts"]),
             "clients": [who_numbers(*who)],
         },
-    )
+    )  # fmt: skip
 
 
 def _direction(jumps: _Jumps) -> Direction:
@@ -259,11 +273,11 @@ def _sentence(listed: Sequence[_Jump], jumps: int, head: str, words: str) -> str
     for jump in listed[:MAX_NAMED]:
         run = jump.run
         place, at = partition_text(run["topic"], run["partition"]), moment_text(run["ts"])
-        refused = f" (refused with OFFSET_OUT_OF_RANGE; it began again at {run['first_offset']})"
+        refused = f" (OFFSET_OUT_OF_RANGE; then from {run['first_offset']})"
         how = refused if jump.refused else f" ({count(abs(jump.records), 'record')})"
         named.append(f"{place} from {jump.origin} to {jump.target} at {at}{how}")
     more = f" and {count(jumps - MAX_NAMED, 'time')} more" if jumps > MAX_NAMED else ""
-    return f"{head} {words}: {', '.join(named)}{more}."
+    return f"{head} {words}: {'; '.join(named)}{more}. It requested no offset in between."
 
 
 # Runs that `_jumps` or `_may_be_ahead` may speak of.

@@ -46,6 +46,7 @@ from wirewitness.analyser.kafka.rules.offset_reset_findings import (
     amount_text,
     cause_text,
     jump_findings,
+    jump_title,
     partitions_text,
 )
 from wirewitness.analyser.kafka.rules.offset_resets import JUMPS_SQL, OWN_CHOICE, Jump
@@ -63,9 +64,10 @@ def _told(jumps: list[Jump]) -> Told:
     skipped = sum(jump.skipped for jump in jumps)
     return Told(
         severity="info" if cause in OWN_CHOICE else "warning" if cause == "reset" else "critical",
+        title=jump_title(jumps, skipped, "Records never read"),
         sentence=(
-            f"{group_text(runs[0].group_id)} never read {amount_text(jumps, skipped)} ({partitions_text(jumps)}): "
-            f"{cause_text(jumps)}.{_gone(jumps)}"
+            f"{group_text(runs[0].group_id)} never read {amount_text(jumps, skipped)} ({partitions_text(jumps)}). "
+            f"Cause: {cause_text(jumps)}.{_gone(jumps)}"
         ),
         next_step=_next_step(jumps),
         numbers={"records_lost": skipped, "records_no_longer_in_log": _all_gone(jumps)},

@@ -47,7 +47,7 @@ from wirewitness.analyser.kafka.rules.fetch_ranges import (
     reader_numbers,
     runs_of,
 )
-from wirewitness.analyser.kafka.rules.names import group_text, who_text
+from wirewitness.analyser.kafka.rules.names import group_text, short_who, title_text, who_text
 
 KEYS = ("cluster_id", "group_id")
 
@@ -110,11 +110,15 @@ def _finding(cluster: str | None, runs: Sequence[FetchRange], given: int, lasts:
         provisional=True,
         confidence="medium" if gap else "high",
         subject=key,
+        title=title_text(
+            f"Reads, and nobody commits: {{}} in group {{}}, {count(given, 'record')}",
+            short_who(*last.client), last.group_id or "?",
+        ),
         sentence=(
             f"{group_text(last.group_id)}: {who_text(*last.client, last.member_id)} was given "
-            f"{count(given, 'record')} of {places_of(runs)} in {seconds_text(lasts)} (from "
-            f"{moment_text(runs[0].ts)}), and nobody commits them. {start}A restart delivers them again, or skips to "
-            "the end with auto.offset.reset=latest."
+            f"{count(given, 'record')} of {places_of(runs)} in {seconds_text(lasts)}, and nobody commits them. It "
+            f"reads since {moment_text(runs[0].ts)}. {start}A restart would deliver them again, or skip to the end "
+            "with auto.offset.reset=latest."
         ),
         next_step=(
             "Look whether enable.auto.commit is off and the application forgets to commit. If it keeps its offsets "
@@ -132,7 +136,7 @@ def _finding(cluster: str | None, runs: Sequence[FetchRange], given: int, lasts:
             "ts_last": time_text(max(run.ts_last for run in runs)),
             "clients": reader_numbers(runs),
         },
-    )
+    )  # fmt: skip
 
 
 RULE = Rule(

@@ -32,6 +32,7 @@ from wirewitness.analyser.base.words import names_text
 from wirewitness.analyser.engine.rules.columns import Integers
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame import places_of
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
@@ -41,8 +42,9 @@ from wirewitness.analyser.kafka.rules.commits import (
     committer_key,
     committer_text,
     group_text,
+    short_committer,
 )
-from wirewitness.analyser.kafka.rules.names import partition_names, partition_text
+from wirewitness.analyser.kafka.rules.names import partition_names, partition_text, title_text
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 
@@ -51,8 +53,7 @@ def detect(frames: Frames, *, rate: float = 50.0, least: int = 200, share: float
     """One finding per committer."""
     commits = commit_columns(frames[COMMITS]).accepted()
     committers = commits.committers()
-    for number in range(int(committers.max(initial=-1)) + 1):
-        rows = np.flatnonzero(committers == number)
+    for rows in places_of(committers):
         own = commits.take(rows)
         requests = len(np.unique(own.texts["exchange_id"].codes))
         seconds = float(own.ts.max() - own.ts.min()) / NS_PER_S
@@ -80,10 +81,14 @@ def _finding(cluster: str | None, own: CommitColumns, requests: int, seconds: fl
     per_second = requests / max(seconds, 1e-3)
     return RULE.finding(
         subject=key,
+        title=title_text(
+            f"Commit after each record: {{}} in group {{}}, {per_second:,.0f} per second",
+            short_committer(last), last.group_id or "?",
+        ),
         sentence=(
-            f"{group_text(last)}: {committer_text(last)} commits after each record: {requests:,} commits of "
-            f"{where} in {seconds:.1f} s ({per_second:.0f} in a second), {single:.0%} of them one record further than "
-            "the one before."
+            f"{group_text(last)}: {committer_text(last)} commits after each record, {requests:,} commits in "
+            f"{seconds:.1f} s ({per_second:.0f} per second). {single:.0%} of them are one record above the one before, "
+            f"of {where}."
         ),
         next_step=(
             "Commit once for each poll or every few seconds (enable.auto.commit, or commitAsync after the batch), if "
@@ -99,7 +104,7 @@ def _finding(cluster: str | None, own: CommitColumns, requests: int, seconds: fl
             "share_of_single_steps": round(single, 3),
             "committers": [own.numbers_of(np.arange(len(own)))],
         },
-    )
+    )  # fmt: skip
 
 
 RULE = Rule(

@@ -31,7 +31,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from wirewitness.analyser.base.times import moment_text, time_text
-from wirewitness.analyser.base.words import count, times
+from wirewitness.analyser.base.words import count, names_text
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
@@ -45,7 +45,14 @@ from wirewitness.analyser.kafka.rules.fetch_ranges import (
     proof_of_runs,
     readers_text,
 )
-from wirewitness.analyser.kafka.rules.names import group_text, who_numbers, who_text
+from wirewitness.analyser.kafka.rules.names import (
+    first_text,
+    group_text,
+    short_clients,
+    title_text,
+    who_numbers,
+    who_text,
+)
 
 KEYS = ("cluster_id", "group_id")
 # Partitions that a member takes over at one time are one episode: a record that was under way in each proves nothing.
@@ -74,7 +81,7 @@ def _finding(cluster: str | None, short: Sequence[FetchRange], begun: int) -> Fi
     committers = dict.fromkeys(
         (run.stored_client_address, run.stored_client_id) for run in short if run.stored_client_id
     )
-    who = ", ".join(who_text(*client) for client in committers) or readers_text(short)
+    who = names_text([who_text(*client) for client in committers], 3) or readers_text(short)
     clients = [*committers, *(run.client for run in short if run.client not in committers)]
     members = {run.client: run.member_id for run in short}
     plain = all(run.transactional is False for run in short)
@@ -82,11 +89,14 @@ def _finding(cluster: str | None, short: Sequence[FetchRange], begun: int) -> Fi
         severity="warning" if plain else "info",
         confidence="high" if plain else "medium",
         subject=key,
+        title=title_text(
+            f"Last record committed, not the next: group {{}}, {count(len(short), 'record')} twice, by {{}}",
+            last.group_id or "?", first_text(short_clients(committers or [run.client for run in short])),
+        ),
         sentence=(
             f"{group_text(last.group_id)}: {who} commits the offset of the last record and not the "
-            f"next one: {times(len(short))} of {begun:,} begins of reading came one record below what had been read "
-            f"({places_of(short)}), from {moment_text(short[0].ts)} to {moment_text(last.ts)}; "
-            f"{count(len(short), 'record')} came twice."
+            f"next one. {len(short):,} of {begun:,} starts read one record again "
+            f"({places_of(short)}), from {moment_text(short[0].ts)} to {moment_text(last.ts)}."
         ),
         next_step=(
             "Commit the offset of the last handled record plus one (commitSync without arguments does; "

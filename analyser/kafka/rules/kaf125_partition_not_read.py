@@ -34,14 +34,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text, time_text
-from wirewitness.analyser.base.words import count, shown
+from wirewitness.analyser.base.words import count, names_text, shown
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
 from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, Client, FetchRange, proof_of_runs, runs_of
-from wirewitness.analyser.kafka.rules.names import group_text, partition_text, who_numbers, who_text
+from wirewitness.analyser.kafka.rules.names import (
+    group_text,
+    partition_text,
+    short_who,
+    title_text,
+    who_numbers,
+    who_text,
+)
 
 KEYS = ("cluster_id", "group_id")
 OWNERSHIP = "kafka_ownership"
@@ -105,16 +113,21 @@ def _finding(cluster: str | None, run: FetchRange, stood: int, runs: Sequence[Fe
     key: dict[str, Any] = {
         "cluster": cluster, "group": run.group_id, "topic": run.topic, "partition": run.partition,
     }  # fmt: skip
+    compared(len(runs))
     behind = (run.last_log_end_offset or 0) - (run.next_offset or 0)
     others = sorted({partition_text(*one.place) for one in runs if one.client == run.client and one.place != run.place})
     return RULE.finding(
         provisional=True,
         subject=key,
+        title=title_text(
+            f"Partition not read for {seconds_text(stood)}: {{}}, by {{}}, {count(behind, 'record')} wait",
+            partition_text(*run.place), short_who(*run.client),
+        ),
         sentence=(
-            f"{group_text(run.group_id)}: {who_text(*run.client, run.member_id)} does not read "
-            f"{partition_text(*run.place)} since {moment_text(run.ts_last)} (offset {shown(run.next_offset)}), for "
-            f"{seconds_text(stood)}, while it reads {', '.join(others[:3])}{' and more' if len(others) > 3 else ''}: "
-            f"{count(behind, 'record')} wait up to offset {shown(run.last_log_end_offset)}."
+            f"{group_text(run.group_id)}: {who_text(*run.client, run.member_id)} has not read "
+            f"{partition_text(*run.place)} for {seconds_text(stood)}, while {count(behind, 'record')} wait. "
+            f"It is at offset {shown(run.next_offset)} since {moment_text(run.ts_last)}, the log ends at "
+            f"{shown(run.last_log_end_offset)}, and it reads {names_text(others, 3)}."
         ),
         next_step=(
             "Look in the application for pause() without resume() on this partition, and for a worker of it that is "
@@ -133,7 +146,7 @@ def _finding(cluster: str | None, run: FetchRange, stood: int, runs: Sequence[Fe
             "ts_last_read": time_text(run.ts_last),
             "clients": [who_numbers(*run.client, run.member_id)],
         },
-    )
+    )  # fmt: skip
 
 
 RULE = Rule(

@@ -46,9 +46,10 @@ from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
-from wirewitness.analyser.base.words import count, shown, times
+from wirewitness.analyser.base.words import count, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.idle_members import side_step, side_text
 from wirewitness.analyser.kafka.rules.members import (
@@ -65,7 +66,7 @@ from wirewitness.analyser.kafka.rules.members import (
     proof,
     who,
 )
-from wirewitness.analyser.kafka.rules.names import group_text
+from wirewitness.analyser.kafka.rules.names import group_text, short_who, title_text
 from wirewitness.analyser.kafka.rules.other_members import NONE, Elsewhere
 
 EVENTS = "kafka_group_events"
@@ -230,6 +231,7 @@ def _dead(deaths: Sequence[_Death], members: Sequence[Row], rebalances: Sequence
     episode = next(
         (one for one in rebalances if one["ts_end"] is not None and one["ts_end"] >= member["ts_ended"]), None
     )
+    compared(len(members) + len(rebalances))
     victims = [one for one in members if one["ts"] < until_ns and one["ts_last"] > until_ns and one is not member]
     back = member["ended"] == "removed"
     timeout = member["session_timeout_ms"]
@@ -237,10 +239,14 @@ def _dead(deaths: Sequence[_Death], members: Sequence[Row], rebalances: Sequence
     return RULE.finding(
         severity="critical" if stood_ns >= _LONG_NS else "warning",
         subject={**key, "client": member["client_id"], "address": member["client_address"], "kind": "dead"},
+        title=title_text(
+            f"Member silent for {seconds_text(stood_ns)} without leaving: {{}} in group {{}}",
+            short_who(member["client_address"], member["client_id"]), member["group_id"] or "?",
+        ),
         sentence=(
-            f"{group_text(member['group_id'])}: {member_text(member)} went silent at {clock_text(since_ns)} without "
-            f"leaving the group{_end_text(member, back)}. The group went on without it {seconds_text(stood_ns)} later"
-            f"{session}; until then nobody else could read {partitions_text(names)}.{again}"
+            f"{group_text(member['group_id'])}: {member_text(member)} went silent without leaving, and for "
+            f"{seconds_text(stood_ns)} nobody else could read {partitions_text(names, 3)}{session}. It was silent from "
+            f"{clock_text(since_ns)} on{_end_text(member, back)}.{again}"
         ),
         next_step=_dead_step(member, back),
         proof=proof(
@@ -265,15 +271,15 @@ def _dead(deaths: Sequence[_Death], members: Sequence[Row], rebalances: Sequence
             "clients": [who(one.member) for one in deaths][:_MOST_VICTIMS],
             "victims": [who(one) for one in victims[:_MOST_VICTIMS]],
         },
-    )
+    )  # fmt: skip
 
 
 def _end_text(member: Mapping[str, Any], back: bool) -> str:
     closed_ns = member["ts_closed"]
     if back:
-        return f"; it came back and got the response that it is no member any more; {side_text(member)}"
+        return f", and came back when it was no member any more; {side_text(member)}"
     if member["closed_by"] == "client" and closed_ns is not None and closed_ns >= member["ts_last"]:
-        return f"; its host closed the connection at {clock_text(closed_ns)}, as it does when a process dies"
+        return f"; its host closed the connection at {clock_text(closed_ns)}, as when a process dies"
     if member["closed_by"] is None:
         return f"; its connection was never closed; {side_text(member)}"
     return ""
@@ -307,16 +313,19 @@ def _late(waits: Sequence[_Wait], members: Sequence[Row], severity: Severity) ->
         {"address": one.get("address"), "client_id": one.get("client_id"), "member_id": one.get("member_id")}
         for one in own
     ]
+    often = f" ({times(len(waits))}, at worst {seconds_text(round(longest.ms * NS_PER_MS))})" if len(waits) > 1 else ""
     return RULE.finding(
         severity=severity,
         confidence="high" if longest.told >= _PROVES else "medium",
         subject={**key, "client": worst["waited_client_id"], "address": worst["waited_address"], "kind": "late"},
+        title=title_text(
+            f"Rebalance held up for {seconds_text(round(waited_ms * NS_PER_MS))}: group {{}}, by {{}}",
+            worst["group_id"] or "?", short_who(worst["waited_address"], worst["waited_client_id"]),
+        ),
         sentence=(
             f"{group_text(worst['group_id'])}: {count(len(own), 'other member')} waited "
-            f"{times(len(episodes))} for {member_text(named)} to join again, "
-            f"{seconds_text(round(waited_ms * NS_PER_MS))} in all, at worst "
-            f"{seconds_text(round(longest.ms * NS_PER_MS))} at {clock_text(worst['ts'])} (generation "
-            f"{shown(worst['generation'])}). {_knew(longest)}; nobody reads what moves until the last one has joined."
+            f"{seconds_text(round(waited_ms * NS_PER_MS))} for {member_text(named)} to join again{often}, "
+            f"at {clock_text(worst['ts'])}. {_knew(longest)}."
         ),
         next_step=(
             f"Look at what {worst['waited_client_id'] or 'that client'} does between two polls: it joins again only "
@@ -352,8 +361,8 @@ def _knew(wait: _Wait) -> str:
     if wait.told < _PROVES:
         return "It had learned it once before (27 REBALANCE_IN_PROGRESS)"
     return (
-        f"Its heartbeats went on and got 27 REBALANCE_IN_PROGRESS {times(wait.told)}: it was active and "
-        "informed, and busy with what its last poll gave it"
+        f"Its heartbeats went on and got 27 REBALANCE_IN_PROGRESS {times(wait.told)}: it was active, and busy with "
+        "what its last poll returned"
     )
 
 

@@ -46,7 +46,15 @@ from wirewitness.analyser.kafka.rules.commits import COMMITS
 from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUN_COLUMNS, RUNS, Client, proof_of_runs
 from wirewitness.analyser.kafka.rules.idle_members import side_step, side_text
 from wirewitness.analyser.kafka.rules.members import MEMBERS
-from wirewitness.analyser.kafka.rules.names import group_text, partition_names, partition_text, who_numbers, who_text
+from wirewitness.analyser.kafka.rules.names import (
+    group_text,
+    partition_names,
+    partition_text,
+    short_clients,
+    title_text,
+    who_numbers,
+    who_text,
+)
 from wirewitness.analyser.kafka.rules.overlaps import LateCommit, Overlap, Read, ToldOverlap, where_somebody_is_late
 
 KEYS = ("cluster_id", "group_id")
@@ -169,7 +177,7 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
     read_ns = max((one.own.ts_last for one in overlaps if one.own.ts_last < began), default=None)
     silent = silence["ts_silent"] if silence is not None else read_ns if own.fetches else None
     records = sum(one.records for one in overlaps)
-    without = "a word to its group" if silence is not None else "reading"
+    without = "a request to its group" if silence is not None else "reading"
     pause = f", after {seconds_text(back - silent)} without {without}" if silent is not None else ""
     slow = "" if silence and silence["idle_side"] else ", or handling longer than max.poll.interval.ms"
     side = f" {sentence_start(side_text(silence))}." if silence is not None else ""
@@ -180,16 +188,20 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
         for one in overlaps[:MAX_NAMED]
     ]
     member = late["member_id"]
+    more = f" and {len(overlaps) - 1:,} more" if overlaps[1:] else ""
     return RULE.finding(
         severity="critical" if accepted else "warning",
         confidence="high" if own.fetches else "medium",
         subject={**key, "other": other.client_id, "other_address": other.client_address},
+        title=title_text(
+            f"{count(records, 'record')} handled twice: {{}}{more}, by {{}} and {{}}",
+            partition_text(*overlaps[0].own.place), *_two(own.client, other.client),
+        ),
         sentence=(
-            f"{group_text(own.group_id)}: {who_text(*own.client, member or own.member_id)} came "
-            f"back at {moment_text(back)}{pause}, and committed partitions "
-            f"that {who_text(*other.client, other.member_id)} had read since {moment_text(began)}: "
-            f"{count(records, 'record')} ({', '.join(where)}) were handled by both; the late commit was "
-            f"{'accepted' if accepted else 'refused'}.{side}"
+            f"{group_text(own.group_id)}: {who_text(*own.client, member or own.member_id)} and "
+            f"{who_text(*other.client, other.member_id)} handled the same {count(records, 'record')} "
+            f"({', '.join(where)}). The first came back at {moment_text(back)}{pause}; its late commit was "
+            f"{'accepted' if accepted else 'refused'}. The other had read since {moment_text(began)}.{side}"
         ),
         next_step=(
             f"Find out {side_step(silence or {'idle_side': None})}{slow}. "
@@ -215,6 +227,11 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
                         who_numbers(*other.client, other.member_id)],
         },
     )  # fmt: skip
+
+
+def _two(one: Client, other: Client) -> tuple[str, str]:
+    first, second = short_clients([one, other])
+    return first, second
 
 
 RULE = Rule(

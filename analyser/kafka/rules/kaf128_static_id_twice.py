@@ -34,9 +34,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import period_text, time_text
-from wirewitness.analyser.base.words import printable, times
+from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.members import (
     KEYS,
@@ -48,7 +49,7 @@ from wirewitness.analyser.kafka.rules.members import (
     proof,
     who,
 )
-from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text
+from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_text, group_text, short_clients, title_text
 
 EVENTS = "kafka_group_events"
 FENCED, UNRELEASED = 82, 111
@@ -60,6 +61,7 @@ def detect(frames: Frames, *, fenced: int = 2, often: int = 5) -> Iterator[Findi
     members = [row for row in rows_of(frames[MEMBERS]) if row["group_instance_id"]]
     refused = rows_of(frames[EVENTS])
     for name in dict.fromkeys(row["group_instance_id"] for row in members):
+        compared(len(members) + len(refused))
         own = [row for row in members if row["group_instance_id"] == name]
         errors = _once_each([
             row for row in refused
@@ -88,15 +90,18 @@ def _clients(members: Sequence[Row]) -> dict[tuple[str | None, str | None], Row]
 
 def _alive(error: Row, members: Sequence[Row]) -> bool:
     """Another member of the name is heard of before and after it."""
+    compared(len(members))
     return any(one["ts"] < error["ts"] < one["ts_last"] for one in members if one["member_id"] != error["member_id"])
 
 
 def _at_once(members: Sequence[Row]) -> bool:
+    compared(len(members) ** 2)
     return any(a is not b and a["ts"] < b["ts"] < a["ts_last"] for a in members for b in members)
 
 
 def _claims(members: Sequence[Row]) -> list[Row]:
     """Members that began while one of another client was heard of before and after."""
+    compared(len(members) ** 2)
     return [
         one | {"error_code": None} for one in members
         if any(other["ts"] < one["ts"] < other["ts_last"] and _clients([one, other]).keys() - _clients([one]).keys()
@@ -120,6 +125,7 @@ def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: in
     )
     names = sorted({one for row in members for one in partitions_of(row)})
     named = " and ".join(client_text(one) for one in list(clients.values())[-_MOST_NAMED:])
+    short = short_clients([*clients][-2:])
     both = [who(one) for one in clients.values()][::-1]
     said = f"requests of theirs were {codes} {times(len(errors))}. {_cost(errors, names)}"
     if not refused:
@@ -128,9 +134,14 @@ def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: in
         severity="critical" if refused and len(errors) >= often else "warning",
         confidence="high" if refused else "medium",
         subject={**key, "instance": name},
+        title=title_text(
+            "One group.instance.id, several processes: {}, " + " and ".join("{}" for _ in short),
+            name,
+            *short,
+        ),
         sentence=(
-            f"{group_text(newest['group_id'])}: {named} use the "
-            f"same group.instance.id {printable(name, MAX_NAME)}; {period_text(first_ns, last_ns)}, {said}"
+            f"{group_text(newest['group_id'])}: {named} use the same group.instance.id {printable(name, MAX_NAME)}. "
+            f"{sentence_start(period_text(first_ns, last_ns))}, {said}"
         ),
         next_step=(
             f"Give each process its own group.instance.id (a StatefulSet's pod name, for example); end "
@@ -154,8 +165,8 @@ def _finding(name: str, members: Sequence[Row], errors: Sequence[Row], often: in
 
 def _cost(errors: Sequence[Row], names: Sequence[str]) -> str:
     if all(row["error_code"] == UNRELEASED for row in errors):
-        return f"While the one is a member the other gets nothing of {partitions_text(names)}."
-    return f"They take {partitions_text(names)} from each other in the middle of their work."
+        return f"While the one is a member the other gets nothing of {partitions_text(names, 3)}."
+    return f"They take {partitions_text(names, 3)} from each other."
 
 
 RULE = Rule(

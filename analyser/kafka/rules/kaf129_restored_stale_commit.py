@@ -40,6 +40,7 @@ from wirewitness.analyser.engine.rules.columns import UNKNOWN, Booleans, Integer
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import numbered, pairs
 from wirewitness.analyser.engine.rules.frame_rows import first_value
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
@@ -52,8 +53,10 @@ from wirewitness.analyser.kafka.rules.commits import (
     group_text,
     partition_key,
     partition_text,
+    short_committer,
 )
 from wirewitness.analyser.kafka.rules.coordinator_moves import LATER, Refused, is_made_good
+from wirewitness.analyser.kafka.rules.names import title_text
 from wirewitness.analyser.kafka.rules.positions import READ_TABLES, Reads, reads_of
 
 KEYS = ("cluster_id", "topic", "partition")
@@ -130,20 +133,25 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Commit
     key = partition_key(cluster, late)
     back = newer.committed_offset - late.committed_offset
     stored = int(commits.accepted().offset[-1])
+    compared(len(commits))
     committers = commits.committers()
     own = {commits.identity(int(row)): one for one, row in zip(*np.unique(committers, return_index=True), strict=True)}
     # Without an answer, or a limit ended the wait for it.
     error = "got no known response" if failed.error_code is None else f"was refused with error {failed.error_code}"
     still = stored < newer.committed_offset
+    by = "" if newer.identity == late.identity else f" of {committer_text(newer)}"
     return RULE.finding(
         severity="info" if brief or not seen else "critical" if still else "warning",
         confidence="high" if seen else "low",
         subject={**key, "client": late.client_id, "address": late.client_address},
+        title=title_text(
+            f"Old offset committed again: {{}}, {newer.committed_offset} to {late.committed_offset}, by {{}}",
+            partition_text(late), short_committer(late),
+        ),
         sentence=(
-            f"{group_text(late)}: {committer_text(late)} committed offset {late.committed_offset} of "
-            f"{partition_text(late)} at {moment_text(late.ts)}, which it had sent at {moment_text(failed.ts)} already "
-            f"and which {error} then, over the newer {newer.committed_offset} of {committer_text(newer)}: "
-            f"{count(back, 'message')} back. "
+            f"{group_text(late)}: {committer_text(late)} committed the old offset {late.committed_offset} of "
+            f"{partition_text(late)} over the newer {newer.committed_offset}{by}: {count(back, 'message')} back. "
+            f"It did so at {moment_text(late.ts)}; the same commit at {moment_text(failed.ts)} {error}. "
             + (f"The committed offset is still {stored}." if still else "Later commits are higher again.")
             + ("" if seen else _UNSEEN)
         ),
@@ -169,7 +177,7 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Commit
                 for who in dict.fromkeys((late.identity, newer.identity))
             ],
         },
-    )
+    )  # fmt: skip
 
 
 RULE = Rule(

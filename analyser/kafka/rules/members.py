@@ -15,7 +15,7 @@ from wirewitness.analyser.base.words import names_text, printable, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence
 from wirewitness.analyser.engine.rules.frame_rows import Row
-from wirewitness.analyser.kafka.rules.names import MAX_LISTED, MAX_NAME, client_numbers, client_text
+from wirewitness.analyser.kafka.rules.names import MAX_LISTED, MAX_NAME, client_numbers, client_text, member_name
 
 KEYS = ("cluster_id", "group_id")
 MEMBERS, REBALANCES = "kafka_members", "kafka_rebalances"
@@ -98,7 +98,7 @@ def is_elsewhere(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def member_text(member: Mapping[str, Any]) -> str:
     """`client shop-1 at 10.0.0.3 (member shop-1-c27f, static name pod-0)`."""
-    named = f"member {printable(member['member_id'] or '?', MAX_NAME)}"
+    named = f"member {member_name(member['member_id'] or '?')}"
     if member.get("group_instance_id"):
         named += f", group.instance.id {printable(member['group_instance_id'], MAX_NAME)}"
     return f"{client_text(member)} ({named})"
@@ -109,9 +109,10 @@ def partitions_of(member: Mapping[str, Any]) -> list[str]:
     return _list(member["partitions"])[:MAX_LISTED]
 
 
-def partitions_text(names: Sequence[str]) -> str:
+def partitions_text(names: Sequence[str], most: int = 5) -> str:
     """`t-0, t-1 and 7 more`, or that they are not known."""
-    return names_text([printable(name, MAX_NAME) for name in names]) if names else "its partitions (not seen which)"
+    known = [printable(name, MAX_NAME) for name in names]
+    return names_text(known, most) if names else "its partitions (not seen which)"
 
 
 def pauses_of(rebalance: Mapping[str, Any]) -> list[Row]:

@@ -6,6 +6,7 @@ kafka_admin_changes. Out: words, parts of a finding's numbers, what to do.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,14 +17,63 @@ from wirewitness.analyser.engine.rules.frame_rows import Row
 
 # Longer names are cut in sentences; a member id is a client id and a UUID.
 MAX_NAME = 160
+MAX_TITLE = 90
+# What a name that is cut in a title keeps of its end: the number of a partition or of a process.
+_TITLE_TAIL = 6
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?=(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
+_MAX_MEMBER = 20
 # So many partitions or clients are listed in the numbers of one finding.
 MAX_LISTED = 100
 
 
 def who_text(address: str | None, client_id: str | None, member_id: str | None = None) -> str:
-    """`client shop-1 at 10.0.0.3`, and `(member shop-1-c27f)` where it is known."""
-    member = f"member {printable(member_id, MAX_NAME)}" if member_id else ""
+    """`client shop-1 at 10.0.0.3`, and `(member c27f0a12)` where it is known."""
+    member = f"member {member_name(member_id)}" if member_id else ""
     return who_is(client_id, address, detail=member, most=MAX_NAME)
+
+
+def member_name(member_id: str) -> str:
+    """A member id in a sentence: of one with a UUID the first 8 digits of that. The numbers have it whole."""
+    uuid = _UUID.search(member_id)
+    return uuid[0] if uuid else printable(member_id, _MAX_MEMBER)
+
+
+def title_text(words: str, *names: str) -> str:
+    """The words of a title with a name for each `{}`, the longest ones cut to fit in MAX_TITLE characters."""
+    room = most = MAX_TITLE - len(words) + 2 * len(names)
+    plain = [printable(name, MAX_NAME) for name in names]
+    for left, length in zip(range(len(plain), 0, -1), sorted(map(len, plain)), strict=True):
+        most = max(room // left, 2 * _TITLE_TAIL)
+        if length > most:
+            break
+        room -= length
+    return words.format(*(_cut(name, most) for name in plain))
+
+
+def _cut(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1 - _TITLE_TAIL]}…{name[-_TITLE_TAIL:]}"
+
+
+def short_who(address: str | None, client_id: str | None) -> str:
+    """A client in a title: its client id, else its address."""
+    return client_id or address or "a client"
+
+
+def short_clients(clients: Iterable[tuple[str | None, str | None]]) -> list[str]:
+    """Clients in a title, (address, client id) each; with the addresses too where client ids are not enough."""
+    told = dict.fromkeys(clients)
+    short = [short_who(*client) for client in told]
+    if len(set(short)) == len(short):
+        return short
+    return [
+        f"{client_id} ({address})" if client_id and address else short_who(address, client_id)
+        for address, client_id in told
+    ]
+
+
+def first_text(names: Sequence[str]) -> str:
+    """`payments-0`, or `payments-0 and 3 more`: what a title names of several; at least one."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
 
 
 def client_text(row: Mapping[str, Any]) -> str:

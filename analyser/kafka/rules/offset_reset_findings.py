@@ -16,7 +16,15 @@ from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
 from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUNS, proof_of_runs, reader_numbers
-from wirewitness.analyser.kafka.rules.names import MAX_LISTED, partition_names, partition_text, who_numbers, who_text
+from wirewitness.analyser.kafka.rules.names import (
+    MAX_LISTED,
+    partition_names,
+    partition_text,
+    short_who,
+    title_text,
+    who_numbers,
+    who_text,
+)
 from wirewitness.analyser.kafka.rules.offset_resets import BY_SOMEBODY, OWN_CHOICE, Cause, Jump, jumps_of
 
 
@@ -24,6 +32,7 @@ class Told(NamedTuple):
     """What a rule says of jumps of one cause. numbers: what it adds to those of all jumps."""
 
     severity: Severity
+    title: str
     sentence: str
     next_step: str
     numbers: dict[str, Any]
@@ -55,6 +64,7 @@ def _finding(rule: Rule, cluster: str | None, jumps: list[Jump], told: Told) -> 
         confidence="medium" if doubt else "high",
         provisional=doubt,
         subject={**key, "cause": jumps[0].cause, "change": change},
+        title=told.title,
         sentence=told.sentence,
         next_step=told.next_step,
         proof=proof_of_runs(runs, before, first_ns),
@@ -63,8 +73,9 @@ def _finding(rule: Rule, cluster: str | None, jumps: list[Jump], told: Told) -> 
 
 
 def amount_text(jumps: list[Jump], records: int) -> str:
-    """`3,000 records of 2 partitions`."""
-    return f"{count(records, 'record')} of {count(len({jump.run.place for jump in jumps}), 'partition')}"
+    """`3,000 records`, of several partitions `3,000 records of 2 partitions`."""
+    places = len({jump.run.place for jump in jumps})
+    return count(records, "record") + (f" of {count(places, 'partition')}" if places > 1 else "")
 
 
 _CAUSES: dict[Cause, str] = {
@@ -75,16 +86,46 @@ _CAUSES: dict[Cause, str] = {
     "records expired": "the log start passed the reader (retention or DeleteRecords; OFFSET_OUT_OF_RANGE)",
     "truncated": "the log was truncated at {epoch_end} below it, as OffsetForLeaderEpoch reported at {epoch_end_at}",
     "log cut": "the log no longer reaches the group's offset (OFFSET_OUT_OF_RANGE): it was cut or made anew",
-    "offset gone": "the offset that the group had committed was gone when it was requested (OffsetFetch returns -1): "
-    "expired while the group was empty, deleted unseen, or overwritten with -1",
-    "partitions added": "{who} added partitions to the topic at {when}, and they were written to before they were read",
+    "offset gone": "the group's committed offset was gone (OffsetFetch returns -1): expired, deleted unseen, or "
+    "overwritten with -1",
+    "partitions added": "{who} added partitions at {when}, and they were written to before they were read",
     "never stored": "the group had read the partition but never committed an offset of it (OffsetFetch returns -1)",
-    "asked beyond": "the reader asked for offset {refused} by itself, where neither the committed offset nor its last "
-    "response ({led_to}) led; the broker refused it (OFFSET_OUT_OF_RANGE)",
+    "asked beyond": "the reader requested offset {refused} by itself (its last response led to {led_to}); the broker "
+    "refused it (OFFSET_OUT_OF_RANGE)",
     "older offset": "the broker returned an offset to OffsetFetch that is older than the last one it had accepted",
-    "time": "the client asked for the offset of a time (ListOffsets) and began there",
+    "time": "the client requested the offset of a time (ListOffsets) and began there",
     "seek": "the client got its group's offset and started elsewhere by itself (seek, or offsets kept elsewhere)",
 }
+
+
+_IN_TITLES: dict[Cause, str] = {
+    "reset": "after {} reset offsets",
+    "offsets deleted": "after {} deleted the offsets",
+    "group deleted": "after {} deleted the group",
+    "records deleted": "after {} deleted records",
+    "records expired": "the log start passed it",
+    "truncated": "log truncated",
+    "log cut": "the log was cut or made anew",
+    "offset gone": "stored offset gone",
+    "partitions added": "new partitions",
+    "never stored": "no stored offset",
+    "asked beyond": "it requested an offset out of range",
+    "older offset": "an older offset was returned",
+    "time": "offset requested by time",
+    "seek": "seek",
+}
+
+
+def jump_title(jumps: list[Jump], records: int, what: str) -> str:
+    """`Records never read: 400 of payments-0 in group billing, after ops deleted the group`. what: the first words."""
+    first = max(jumps, key=lambda jump: jump.skipped + jump.again)
+    cause, by = _IN_TITLES[first.cause], []
+    if "{}" in cause:
+        by = [short_who(first.run.change_client_address, first.run.change_client_id)]
+    more = len({jump.run.place for jump in jumps}) - 1
+    others = f" and {more:,} more" if more else ""
+    words = f"{what}: {records:,} of {{}}{others} in group {{}}, {cause}"
+    return title_text(words, partition_text(*first.run.place), first.run.group_id or "?", *by)
 
 
 def cause_text(jumps: list[Jump]) -> str:
@@ -101,7 +142,7 @@ def cause_text(jumps: list[Jump]) -> str:
         epoch_end_at=moment_text(run.ts_epoch_end or run.ts),
     )
     if first.policy and first.cause not in OWN_CHOICE:
-        text += f"; it then began at the {first.policy} offset (auto.offset.reset={first.policy})"
+        text += f"; it then began by auto.offset.reset={first.policy}"
     return text
 
 

@@ -25,7 +25,7 @@ CASES = [
     pytest.param("h14a_slow_low_rate", "KAF108", r"Group render.*pdf-0.*render-1.*handler", "pdf-idx-1",
                  id="a slow handler behind quick fetches"),
     pytest.param(
-        "h15h_reset_overwritten_by_live_job", "KAF103", r"adminclient-1.*was lost: overwritten 1\.3 s later",
+        "h15h_reset_overwritten_by_live_job", "KAF103", r"adminclient-1.*was lost. It was overwritten 1\.3 s later",
         "449 messages are", id="a reset that a live job overwrites",
     ),
 ]  # fmt: skip

@@ -67,7 +67,7 @@ def test_stale_store_names_both_committers_and_what_is_lost() -> None:
         assert committers["m1"]["address"] == "10.1.0.1"
         assert committers["m1"]["generation"] == 6
         assert finding.numbers["partition"] == 0
-        for named in ("10.1.0.1", "billing-1", "m1", "generation 6", "payments-0"):
+        for named in ("10.1.0.1", "billing-1", "m1", "payments-0"):
             assert named in finding.sentence
     assert found["KAF101"].numbers["last_offset"] == 480
     assert found["KAF101"].numbers["replay_now"] == 790 - 480
