@@ -109,9 +109,9 @@ CASES = {
     "paho in clear text to TLS": Case("paho", MQTT_TLS, {"times": "3"}, WRONG_PORT, "expects TLS"),
     "paho with TLS to clear text": Case("paho", CLEAR_MQTT, CA, WRONG_PORT, "expects clear text"),
     "pymongo, a server that is slow": Case(
-        "pymongo", MONGO_SLOW, CA, {"TLS104"}, re.compile(r"first answer (9\d|100)%")
+        "pymongo", MONGO_SLOW, CA, {"TLS104"}, re.compile(r"first response (9\d|100)%")
     ),
-    "a client that is slow": Case("late", MONGO_TLS, CA | {"times": "3"}, {"TLS104"}, "first answer "),
+    "a client that is slow": Case("late", MONGO_TLS, CA | {"times": "3"}, {"TLS104"}, "first response "),
     "a client that was slow twice": Case("late", MONGO_TLS, CA | {"times": "2"}, set()),
     "sessions that do not go on": Case(
         "churn", MONGO_FORGETS, RESUMES | {"connections": "40"}, {"TLS105"}, "39 times, and the server takes 0"
@@ -122,7 +122,7 @@ CASES = {
     "sessions that go on": Case("churn", MONGO_TLS, RESUMES | {"connections": "40"}, set()),
     "the same, 1.2 ": Case("churn", MONGO_TLS, RESUMES | V12 | {"connections": "40"}, set()),
     "no session offered": Case(
-        "churn", MONGO_TLS, CA | {"connections": "110"}, {"TLS105"}, "it offers an earlier session 0 times"
+        "churn", MONGO_TLS, CA | {"connections": "110"}, {"TLS105"}, "It offers an earlier session 0 times"
     ),
     "no session offered, 60 connections": Case("churn", MONGO_TLS, CA | {"connections": "60"}, set()),
 }

@@ -73,6 +73,8 @@ def capture_finding(
     counted: Mapping[str, str],
     sentence: str,
     next_step: str,
+    *,
+    title: str,
     **numbers: int,
 ) -> Finding:
     """The one finding of a rule about the capture as a whole.
@@ -90,6 +92,7 @@ def capture_finding(
     ]
     return rule.finding(
         subject={"capture": "all"},
+        title=title,
         sentence=sentence,
         next_step=next_step,
         proof=proof_of(proof),

@@ -40,6 +40,7 @@ from typing import Any
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import period_text, time_text
+from wirewitness.analyser.base.titles import client_title, first_of
 from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -115,6 +116,7 @@ def _finding(batches: Sequence[Row], events: Sequence[Row], several: int) -> Fin
         severity=severity,
         provisional=True,
         subject=key,
+        title=_title(rows, batches, requests),
         sentence=_sentence(rows, batches, codes, refused, left) + _sequence(batches),
         next_step=_ORDER if is_order else _FENCED,
         proof=Proof(first["ts"], last["ts"], evidence_of(rows)),
@@ -137,13 +139,18 @@ def _finding(batches: Sequence[Row], events: Sequence[Row], several: int) -> Fin
     )
 
 
+def _title(rows: Sequence[Row], batches: Sequence[Row], requests: int) -> str:
+    where = f" for {first_of(map(place, batches))}" if batches else ""
+    return f"{count(requests, 'request')} refused by sequence or epoch: {client_title(rows[0])}{where}"
+
+
 def _sentence(
     rows: Sequence[Row], batches: Sequence[Row], codes: Counter[Any], refused: Sequence[Row], left: Sequence[Row]
 ) -> str:
     first, last = rows[0], rows[-1]
     named = ", ".join(sorted(error_text(code, name) for code, name in codes))
     who = f"{client_text(first)} ({_producer(first)})"
-    where = f" for {places_text(batches)}" if batches else ""
+    where = f" for {places_text(batches, 3)}" if batches else ""
     text = (
         f"{sentence_start(who)} was refused {count(codes.total(), 'request')}{where} because of its sequence or epoch "
         f"({named}), {period_text(first['ts'], last['ts'])}."

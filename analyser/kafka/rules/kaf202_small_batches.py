@@ -29,6 +29,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from wirewitness.analyser.base.times import NS_PER_S, period_text, time_text
+from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import names_text, sentence_start, shown
 from wirewitness.analyser.engine.rules.columns import Integers, Texts
 from wirewitness.analyser.engine.rules.evidence import Proof
@@ -83,6 +84,10 @@ def _finding(busy: Frame, rate: Integers, per_batch: float) -> Finding:
     uncompressed = " They are not compressed." if codecs == ["none"] else ""
     return RULE.finding(
         subject=key,
+        title=(
+            f"Small batches: {per_batch:.1f} records in each, {rate.mean():,.0f} Produce requests a second by "
+            f"{client_title(row)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(row))} sends {rate.mean():,.0f} Produce requests a second with "
             f"{per_batch:.1f} records in a batch ({shown(size, ',.0f')} bytes), to {where}, "

@@ -38,10 +38,12 @@ from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
-from wirewitness.analyser.base.words import count, names_text, shown
+from wirewitness.analyser.base.titles import client_title, first_of, short
+from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, place
 from wirewitness.analyser.kafka.rules.producers import evidence_of, transactional_text
@@ -108,6 +110,7 @@ def _span_of(wait: Row, spans: Sequence[Row]) -> Row | None:
     if wait["producer_id"] is None or wait["ts_written"] is None:
         return None
     written = wait["ts_written"]
+    compared(len(spans))
     around = (s for s in spans if s["ts"] <= written and (s["ts_ended"] is None or written <= s["ts_ended"]))
     return max(around, key=lambda span: span["ts"], default=None)
 
@@ -146,6 +149,7 @@ def _finding(cluster: str | None, stuck: _Stuck, severity: Severity) -> Finding:
         confidence=confidence,
         provisional=not stuck.ended,
         subject=key,
+        title=_title(stuck, who, behind),
         sentence=_sentence(stuck, who, readers, groups, behind),
         next_step=_next_step(stuck, who),
         proof=Proof(stuck.since_ns, stuck.until_ns, evidence_of([*([span] if span else []), *waits])),
@@ -181,18 +185,20 @@ def _victims(readers: Sequence[str]) -> list[dict[str, str]]:
     return [{"client_id": client, "address": address} for client, _, address in named]
 
 
+def _title(stuck: _Stuck, who: Row | None, behind: int) -> str:
+    whose = "of an unknown producer" if who is None else f"of {short(who['transactional_id'] or client_title(who))}"
+    held = f": {behind:,} records held back of {first_of(map(place, stuck.waits))}" if stuck.waits else ""
+    return f"Transaction {whose} open for {seconds_text(stuck.stood_ns)}{held}"
+
+
 def _sentence(stuck: _Stuck, who: Row | None, readers: list[str], groups: list[str], behind: int) -> str:
-    parts = [
-        _head(stuck, who),
-        *(
-            f"the last stable offset of {place(wait)} remains at {wait['last_stable_offset']} while its log goes on to "
-            f"{wait['high_watermark']}"
-            for wait in stuck.waits[:3]
-        ),
+    offsets = [
+        f"of {place(wait)} remains at {wait['last_stable_offset']} while its log goes on to {wait['high_watermark']}"
+        for wait in stuck.waits
     ]
-    if len(stuck.waits) > 3:
-        parts.append(f"{len(stuck.waits) - 3} more partitions wait as well")
-    text = "; ".join(parts) + "."
+    text = _head(stuck, who) + "."
+    if offsets:
+        text += f" The last stable offset {names_text(offsets, 2)}."
     if readers:
         of = f" of {'group' if len(groups) == 1 else 'groups'} {names_text(groups)}" if groups else ""
         text += (
@@ -212,20 +218,24 @@ def _head(stuck: _Stuck, who: Row | None) -> str:
             f"{seconds_text(stuck.stood_ns)} from {clock_text(stuck.since_ns)} on{_ending(stuck)}"
         )
     return (
-        f"{client_text(who)[0].upper()}{client_text(who)[1:]} has a transaction open from {clock_text(stuck.since_ns)} "
-        f"on, for {seconds_text(stuck.stood_ns)} ({transactional_text(who['transactional_id'])}, producer id "
-        f"{shown(who['producer_id'])}, epoch {shown(who['producer_epoch'])}){_ending(stuck)}"
+        f"{sentence_start(client_text(who))} has a transaction open from {clock_text(stuck.since_ns)} on, for "
+        f"{seconds_text(stuck.stood_ns)} ({_producer(who)}){_ending(stuck)}"
     )
+
+
+def _producer(who: Row) -> str:
+    named = who["transactional_id"]
+    return transactional_text(named) if named else f"producer id {shown(who['producer_id'])}"
 
 
 def _ending(stuck: _Stuck) -> str:
     if not stuck.ended:
-        return ", and it is still open where the capture ends"
+        return ", still open where the capture ends"
     span = stuck.span
     if span is None or span["ts_ended"] is None:
-        return ", then somebody who is not in the capture ended it (its coordinator after its timeout, or a tool)"
+        return ", then ended by somebody who is not in the capture (its coordinator after its timeout, or a tool)"
     by = {"init_producer_id": " by a new start of its transactional id", "write_txn_markers": " by its coordinator"}
-    return f", then it was {span['outcome']}{by.get(span['ended_by'], '')}"
+    return f", then {span['outcome']}{by.get(span['ended_by'], '')}"
 
 
 def _next_step(stuck: _Stuck, who: Row | None) -> str:

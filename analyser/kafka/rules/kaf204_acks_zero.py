@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.times import period_text, time_text
+from wirewitness.analyser.base.titles import client_title, first_of
 from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -48,6 +49,10 @@ def detect(frames: Frames, *, batches_least: int = 1) -> Iterator[Finding]:
     key = {"cluster": first["cluster_id"], "address": first["client_address"], "client_id": first["client_id"]}
     yield RULE.finding(
         subject=key,
+        title=(
+            f"acks=0: {count(records_in(rows), 'record')} without a response, by {client_title(first)} to "
+            f"{first_of(topics)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(first))} writes with acks=0 to {names_text(topics, 3)}: "
             f"{count(records_in(rows), 'record')} in {count(len(rows), 'batch', 'batches')}, "

@@ -42,13 +42,14 @@ from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.addresses import server_of
 from wirewitness.analyser.base.severity import Severity
-from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, seconds_text, time_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, time_text
+from wirewitness.analyser.base.titles import client_title, first_of
 from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, places_text
+from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, place, places_text
 from wirewitness.analyser.kafka.rules.producers import (
     REFUSED,
     REFUSED_COLUMNS,
@@ -115,7 +116,7 @@ REFUSALS: dict[int, Refusal] = {
         _REPLICAS + " Without enable.idempotence batches that are sent again are stored twice.",
         True,
     ),
-    21: Refusal("INVALID_REQUIRED_ACKS", "acks has a value that no broker knows", "Set acks to 0, 1 or all."),
+    21: Refusal("INVALID_REQUIRED_ACKS", "no broker knows this value of acks", "Set acks to 0, 1 or all."),
     29: Refusal("TOPIC_AUTHORIZATION_FAILED", "it may not write to this topic", _GIVE_WRITE),
     31: Refusal("CLUSTER_AUTHORIZATION_FAILED", "it has no right for this in the cluster", _GIVE_WRITE),
     32: Refusal(
@@ -231,6 +232,10 @@ def _finding(refused: _Refused, severity: Severity) -> Finding:
         severity=severity,
         provisional=True,
         subject=key,
+        title=(
+            f"{count(len(refused.batches), 'batch', 'batches')} refused, {name}: {client_title(first)} for "
+            f"{first_of(map(place, rows))}"
+        ),
         sentence=_sentence(refused, name, known.meaning, servers, missing),
         next_step=known.next_step,
         proof=Proof(first["ts"], refused.until_ns, evidence_of(rows)),
@@ -267,17 +272,17 @@ def _producer(row: Row) -> dict[str, int]:
 
 def _sentence(refused: _Refused, name: str, meaning: str, servers: Sequence[str], missing: Sequence[str]) -> str:
     rows, batches = refused.rows, refused.batches
-    broker = f"the broker at {names_text(servers, 3)}" if servers else "the broker"
+    broker = f"the broker at {names_text(servers, 2)}" if servers else "the broker"
     tries = f" ({count(len(rows), 'attempt')})" if len(rows) > len(batches) else ""
-    who = f"{count(len(batches), 'batch', 'batches')} of {client_text(rows[0])} for {places_text(rows)}"
+    who = f"{count(len(batches), 'batch', 'batches')} of {client_text(rows[0])} for {places_text(rows, 2)}"
     sizes = ""
     if refused.code == TOO_LARGE:
         largest = max((row["batch_bytes"] for row in batches if row["batch_bytes"] is not None), default=None)
         sizes = f"; the largest has {shown(largest, ',')} bytes"
     gone = f" Not in sync: broker {'; broker '.join(missing)}." if missing else ""
     return (
-        f"{sentence_start(broker)} refused {who}{tries} with error {refused.code} ({name}: {meaning}{sizes}), "
-        f"{period_text(rows[0]['ts'], refused.until_ns)}.{gone} {_outcome(refused)}"
+        f"{sentence_start(broker)} refused {who}{tries} with error {refused.code} {name}, "
+        f"{period_text(rows[0]['ts'], refused.until_ns)}. {sentence_start(meaning)}{sizes}.{gone}{_outcome(refused)}"
     )
 
 
@@ -291,9 +296,7 @@ def _outcome(refused: _Refused) -> str:
         parts.append(f"{count(waiting, 'record was', 'records were')} not stored when the capture ended")
     if stored:
         parts.append(f"{count(stored, 'record was', 'records were')} stored later")
-    if refused.stood_ns >= NS_PER_S:
-        parts.append(f"the longest time without success on a partition was {seconds_text(refused.stood_ns)}")
-    return f"{sentence_start('; '.join(parts))}." if parts else ""
+    return f" {'; '.join(parts)}." if parts else ""
 
 
 RULE = Rule(

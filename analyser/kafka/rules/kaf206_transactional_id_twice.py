@@ -34,10 +34,12 @@ from itertools import pairwise
 from typing import Any
 
 from wirewitness.analyser.base.times import clock_text, seconds_text, time_text
+from wirewitness.analyser.base.titles import client_title, first_of, short
 from wirewitness.analyser.base.words import count, names_text, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, error_text
 from wirewitness.analyser.kafka.rules.producers import REFUSED, evidence_of, transactional_text
@@ -78,6 +80,7 @@ def _overtaken(starts: Sequence[Row], refused: Sequence[Row]) -> list[Row]:
     """Refusals on a connection that had started before the newest start of then, which was on another."""
     found = []
     for row in refused:
+        compared(len(starts))
         before = [start for start in starts if start["ts"] < row["ts"]]
         if before and before[-1]["flow_id"] != row["flow_id"] and any(s["flow_id"] == row["flow_id"] for s in before):
             found.append(row)
@@ -95,7 +98,7 @@ def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]
     partitions = sorted({one for span in spans for one in (span["partitions"] or "").split(",") if one})
     topics = sorted({one.rpartition("-")[0] for one in partitions})
     key = {"cluster": first["cluster_id"], "transactional_id": first["transactional_id"]}
-    who = names_text([client_text(row) for row in (newest, *others)], 4)
+    who = names_text([client_text(row) for row in (newest, *others)], 3)
     if not others:
         who = f"several connections of {client_text(newest)}"
     lost = (
@@ -108,10 +111,14 @@ def _finding(starts: Sequence[Row], refused: Sequence[Row], spans: Sequence[Row]
     named = ", ".join(sorted({error_text(row["error_code"], row["error_name"]) for row in refused}))
     return RULE.finding(
         subject=key,
+        title=(
+            f"Transactional id {short(first['transactional_id'])} used by several producers: "
+            f"{first_of(map(client_title, (newest, *others)))}"
+        ),
         sentence=(
-            f"{sentence_start(transactional_text(first['transactional_id']))} is used by several producers at once: "
-            f"{who} started with it {times(len(starts))} alternately, from {clock_text(since)} on, for "
-            f"{seconds_text(until - since)}. Each start fences the other one: "
+            f"{sentence_start(transactional_text(first['transactional_id']))} is used by several producers at once, "
+            f"from {clock_text(since)} on, for {seconds_text(until - since)}: {who}. They started with it "
+            f"{times(len(starts))} alternately, and each start fences the other one: "
             f"{count(requests, 'request was', 'requests were')} refused ({named}).{lost}"
         ),
         next_step=(

@@ -33,7 +33,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import clock_text, seconds_text, time_text
-from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
+from wirewitness.analyser.base.titles import client_title, first_of, short
+from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -81,12 +82,16 @@ def _finding(end: Row, earlier: Row, span: Row, behind: Sequence[Row]) -> Findin
     partitions = [one for one in (span["partitions"] or "").split(",") if one]
     return RULE.finding(
         subject={**key, "at": time_text(end["ts"])},
+        title=(
+            f"Late EndTxn {outcome} the next transaction: {short(end['transactional_id'] or client_title(end))}, "
+            f"{count(span['records_count'] or 0, 'record')} on {first_of(partitions) or 'unknown partitions'}"
+        ),
         sentence=(
-            f"{sentence_start(client_text(end))} ({transactional_text(end['transactional_id'])}, producer id "
-            f"{shown(end['producer_id'])}, epoch {shown(end['producer_epoch'])}) sent an EndTxn on another connection "
-            f"at {clock_text(end['ts'])}, {seconds_text(end['ts'] - earlier['ts'])} after the EndTxn before it: the "
-            f"next transaction, begun {seconds_text(end['ts'] - span['ts'])} before, was {outcome} too early. It had "
-            f"{count(span['records_count'] or 0, 'record')} on {names_text(partitions) or 'partitions not known'}."
+            f"{sentence_start(client_text(end))} ({transactional_text(end['transactional_id'])}) sent an EndTxn on "
+            f"another connection at {clock_text(end['ts'])}: it {outcome} the next transaction too early. That one had "
+            f"begun {seconds_text(end['ts'] - span['ts'])} before and had "
+            f"{count(span['records_count'] or 0, 'record')} on {names_text(partitions, 3) or 'partitions not known'}. "
+            f"The EndTxn before came {seconds_text(end['ts'] - earlier['ts'])} earlier."
             f"{meant}"
         ),
         next_step=(

@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import clock_text, seconds_text, time_text
+from wirewitness.analyser.base.titles import client_title, first_of
 from wirewitness.analyser.base.words import count, sentence_start, shown
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -63,13 +64,16 @@ def _finding(rows: Sequence[Row]) -> Finding:
     return RULE.finding(
         confidence="medium" if unanswered == len(rows) else "high",
         subject=key,
+        title=(
+            f"{count(records_in(rows), 'record')} written twice by {client_title(first)}: {first_of(map(place, rows))}"
+        ),
         sentence=(
-            f"{sentence_start(client_text(first))} (producer id {shown(first['producer_id'])}) wrote "
-            f"{count(records_in(rows), 'record')} of {places_text(rows)} twice, in "
-            f"{count(len(rows), 'batch', 'batches')}: stored under epoch {shown(first['producer_epoch'])}{silent} and "
-            f"sent again under epoch {first['again_epoch']}, from {clock_text(first['ts'])} on, for "
-            f"{seconds_text(again - first['ts'])}. On {place(first)} those at offset {_offset(first['base_offset'])} "
-            f"are at {_offset(first['again_offset'])} again."
+            f"{sentence_start(client_text(first))} wrote {count(records_in(rows), 'record')} of {places_text(rows, 3)} "
+            f"twice, in {count(len(rows), 'batch', 'batches')}, from {clock_text(first['ts'])} on, for "
+            f"{seconds_text(again - first['ts'])}. Producer id {shown(first['producer_id'])} stored them under epoch "
+            f"{shown(first['producer_epoch'])}{silent} and sent them again under epoch {first['again_epoch']}. On "
+            f"{place(first)} those at offset {_offset(first['base_offset'])} are at "
+            f"{_offset(first['again_offset'])} again."
         ),
         next_step=(
             "Let consumers drop these offsets, or handle records by key. Look why responses came late (KAF303, KAF302, "

@@ -40,7 +40,8 @@ from typing import Any
 import numpy as np
 
 from wirewitness.analyser.base.times import period_text, time_text
-from wirewitness.analyser.base.words import names_text, printable
+from wirewitness.analyser.base.titles import short
+from wirewitness.analyser.base.words import names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame import Frame, pairs
@@ -113,10 +114,11 @@ def _finding(frames: Frames, written: dict[int, int], hot: int, partitions: int)
     return RULE.finding(
         severity="warning" if behind else "info",
         subject=key,
+        title=(f"{share:.0%} of the records of {short(topic)} go to 1 of {partitions} partitions: {short(place)}"),
         sentence=(
             f"{share:.0%} of the records of topic {printable(topic, 120)} go to one of its {partitions} partitions, "
-            f"{printable(place, 130)} ({written[hot]:,} of {total:,}, {share * partitions:.1f} times its even share), "
-            f"{period_text(first_ns, last_ns)}; written by {who}.{late}"
+            f"{printable(place, 130)} ({written[hot]:,} of {total:,}), {period_text(first_ns, last_ns)}. "
+            f"{sentence_start(who)} wrote them.{late}"
         ),
         next_step=(
             f"Look at the keys of {printable(place, 130)} (wirewitness records --topic TOPIC --payload key): which "

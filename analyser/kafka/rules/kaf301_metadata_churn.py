@@ -40,6 +40,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.base.titles import client_title, first_of
 from wirewitness.analyser.base.words import count, names_text, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -134,17 +135,18 @@ def _finding(
         leaders = sorted({row["leader_id"] for row in changes})
         parts.append(
             f"{'it' if densest else who} learned of {count(len(changes), 'change')} of leader of "
-            f"{names_text([flap.partition for flap in flaps])} between brokers {', '.join(map(str, leaders))}"
+            f"{names_text([flap.partition for flap in flaps], 3)} between brokers {', '.join(map(str, leaders))}"
         )
     if errors:
         parts.append(
-            f"{count(errors.total(), 'request')} of it failed because a leader had moved "
+            f"{count(errors.total(), 'request')} of this client failed because a leader had moved "
             f"({', '.join(f'{number} {name}' for name, number in errors.most_common(4))})"
         )
     return RULE.finding(
         severity="warning" if flaps or len(failed) >= failed_least else "info",
         subject=key,
-        sentence=f"{sentence_start('; '.join(parts))}.",
+        title=_title(first, densest, flaps, len(changes)),
+        sentence=f"{'. '.join(map(sentence_start, parts))}.",
         next_step=(
             "Look which of the advertised brokers it cannot use (KAF310, KAF303, TCP104), and why leaders move: logs "
             "of the controller and of these brokers, disks, long pauses. Raise retry.backoff.ms (retry.backoff.max.ms) "
@@ -164,6 +166,14 @@ def _finding(
             "where": names_text([flap.partition for flap in flaps], 3) or None,
         },
     )  # fmt: skip
+
+
+def _title(first: Row, densest: Sequence[Row], flaps: Sequence[_Flap], changes: int) -> str:
+    if flaps:
+        where = first_of(flap.partition for flap in flaps)
+        return f"{count(changes, 'leader change')} of {where}, seen by {client_title(first)}"
+    length = seconds_text(max(densest[-1]["ts"] - densest[0]["ts"], 1))
+    return f"{count(len(densest), 'Metadata request')} in {length} by {client_title(first)}"
 
 
 def _evidence(rows: Sequence[Row]) -> list[Evidence]:

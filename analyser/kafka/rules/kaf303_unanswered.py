@@ -33,6 +33,7 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, period_text, seconds_text
+from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import count, names_text, sentence_start, times
 from wirewitness.analyser.engine.rules.delivery import REQUEST_COLUMNS, counted, request_delivered, which_side
 from wirewitness.analyser.engine.rules.evidence import Proof
@@ -105,17 +106,22 @@ def _finding(own: Sequence[_Open]) -> Finding:
     worst = named[clients.most_common(1)[0][0]]
     operations = Counter(row["operation"] or "?" for row in rows)
     shown = names_text([f"{number} {name}" for name, number in operations.most_common()], 3)
+    kinds = f" ({shown})" if len(operations) > 1 else ""
     who = client_text(worst) if len(clients) == 1 else f"{len(clients)} clients (most of {client_text(worst)})"
     given_up = sum(one.given_up for one in own)
-    ended = " until the client closed the connection" if given_up == len(own) else ""
+    ended = ", until the client closed the connection" if given_up == len(own) else ""
     states = [one.delivered for one in own]
     when = period_text(first["ts"], max(row["ts"] for row in rows))
     return RULE.finding(
         provisional=not all(one.given_up for one in own),
+        title=(
+            f"No response to {_requests_text(operations)}: "
+            f"{client_title(worst) if len(clients) == 1 else count(len(clients), 'client')} at {server_text(first)}"
+        ),
         subject={"cluster": first["cluster_id"], "server": server_text(first), "delivered": states[0]},
         sentence=(
-            f"{sentence_start(server_text(first))} left {count(len(rows), 'request')} of {who} without a response "
-            f"({shown}), {when}; the longest waited {seconds_text(longest.waited_ns)}{ended}."
+            f"{sentence_start(server_text(first))} left {_requests_text(operations)} of {who} without a response"
+            f"{kinds}, {when}. The longest waited {seconds_text(longest.waited_ns)}{ended}."
             f"{which_side(states)}{_when(own)}"
         ),
         next_step=(
@@ -148,6 +154,12 @@ def _finding(own: Sequence[_Open]) -> Finding:
     )
 
 
+def _requests_text(operations: Counter[str]) -> str:
+    """`12 Produce requests`, and where they are of several kinds `12 requests`."""
+    kind = f"{next(iter(operations))} request" if len(operations) == 1 else "request"
+    return count(operations.total(), kind)
+
+
 def _when(own: Sequence[_Open]) -> str:
     """When they were confirmed, or since when they were sent in vain, as far as TCP tells."""
     connections = {one.row["flow_id"]: one.connection for one in own}.values()
@@ -159,7 +171,7 @@ def _when(own: Sequence[_Open]) -> str:
             max(row["unheard_sends_to_server"] for row in vain),
             min(row["ts_unheard_to_server"] for row in vain),
         )
-        return f" They were sent again in vain from {clock_text(since)} on, {times(most)} in all at most."
+        return f" They were sent again in vain from {clock_text(since)} on, at most {times(most)} in total."
     return ""
 
 

@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from wirewitness.analyser.base.addresses import server_of
 from wirewitness.analyser.base.times import NS_PER_MS, period_text, seconds_text, time_text
+from wirewitness.analyser.base.titles import client_title, first_of
 from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -64,11 +65,15 @@ def detect(frames: Frames, *, warning_ms: int = 1000) -> Iterator[Finding]:
     yield RULE.finding(
         severity="warning" if held_ns >= warning_ms * NS_PER_MS else "info",
         subject=key,
+        title=(
+            f"Throttled for {seconds_text(held_ns)} by a quota: {client_title(first)} at "
+            f"{first_of(servers) or 'the broker'}"
+        ),
         sentence=(
-            f"{sentence_start(brokers)} throttled {client_text(first)}: {count(len(rows), 'response')} "
-            f"({names_text([f'{api} {number:,}' for api, number in sorted(apis.items())])}) made it wait, "
-            f"{longest:,} ms at most; it was held up for {seconds_text(held_ns)} in all, "
-            f"{period_text(first['ts'], until_ns)}. A quota does this, neither network nor broker is slow."
+            f"{sentence_start(brokers)} throttled {client_text(first)} for {seconds_text(held_ns)} in total, "
+            f"{period_text(first['ts'], until_ns)}. {count(len(rows), 'response')} "
+            f"({names_text([f'{api} {number:,}' for api, number in sorted(apis.items())], 3)}) made it wait, "
+            f"{longest:,} ms at most. A quota does this; neither network nor broker is slow."
         ),
         next_step=(
             f"Look at the quotas of this client id and its user (kafka-configs.sh --describe --entity-type clients, "

@@ -37,6 +37,7 @@ from collections.abc import Iterator, Sequence
 from wirewitness.analyser.base.addresses import server_of
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import clock_text, time_text
+from wirewitness.analyser.base.titles import client_title, first_of, short
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start, shown
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -48,6 +49,13 @@ USED, EXCHANGES = "kafka_api_versions", "exchanges"
 KEYS = ("cluster_id", "client_address", "client_id")
 _OLD_METADATA, _FETCH_OF_FORMAT_2 = 2, 4
 _ASKING = ("ApiVersions", "Metadata")
+_TITLES = {
+    "offered": "Version that the broker does not offer",
+    "too old": "Client too old for the broker",
+    "refused": "Requests refused with UNSUPPORTED_VERSION",
+    "converted": "Old Fetch version, converted by the broker",
+}
+_OLD = f" It knows no version of Fetch that the broker still takes ({_FETCH_OF_FORMAT_2} and later)."
 
 
 def detect(frames: Frames, *, several: int = 3) -> Iterator[Finding]:
@@ -102,15 +110,12 @@ def _outside_text(outside: Sequence[Row], answered: bool) -> str:
         f"{_versions(row['min_version'], row['max_version'])})"
         for row in outside
     }
-    return f"uses {names_text(sorted(said), 4)}" + ("" if answered else "; these got no response, or were refused")
+    return f"uses {names_text(sorted(said), 2)}" + ("" if answered else "; these got no response, or were refused")
 
 
 def _old_text(old: Sequence[Row]) -> str:
     version = max(row["used_version_max"] for row in old)
-    return (
-        f"asks for Metadata in version {version}, as clients of before Kafka 0.11 do, and then gives up: it knows no "
-        f"version of Fetch that the broker still takes ({_FETCH_OF_FORMAT_2} and later)"
-    )
+    return f"asks for Metadata in version {version}, as clients before Kafka 0.11 do, and then gives up"
 
 
 def _versions(low: int | None, high: int | None) -> str:
@@ -126,6 +131,7 @@ def _finding(cause: str, severity: Severity, confidence: Confidence, rows: Seque
     first = rows[0]
     software = " ".join(str(first.get(name) or "") for name in ("software_name", "software_version")).strip()
     server = server_of(first)
+    operations = sorted({str(name) for row in rows if (name := row.get("api_name") or row.get("operation"))})
     key = {"cluster": first["cluster_id"], "address": first["client_address"], "client_id": first["client_id"]}
     library = f" ({printable(software, 80)})" if software else ""
     return RULE.finding(
@@ -133,9 +139,10 @@ def _finding(cause: str, severity: Severity, confidence: Confidence, rows: Seque
         confidence=confidence,
         provisional=cause == "too old",
         subject=key,
+        title=f"{_TITLES[cause]}: {client_title(first)} at {short(server or 'a broker')}, {first_of(operations)}",
         sentence=(
             f"{sentence_start(client_text(first))}{library} {text}, at {server or 'a broker'} from "
-            f"{clock_text(first['ts'])} on."
+            f"{clock_text(first['ts'])} on.{_OLD if cause == 'too old' else ''}"
         ),
         next_step=(
             "Use a newer client library, or set the protocol version that it is configured to speak higher (sarama: "
@@ -149,7 +156,7 @@ def _finding(cause: str, severity: Severity, confidence: Confidence, rows: Seque
             "clients": [client_numbers(first, software=software or None)],
             "server": server,
             "where": server,
-            "operations": sorted({row.get("api_name") or row.get("operation") for row in rows} - {None}),
+            "operations": operations,
             "error_code": first.get("error_code"),
             "requests_refused": len(rows) if cause in ("offered", "refused") else None,
             "since": time_text(first["ts"]),

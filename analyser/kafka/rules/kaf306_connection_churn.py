@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import period_text
+from wirewitness.analyser.base.titles import first_of, who_title
 from wirewitness.analyser.base.words import count, names_text
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -69,9 +70,13 @@ def _finding(fullest: Sequence[Row], connections: int, minutes: int, usual: floa
     who = f"{address} ({names_text(names, 3)})" if names else address
     return RULE.finding(
         subject={"cluster": first["cluster_id"], "address": first["client_address"]},
+        title=(
+            f"{len(fullest)} connections within a minute: {who_title(min(names, default=None), address)} to "
+            f"{first_of(servers)}"
+        ),
         sentence=(
             f"{who} opened {len(fullest)} connections{how} to {names_text(servers, 3)} within a minute, "
-            f"{period_text(first['ts'], last['ts'])}; its median is {usual:g} a minute "
+            f"{period_text(first['ts'], last['ts'])}. Its median is {usual:g} a minute "
             f"({count(connections, 'connection')} in {minutes} minutes)."
         ),
         next_step=(

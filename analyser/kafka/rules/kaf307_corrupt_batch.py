@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from wirewitness.analyser.base.titles import first_of, short
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -63,6 +64,10 @@ def _finding(place: dict[str, Any], written: bool, wrong: list[dict[str, Any]]) 
     what = f"{who} wrote" if written else f"the broker gave {who}"
     return RULE.finding(
         subject=key,
+        title=(
+            f"Wrong checksum of batches of {short(place['topic'])}-{place['partition']}, "
+            f"{'written' if written else 'read'} by {first_of(clients or [first['client_address']])}"
+        ),
         sentence=(
             f"Partition {place['partition']} of {place['topic'] or 'an unknown topic'}: {what} record batches whose "
             f"checksum is wrong, in {count(messages, 'message')}."

@@ -32,10 +32,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.base.titles import first_of
 from wirewitness.analyser.base.words import count, names_text, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import partitions_of, places_text
 from wirewitness.analyser.kafka.rules.producers import evidence_of
@@ -96,6 +98,7 @@ def _flaps(rows: Sequence[Row]) -> dict[int, _Flaps]:
 
 
 def _most_within(stamps: Sequence[int], length: int) -> int:
+    compared(len(stamps) ** 2)
     return max((sum(first <= stamp <= first + length for stamp in stamps) for first in stamps), default=0)
 
 
@@ -112,9 +115,10 @@ def _finding(node: int, name: str | None, held: Sequence[_Flaps]) -> Finding:
     return RULE.finding(
         severity="critical" if alone else "warning",
         subject=key,
+        title=f"Broker {node} left the in-sync replicas {times(most)}: {first_of(partitions)}",
         sentence=(
             f"{broker} left the in-sync replicas and came back {times(most)}, from {clock_text(since)} on, for "
-            f"{seconds_text(until - since)}: {count(len(partitions), 'partition')} ({places_text(rows)}) had as "
+            f"{seconds_text(until - since)}: {count(len(partitions), 'partition')} ({places_text(rows, 3)}) had as "
             f"few as {count(least, 'replica')} in sync.{worst}"
         ),
         next_step=(

@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import period_text, time_text
+from wirewitness.analyser.base.titles import client_title, first_of
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -144,6 +145,9 @@ def _finding(operation: str, rows: Sequence[Row], in_vain: int, met: _Met) -> Fi
     return RULE.finding(
         severity=severity,
         subject=key,
+        title=(
+            f"{'Refused: ' if refused else ''}{sentence_start(kind.verb)} {first_of(names)}, by {client_title(first)}"
+        ),
         sentence=_sentence(kind.verb, rows, names, refused, in_vain) + _met_text(met),
         next_step=put_back_text(before) if before and not refused else kind.next_step,
         proof=Proof(first["ts"], last["ts"], evidence_of(rows)),
@@ -177,8 +181,8 @@ def _before(runs: Sequence[Row]) -> list[Stored]:
 
 def _sentence(verb: str, rows: Sequence[Row], names: Sequence[str], refused: bool, in_vain: int) -> str:
     first = rows[0]
-    shown = names_text([printable(name, MAX_NAME) for name in names])
-    what = f" ({names_text([printable(row['change'], MAX_NAME) for row in rows], 3)})"
+    shown = names_text([printable(name, MAX_NAME) for name in names], 3)
+    what = f" ({names_text([printable(row['change'], MAX_NAME) for row in rows], 2)})"
     if len(names) == len(rows) > 1 and len({row["change"] for row in rows}) == 1:
         what = ""
     head = f"{sentence_start(client_text(first))} {verb} {shown}{what} {period_text(first['ts'], rows[-1]['ts'])}"
@@ -192,9 +196,7 @@ def _met_text(met: _Met) -> str:
     text = ""
     if met.runs:
         readers = sorted({f"{run['group_id'] or '?'} ({client_text(run)})" for run in met.runs})
-        text += (
-            f" Since then these groups began to read elsewhere than at their stored offsets: {names_text(readers, 3)}"
-        )
+        text += f" These groups then began to read elsewhere than at their stored offsets: {names_text(readers, 3)}"
         parts = [f"{met.skipped:,} records were skipped"] if met.skipped else []
         parts += [f"{count(met.again, 'record was', 'records were')} delivered again"] if met.again else []
         text += f"; {' and '.join(parts)}." if parts else "."

@@ -45,10 +45,12 @@ from typing import NamedTuple
 from wirewitness.analyser.base.addresses import endpoint_text, server_of, server_text
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import NS_PER_S, period_text
-from wirewitness.analyser.base.words import count, sentence_start
+from wirewitness.analyser.base.titles import client_title, short
+from wirewitness.analyser.base.words import count, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import (
     CONNECTIONS,
@@ -69,6 +71,15 @@ _HOW = {
     (False, "refused"): "refused: nothing listens there",
     (False, "unanswered"): "no response: a firewall, or no such host",
     (True, "refused"): "refused or without a response",
+}
+
+
+_TITLES = {
+    "refused": "connections refused",
+    "unanswered": "no response to SYNs",
+    "loopback": "its own host",
+    "gone": "never tried",
+    "never tried": "never tried",
 }
 
 
@@ -135,6 +146,7 @@ def _addresses(brokers: Sequence[Row], connections: Sequence[Row], topics: Set[s
             told.setdefault((asked["client_id"], row["host"], row["port"]), []).append(row)
     for (client_id, host, port), rows in told.items():
         known = [other for name, other, _ in told if name == client_id]
+        compared(len(told) + len(connections))
         by_one = any(row["server_address"] in known for row in rows)
         own = [row for row in connections if row["client_id"] == client_id]
         yield _Told(host, port, rows, own, len(known), by_one, any(row["flow_id"] in topics for row in rows))
@@ -169,7 +181,7 @@ def _way(told: _Told, connections: Sequence[Row], tries: int, patience_ns: int) 
     if _is_address(told.host):
         words = "to which it opens no connection"
     if gone:
-        return _Way("gone", f"{words}: it hangs up and is not seen again", [], "low", "info")
+        return _Way("gone", f"{words}. It hangs up and is not seen again", [], "low", "info")
     return _Way("never tried", words, [], "medium")
 
 
@@ -262,10 +274,12 @@ def _finding(told: _Told, way: _Way) -> Finding:
         severity="warning" if told.works else way.severity,
         confidence=way.confidence,
         provisional=True,
+        title=(f"Advertised address {short(told.text)} not reached by {client_title(client)}: {_TITLES[way.kind]}"),
         subject={**client_subject(client), "advertised": told.text},
         sentence=(
-            f"{sentence_start(client_text(client))} is sent by {server_text(first)} to {told.text}{node}, {way.words}. "
-            f"It got this address {count(len(asked), 'time')}, {period_text(asked[0], last)}. {outcome}."
+            f"{sentence_start(client_text(client))} got from {server_text(first)} the advertised address "
+            f"{told.text}{node}, {way.words}. "
+            f"It got this address {times(len(asked))}, {period_text(asked[0], last)}. {outcome}."
         ),
         next_step=(
             f"Give the listener behind {server_text(first)} an address in advertised.listeners that this client "

@@ -39,6 +39,7 @@ from typing import NamedTuple
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.severity import Confidence
 from wirewitness.analyser.base.times import period_text
+from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -195,6 +196,7 @@ def _finding(kind: str, own: Sequence[Row], proof: Proof, confidence: Confidence
     return RULE.finding(
         confidence=confidence,
         provisional=True,
+        title=f"{sentence_start(kind)}: {client_title(first)} to {server_text(first)}",
         subject={**client_subject(first), "server": server_text(first), "kind": kind},
         sentence=f"{sentence_start(client_text(first))} {does}.{often}",
         next_step=_KINDS[kind].step,

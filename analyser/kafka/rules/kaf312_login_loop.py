@@ -28,6 +28,7 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import NS_PER_S, period_text, seconds_text
+from wirewitness.analyser.base.titles import client_title, short
 from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -68,11 +69,15 @@ def _finding(refused: Sequence[Row]) -> Finding:
     said = f' ("{printable(min(words), MAX_NAME)}")' if words else ""
     return RULE.finding(
         provisional=True,
+        title=(
+            f"Login refused {count(len(refused), 'time')}: {client_title(first)} as "
+            f"{short(first['user_name'] or 'a user that is not shown')} at {server_text(first)}"
+        ),
         subject={**client_subject(first), "server": server_text(first), "user": first["user_name"]},
         sentence=(
             f"{sentence_start(client_text(first))} tries to log in at {server_text(first)} as {user} ({mechanism}) and "
-            f"is refused {often}, every {seconds_text(gap_ns)}: "
-            f"error {first['error_code']} ({_NAMES[first['error_code']]}){said}. It never gets in."
+            f"is refused {often}, every {seconds_text(gap_ns)}. "
+            f"Error {first['error_code']} ({_NAMES[first['error_code']]}){said}. It never gets in."
         ),
         next_step=(
             "Correct user and password in sasl.jaas.config (or sasl.username and sasl.password) of this client, or "

@@ -30,6 +30,7 @@ from difflib import get_close_matches
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import period_text
+from wirewitness.analyser.base.titles import client_title, first_of
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -77,10 +78,14 @@ def _finding(own: Sequence[Row], names: Sequence[str], known: set[str]) -> Findi
     error = f"{first['error_code']} ({UNKNOWN[first['error_code']]})"
     return RULE.finding(
         provisional=True,
+        title=(
+            f"Topic{'s' if len(names) > 1 else ''} {first_of(names)} {'do' if len(names) > 1 else 'does'} not exist: "
+            f"{count(len(own), 'request')} of {client_title(first)}"
+        ),
         subject={**client_subject(first), "topic": names[0]},
         sentence=(
             f"{sentence_start(client_text(first))} asks {server_text(first)} for {topics} not exist: "
-            f"{count(len(own), 'answer')} with error {error}, {period_text(first['ts'], last['ts'])}.{hint}"
+            f"{count(len(own), 'response')} with error {error}, {period_text(first['ts'], last['ts'])}.{hint}"
         ),
         next_step=(
             "Correct the name in the application's settings, or make the topic (kafka-topics.sh --create); look also "

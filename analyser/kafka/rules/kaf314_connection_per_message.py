@@ -31,6 +31,7 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.titles import client_title, first_of
 from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -83,10 +84,14 @@ def _finding(short: Sequence[Row]) -> Finding:
     when = period_text(first["ts"], last["ts"])
     return RULE.finding(
         subject=client_subject(first),
+        title=(
+            f"{count(len(short), 'connection')} for {count(work, 'read or write', 'reads or writes')}: "
+            f"{client_title(first)} to {first_of(servers)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(first))} opened {count(len(short), 'connection')} to "
-            f"{names_text(servers, 3)} for {count(work, 'request')} that read or write, {when}; with versions, "
-            f"addresses and logins that made {count(requests, 'request')}."
+            f"{names_text(servers, 3)} for {count(work, 'request')} that read or write, {when}. With versions, "
+            f"addresses and logins these were {count(requests, 'request')}."
         ),
         next_step=(
             "Make one producer or consumer when the application starts and share it; in functions (Lambda) keep it "

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import count, sentence_start, shown
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -59,6 +60,10 @@ def _finding(own: Sequence[Row], rate: float) -> Finding:
     first, last = own[0], own[-1]
     error = f"{first['error_code']} ({first['error_name'] or 'unknown'})"
     return RULE.finding(
+        title=(
+            f"{rate:,.0f} {shown(first['operation'])} requests a second, all with error {first['error_code']}: "
+            f"{client_title(first)} at {server_text(first)}"
+        ),
         subject={**client_subject(first), "operation": first["operation"], "error": first["error_code"]},
         sentence=(
             f"{sentence_start(client_text(first))} sent {count(len(own), 'request')} {shown(first['operation'])} to "

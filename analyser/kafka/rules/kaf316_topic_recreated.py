@@ -37,10 +37,12 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import clock_text, seconds_text, time_text
+from wirewitness.analyser.base.titles import short
 from wirewitness.analyser.base.words import count, names_text, printable, shown
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, group_text, partition_names
 from wirewitness.analyser.kafka.rules.producers import REFUSED, batches_of, evidence_of, records_in
@@ -90,6 +92,7 @@ def _lives(rows: Sequence[Row]) -> list[_Life]:
 
 def _readers(new: _Life, runs: Sequence[Row]) -> _Readers:
     """Runs that go on with the new id behind reads of the old one."""
+    compared(len(runs))
     again = [run for run in runs if run["topic_id"] == new.topic_id and run["ts_before"] is not None]
     firsts = {(run["client_address"], run["client_id"], run["partition"]): run for run in reversed(again)}
     ends = {run["partition"]: 0 for run in firsts.values()}
@@ -118,7 +121,8 @@ def _finding(old: _Life, new: _Life, readers: _Readers, refused: Sequence[Row]) 
     return RULE.finding(
         severity=severity,
         subject=key,
-        sentence=_sentence(old, new, deleted, maker, since) + _cost(readers, refused),
+        title=_title(made["topic"], culprits, lost),
+        sentence=_sentence(new, deleted, maker, since) + _cost(readers, refused),
         next_step=(
             "Set the positions of these groups by hand before they go on (kafka-consumer-groups.sh --reset-offsets "
             "--to-earliest), and restart producers and consumers that go on with old ids. Delete records "
@@ -155,35 +159,32 @@ def _victims(rows: Sequence[Row]) -> list[Row]:
     return [client_numbers(row, member_id=row.get("member_id")) for row in found.values()][:20]
 
 
-def _sentence(old: _Life, new: _Life, deleted: Row | None, maker: Row | None, since: int) -> str:
+def _sentence(new: _Life, deleted: Row | None, maker: Row | None, since: int) -> str:
     topic = printable(new.rows[0]["topic"], 120)
-    by = ""
-    if deleted:
-        who = {"client_id": deleted["change_client_id"], "client_address": deleted["change_client_address"]}
-        by = f" {client_text(who)} deleted it at {clock_text(since)}"
+    again = f"made again, seen from {clock_text(new.rows[0]['ts'])} on"
     if maker:
-        also = f"{client_text(maker)} made it anew" if not deleted else f", {client_text(maker)} made it anew"
-        by += f"{'' if deleted else ' '}{also} {seconds_text(max(0, maker['ts'] - since))} later"
-    return (
-        f"Topic {topic} was deleted and made again: its id was {shown(old.topic_id)} until {clock_text(since)} and "
-        f"is {shown(new.topic_id)} from {clock_text(new.rows[0]['ts'])} on.{_capital(by)}{'.' if by else ''}"
-    )
+        again = f"made again {seconds_text(max(0, maker['ts'] - since))} later by {client_text(maker)}"
+    if not deleted:
+        return f"Topic {topic} was deleted after {clock_text(since)} and {again}: its id is another one."
+    who = {"client_id": deleted["change_client_id"], "client_address": deleted["change_client_address"]}
+    return f"Topic {topic} was deleted at {clock_text(since)} by {client_text(who)} and {again}."
 
 
-def _capital(text: str) -> str:
-    return text[:1] + text[1:2].upper() + text[2:]
+def _title(topic: str | None, culprits: Sequence[Row], lost: int) -> str:
+    by = f" by {short(culprits[0]['client_id'] or culprits[0]['address'])}" if culprits else ""
+    return f"Topic {short(topic)} deleted and made again{by}{f': {lost:,} records lost' if lost else ''}"
 
 
 def _cost(readers: _Readers, refused: Sequence[Row]) -> str:
     text = ""
-    for run in readers.runs[:3]:
+    for run in readers.runs[:2]:
         had = run["next_offset_before"] if run["next_offset_before"] is not None else run["fetch_offset_before"]
         text += (
             f" {group_text(run['group_id'])} ({client_text(run)}) goes on at offset {shown(run['first_offset'])} of "
             f"partition {run['partition']}, where it had come to {shown(had)} before."
         )
-    if len(readers.runs) > 3:
-        text += f" So do {len(readers.runs) - 3} more."
+    if len(readers.runs) > 2:
+        text += f" So do {len(readers.runs) - 2} more."
     parts = [f"{count(readers.unread, 'record')} of the old topic never read"] if readers.unread else []
     parts += [f"{count(readers.skipped, 'record')} of the new one skipped"] if readers.skipped else []
     if refused:

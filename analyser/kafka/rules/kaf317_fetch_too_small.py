@@ -36,6 +36,7 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_S, period_text, seconds_text, time_text
+from wirewitness.analyser.base.titles import client_title, first_of
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -157,10 +158,11 @@ def _finding(found: Sequence[_Partition], severity: Severity) -> Finding:
     return RULE.finding(
         severity=severity,
         subject=key,
+        title=f"Fetch limit too small, {setting}={limit:,}: {client_title(first)} reads {first_of(places)}",
         sentence=(
             f"{sentence_start(client_text(first))}{f' of group {printable(group, 120)}' if group else ''} asks for "
             f"{count(limit, 'byte')} at a time ({setting}) of {names_text(places, 3)}, "
-            f"{'and one batch has more' if size > limit else 'and every response is full'}: {len(rows):,} responses "
+            f"{'and one batch has more' if size > limit else 'and every response is full'}. {len(rows):,} responses "
             f"brought {count(round(worst.per_answer), 'record')} ({size:,.0f} bytes) each, "
             f"{period_text(first['ts'], last['ts'])}. {_pace(worst)}"
         ),

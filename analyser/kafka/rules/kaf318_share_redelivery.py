@@ -41,12 +41,13 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS, period_text, time_text
+from wirewitness.analyser.base.titles import short
 from wirewitness.analyser.base.words import count, names_text, printable, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.names import client_text
+from wirewitness.analyser.kafka.rules.names import client_text, place
 
 FETCHES, ACKNOWLEDGES = "kafka_share_fetches", "kafka_share_acknowledges"
 KEYS = ("cluster_id", "group_id", "topic_id", "partition")
@@ -134,7 +135,8 @@ def _finding(runs: Sequence[_Run], limit: int) -> Finding:
         confidence="medium" if archived else "high",
         provisional=True,
         subject=key,
-        sentence=_sentence(runs, f"{printable(topic, 120)}-{first['partition']}", clients, worst in archived),
+        title=_title(worst, first, done=worst.ended is not None and worst.ended["acknowledge_type"] in _DONE),
+        sentence=_sentence(runs, place(first), clients, worst in archived),
         next_step=(
             f"Read record {worst.first} of {printable(topic, 120)}-{first['partition']} (kafka-console-consumer.sh "
             "--partition --offset) and the log of the member named: why can it not handle it? Let the application "
@@ -162,12 +164,18 @@ def _finding(runs: Sequence[_Run], limit: int) -> Finding:
     )
 
 
+def _title(worst: _Run, first: Row, *, done: bool) -> str:
+    what = f"{short(first['topic'])}-{first['partition']}"
+    often = f"delivered {times(worst.delivered)}" + ("" if done else ", not done")
+    which = f"Record {worst.first}" if worst.records == 1 else f"Records {worst.first} to {worst.last}"
+    return f"{which} of {what} {often}: share group {short(first['group_id'])}"
+
+
 def _sentence(runs: Sequence[_Run], where: str, clients: Sequence[Row], archived: bool) -> str:
     worst = runs[0]
     first = worst.deliveries[0]
-    who = names_text([
-        f"{client_text({'client_id': one['client_id'], 'client_address': one['address']})} (member "
-        f"{one['member_id'] or '?'})" for one in clients], 2)  # fmt: skip
+    named = [client_text({"client_id": one["client_id"], "client_address": one["address"]}) for one in clients]
+    who = names_text(list(dict.fromkeys(named)), 2)
     one = worst.records == 1
     what = f"record {worst.first} of {where} was" if one else f"records {worst.first} to {worst.last} of {where} were"
     more = sum(run.records for run in runs) - worst.records

@@ -38,10 +38,12 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_MS, time_text
+from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import names_text
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.connections import CONNECTIONS
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text, partitions_of, places_text
@@ -116,6 +118,7 @@ def _late(
             by_client.setdefault(_class(row), []).append(row)
     for own in by_client.values():
         since, until = own[0]["ts"], own[-1]["ts"]
+        compared(len(quick))
         beside = [waits[row["exchange_id"]] for row in quick if since <= row["ts"] <= until]
         mine = [waits[row["exchange_id"]] for row in own]
         if min(len(beside), len(mine)) < samples:
@@ -135,6 +138,10 @@ def _finding(late: Sequence[_Late]) -> Finding:
     slowest = sorted(worst.rows, key=_latency_ms, reverse=True)[:10]
     return RULE.finding(
         subject=key,
+        title=(
+            f"acks=all waits for a replica: {worst.ms:,.0f} ms for {client_title(first)}, acks=1 only "
+            f"{worst.others_ms:,.0f} ms"
+        ),
         sentence=(
             f"Only requests with acks=all wait at {worst.server}: those of {client_text(first)} to "
             f"{places_text(rows, 3)} take {worst.ms:,.1f} ms in the median, those with acks=1 to the same partition "

@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import moment_text, time_text
+from wirewitness.analyser.base.titles import short
 from wirewitness.analyser.base.words import count, names_text
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -71,6 +72,10 @@ def _finding(rows: Sequence[Row]) -> Finding:
     clients = {(row["client_address"], row["client_id"]): row for row in rows}
     return RULE.finding(
         confidence="high" if any(row["source"] == "OffsetForLeaderEpoch" for row in rows) else "medium",
+        title=(
+            f"Log of {short(first['topic'])}-{first['partition']} truncated at {cut}: about "
+            f"{count(end - cut, 'acknowledged record')} gone"
+        ),
         subject={**key, "leader_epoch": first["leader_epoch"]},
         sentence=(
             f"{partition_text(first['topic'], first['partition'])} was truncated at {cut}{_leader(first)}: about "

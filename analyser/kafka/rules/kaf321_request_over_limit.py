@@ -33,6 +33,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.delivery import delivered
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -87,14 +88,18 @@ def _finding(own: Sequence[tuple[Row, Row]], largest: int) -> Finding:
               for sent, row in own)  # fmt: skip
     operation = requests[0]["operation"] or "request"
     if largest:
-        answered = f"the largest request answered there has {count(largest, 'byte')}"
+        answered = f"The largest request with a response there has {count(largest, 'byte')}"
     else:
-        answered = "no request is answered there"
+        answered = "No request got a response there"
     return RULE.finding(
+        title=(
+            f"{count(len(own), 'connection')} closed at a {operation} of {smallest:,} bytes or more: "
+            f"{client_title(first)} at {server_text(first)}"
+        ),
         subject={**client_subject(first), "server": server_text(first)},
         sentence=(
             f"{server_text(first)} closed {count(len(own), 'connection')} of {client_text(first)} at the first bytes "
-            f"of a {operation} of {count(smallest, 'byte')} or more, {period_text(first['ts'], last['ts'])}; "
+            f"of a {operation} of {count(smallest, 'byte')} or more, {period_text(first['ts'], last['ts'])}. "
             f"{answered}: a size limit."
         ),
         next_step=(

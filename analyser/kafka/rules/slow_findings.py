@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import clock_text, seconds_text, time_text
+from wirewitness.analyser.base.titles import client_title
 from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
 from wirewitness.analyser.engine.rules.delivery import at_the_first_try, counted_at_once
 from wirewitness.analyser.engine.rules.evidence import Proof
@@ -54,18 +55,19 @@ def _finding(rule: Rule, slow: Sequence[Slow], follower: Follower | None, connec
         max(w.rows[-1]["ts_response"] or w.rows[-1]["ts"] for w in windows),
     )
     others = [f"{shown(one.worst.rows[0]['operation'])} of {client_text(one.worst.rows[0])}" for one in ordered[1:]]
-    beside = f" So were {names_text(others, 3)}." if others else ""
+    beside = f" Slow, too: {names_text(others, 2)}." if others else ""
     states = [at_the_first_try(row, connections.get(row["flow_id"])) for row in worst.late]
     kind = "slow" if follower is None else "replicas"
     replica = {} if follower is None else {"replica": follower.node}
     return rule.finding(
+        title=_title(ordered[0]),
         severity="warning" if any(len(one.windows) > 1 for one in slow) else "info",
         confidence="medium",
         subject={"cluster": first["cluster_id"], "server": server_text(first), "kind": kind, **replica},
         sentence=(
             f"{sentence_start(server_text(first))} was slow to respond to {shown(first['operation'])} of "
-            f"{client_text(first)}: {_measure(ordered[0])} at {clock_text(first['ts'])}; slow for "
-            f"{seconds_text(until - since)} in all.{_cause(follower)}{_side(states, follower)}{beside}"
+            f"{client_text(first)}, worst at {clock_text(first['ts'])}: {_measure(ordered[0])}. It was slow for "
+            f"{seconds_text(until - since)} in total.{_cause(follower)}{_side(states, follower)}{beside}"
         ),
         next_step=_NEXT if follower is None else _next_of(follower),
         proof=Proof(
@@ -100,15 +102,19 @@ def _finding(rule: Rule, slow: Sequence[Slow], follower: Follower | None, connec
     )
 
 
+def _title(slow: Slow) -> str:
+    first = slow.worst.rows[0]
+    took = f"up to {max(_latencies(slow)):,.0f} ms" if slow.usual is None else f"{slow.worst.p90:,.0f} ms or more"
+    usual = f"max_wait_ms {slow.may_wait_ms:,}" if slow.usual is None else f"usual {slow.usual:,.1f} ms"
+    return f"Slow {shown(first['operation'])} at {server_text(first)}: {took} for {client_title(first)}, {usual}"
+
+
 def _measure(slow: Slow) -> str:
     worst = slow.worst
     if slow.usual is None:
-        took = f"{count(len(worst.late), 'answer')} came more than {min(_latencies(slow)):,.0f} ms after the request"
-        return f"{took}, up to {max(_latencies(slow)):,.0f} ms, where max_wait_ms allows {slow.may_wait_ms:,} ms,"
-    return (
-        f"a tenth of these requests took {worst.p90:,.0f} ms or more (99th percentile {worst.p99:,.0f} ms), where "
-        f"{slow.usual:,.1f} ms are usual,"
-    )
+        took = f"{count(len(worst.late), 'response')} took up to {max(_latencies(slow)):,.0f} ms"
+        return f"{took}, where max_wait_ms allows {slow.may_wait_ms:,} ms"
+    return f"a tenth of these requests took {worst.p90:,.0f} ms or more, where {slow.usual:,.1f} ms are usual"
 
 
 def _latencies(slow: Slow) -> list[float]:

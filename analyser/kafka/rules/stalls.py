@@ -17,6 +17,7 @@ from wirewitness.analyser.engine.rules.delivery import at_the_first_try, counted
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
@@ -49,6 +50,7 @@ def stood_still(
     for since, until in pairwise(answers):
         if until - since < silent_s * NS_PER_S:
             continue
+        compared(len(rows))
         if not any(since + _EDGE_NS < row["ts"] < until - _EDGE_NS for row in rows):
             continue
         waiting = [row for row in slow if _waited(row, since, until)]
@@ -89,22 +91,26 @@ def standstill_finding(rule: Rule, silence: Silence, connections: Mapping[str, R
     clients = Counter(client_of(row) for row in rows)
     named = {client_of(row): row for row in reversed(rows)}
     operations = Counter(row["operation"] or "?" for row in rows)
-    kinds = names_text([f"{number} {name}" for name, number in operations.most_common()], 4)
+    kinds = names_text([f"{number} {name}" for name, number in operations.most_common()], 3)
     lost = sum(row["ts_response"] is None for row in rows)
-    never = f"; {lost} of them never" if lost else ""
-    who = names_text([client_text(named[key]) for key, _ in clients.most_common()], 3)
+    never = f", {lost} of them never" if lost else ""
+    who = names_text([client_text(named[key]) for key, _ in clients.most_common()], 2)
     lasted = silence.until_ns - silence.since_ns
     states = [at_the_first_try(row, connections.get(row["flow_id"])) for row in rows]
     # Where everything that is known was sent again, the way may have stood still instead.
     by_way = False in states and True not in states
     return rule.finding(
         confidence="medium" if by_way else "high",
+        title=(
+            f"{server_text(first)} responded to nobody for {seconds_text(lasted)}: {count(len(rows), 'request')} of "
+            f"{count(len(clients), 'client')} waited"
+        ),
         subject={"cluster": first["cluster_id"], "server": server_text(first), "since": time_text(silence.since_ns)},
         sentence=(
             f"{sentence_start(server_text(first))} responded to nobody for {seconds_text(lasted)}, from "
-            f"{clock_text(silence.since_ns)} to {clock_text(silence.until_ns)}, while {count(len(rows), 'request')} of "
-            f"{count(len(clients), 'client')} waited ({kinds}), and then all at once{never}: "
-            f"{_side(states)} It hit {who}."
+            f"{clock_text(silence.since_ns)} on, while {count(len(rows), 'request')} of "
+            f"{count(len(clients), 'client')} waited ({kinds}), then to all at once{never}. "
+            f"{sentence_start(_side(states))} It hit {who}."
         ),
         next_step=(
             "Look whether the broker's host or its link was off the network at that time, and what stopped it if not: "

@@ -99,6 +99,6 @@ def test_what_the_capture_lacks_is_said(tmp_path: Path) -> None:
     capture.write_bytes(pcap(requests, nanoseconds=True))
     path = rules(tmp_path, HOLDS, "[[expect]]\nname = 'd'\nno_findings = ['KAF303']\nneeds = 'exchanges'\n")
     text = " ".join(run("expect", path, capture, "--quiet").stdout.decode().split())
-    assert "doubt Of 1 flow only one direction is in the capture" in text
+    assert "doubt Of 1 connection only one direction is in the capture" in text
     told = json.loads(run("expect", path, capture, "--quiet", "--format", "json").stdout)
     assert len(told["doubts"]) == 1

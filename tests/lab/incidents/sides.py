@@ -20,7 +20,7 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"the others were lost on the way", (NETWORK,)),
     (r"the path was dead or the host gone", (NETWORK, SERVER)),
     (r"it was cut off from the network, or its host was gone", (NETWORK, CLIENT)),
-    (r"its process stood still, or the way to it did", (SERVER, NETWORK)),
+    (r"[Ii]ts process stood still, or the way to it did", (SERVER, NETWORK)),
     (r"re(?:sponded|plied) to nobody", (SERVER,)),
     (r"so the process did not re(?:spond|ply)", (SERVER,)),
     (r"the path was dead or the client gone", (NETWORK, CLIENT)),

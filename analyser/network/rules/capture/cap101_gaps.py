@@ -44,16 +44,19 @@ def detect(frames: Frames, *, gap_bytes_least: int = 1) -> Iterator[Finding]:
     missing = sum(f["gap_bytes"] for f in worst)
     seen = sum((f["bytes_to_server"] or 0) + (f["bytes_to_client"] or 0) for f in worst)
     sentence = (
-        f"{count(missing, 'stream byte')} of {count(len(worst), 'flow')} are missing from the capture; "
+        f"{count(missing, 'stream byte')} of {count(len(worst), 'connection')} are missing from the capture; "
         f"most ({worst[0]['gap_bytes']:,}) between {endpoints_text(worst[0])}. What was seen is sure; what was not "
         "seen there proves nothing."
     )
     next_step = (
         "Capture again with a larger buffer (tcpdump -B), a tighter filter, or nearer to the broker, if a "
-        "conclusion rests on something missing in these flows."
+        "conclusion rests on something missing in these connections."
     )
+    title = f"{count(missing, 'byte')} missing from the capture, in {count(len(worst), 'connection')}"
     counted = {"gap_bytes": "gap_bytes"}
-    yield capture_finding(RULE, worst, proof, counted, sentence, next_step, gap_bytes=missing, seen_bytes=seen)
+    yield capture_finding(
+        RULE, worst, proof, counted, sentence, next_step, title=title, gap_bytes=missing, seen_bytes=seen
+    )
 
 
 RULE = Rule(

@@ -46,8 +46,9 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
     yield RULE.finding(
         provisional=True,
         subject={"capture": "all"},
+        title=f"Only one direction of {count(len(one_sided), 'connection')} is in the capture",
         sentence=(
-            f"Of {count(len(one_sided), 'flow')} only one direction is in the capture ({len(no_answer)} without "
+            f"Of {count(len(one_sided), 'connection')} only one direction is in the capture ({len(no_answer)} without "
             f"any byte from the server), for example between {endpoints_text(one_sided[0])}. Whether these "
             "requests were accepted is not known."
         ),

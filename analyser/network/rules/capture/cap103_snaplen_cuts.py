@@ -40,13 +40,14 @@ def detect(frames: Frames, *, segments_least: int = 1) -> Iterator[Finding]:
     proof = [m for m in marks if m["flow_id"] in {f["flow_id"] for f in worst}]
     segments = sum(f["truncated_packets"] for f in worst)
     sentence = (
-        f"{count(segments, 'segment')} of {count(len(worst), 'flow')} were cut by the snap length; most "
+        f"{count(segments, 'segment')} of {count(len(worst), 'connection')} were cut by the snap length; most "
         f"({worst[0]['truncated_packets']:,}) between {endpoints_text(worst[0])}. Messages that reach into the cut "
         "bytes are lost."
     )
     next_step = "Capture whole packets (tcpdump -s 0)."
+    title = f"{count(segments, 'segment')} of {count(len(worst), 'connection')} cut by the snap length"
     counted = {"segments": "truncated_packets"}
-    yield capture_finding(RULE, worst, proof, counted, sentence, next_step, segments=segments)
+    yield capture_finding(RULE, worst, proof, counted, sentence, next_step, title=title, segments=segments)
 
 
 RULE = Rule(

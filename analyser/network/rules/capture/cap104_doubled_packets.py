@@ -42,12 +42,13 @@ def detect(frames: Frames, *, share_least: float = 0.01, copies_least: int = 10)
     worst = sorted(doubled, key=lambda f: (-f["duplicate_packets"], f["flow_id"]))
     sentence = (
         f"{count(copies, 'packet')} of {packets:,} are captured copies of others, in "
-        f"{count(len(doubled), 'flow')}, most ({worst[0]['duplicate_packets']:,}) between "
+        f"{count(len(doubled), 'connection')}, most ({worst[0]['duplicate_packets']:,}) between "
         f"{endpoints_text(worst[0])}. They are left out and are no retransmissions."
     )
     next_step = "Nothing. To avoid them, capture on one interface instead of any, or mirror one direction per port."
+    title = f"{copies:,} of {count(packets, 'packet')} are captured copies of others"
     counted = {"copies": "duplicate_packets"}
-    yield capture_finding(RULE, worst, proof, counted, sentence, next_step, copies=copies, packets=packets)
+    yield capture_finding(RULE, worst, proof, counted, sentence, next_step, title=title, copies=copies, packets=packets)
 
 
 RULE = Rule(

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.titles import short
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -35,6 +36,7 @@ def detect(frames: Frames, *, packets_least: int = 1) -> Iterator[Finding]:
             continue
         yield RULE.finding(
             subject={"file": capture["file"]},
+            title=f"{count(dropped, 'packet')} dropped while {short(capture['file'])} was captured",
             sentence=(
                 f"{count(dropped, 'packet')} were dropped while {capture['file']} was captured "
                 f"({dropped / (dropped + seen):.2%} of all). What is missing in it may have been on the wire."

@@ -85,8 +85,9 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
     libraries = sorted({name for address, name in said if name and address in keyless})
     yield RULE.finding(
         subject={"capture": "all"},
+        title=f"{len(encrypted):,} of {count(len(flows), 'connection')} encrypted: no rule sees what is inside",
         sentence=(
-            f"{len(encrypted)} of {count(len(flows), 'flow')} with data are encrypted (TLS{asked}), with "
+            f"{len(encrypted):,} of {count(len(flows), 'connection')} with data are encrypted (TLS{asked}), with "
             f"{hidden / max(carried, 1):.0%} of the stream bytes, for example between {endpoints_text(encrypted[0])}. "
             f"No rule sees what is inside{lack}."
         ),

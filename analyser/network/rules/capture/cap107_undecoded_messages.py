@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.titles import short
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.evidence import proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -39,9 +40,13 @@ def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
     flows = {m["flow_id"] for m in messages}
     yield RULE.finding(
         subject=key,
+        title=(
+            f"{count(len(messages), 'message')} {short(key['operation'])} version {short(key['version'])} "
+            f"({short(key['protocol'])}) not decoded"
+        ),
         sentence=(
             f"{count(len(messages), 'message')} {key['operation'] or '?'} version {key['version'] or '?'} "
-            f"({key['protocol'] or '?'}) in {count(len(flows), 'flow')} stayed undecoded: {messages[0]['error']}."
+            f"({key['protocol'] or '?'}) in {count(len(flows), 'connection')} stayed undecoded: {messages[0]['error']}."
         ),
         next_step="Nothing, unless the answer is inside these messages; a newer wirewitness may decode them.",
         proof=proof_of(messages, ("file", "packet_last", "message_id")),

@@ -40,6 +40,7 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
     if steps and times:
         yield RULE.finding(
             subject={"clock": "steps"},
+            title=f"The clock of the capture goes back {count(len(steps), 'time')}",
             sentence=(
                 f"The time of packets goes back {count(len(steps), 'time')}, first at packet "
                 f"{shown(steps[0]['packet'])} of {shown(steps[0]['file'])}. Latencies and orders that span "
@@ -63,10 +64,11 @@ def detect(frames: Frames, *, flows_least: int = 1) -> Iterator[Finding]:
         yield RULE.finding(
             severity="info",
             subject={"points": 2},
+            title=f"{count(len(twice), 'connection')} captured at two points",
             sentence=(
-                f"{count(len(twice), 'connection')} were captured at two points, for example between "
-                f"{endpoints_text(first)} ({first['encapsulation'] or 'without encapsulation'}); each is decoded once."
-                f"{measured}"
+                f"{count(len(twice), 'connection was', 'connections were')} captured at two points, for example "
+                f"between {endpoints_text(first)} ({first['encapsulation'] or 'without encapsulation'}); each is "
+                f"decoded once.{measured}"
             ),
             next_step="Nothing. Packet counts of other tools are too high here.",
             proof=Proof(

@@ -43,11 +43,13 @@ from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.addresses import client_endpoint_text, server_text
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.base.titles import who_title
 from wirewitness.analyser.base.words import count, names_text, printable
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import MAX_NAME, MOST_NAMED, client_names, named_by
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.net.answered_clients import EXCHANGES, WITNESSES, Answers
 
@@ -144,6 +146,7 @@ def _reset(flow: Row, flows: Sequence[Row], packets_least: int) -> Iterator[_Dro
 
 def _is_others(flow: Row, flows: Sequence[Row], sender: str, packets_least: int) -> bool:
     """Does a reset come from nearer or further than all that its sender sent, with an IP id that is not its next?"""
+    compared(len(flows))
     reset, step = flow.get(f"{sender}_reset_ttl"), flow.get(f"{sender}_reset_step")
     own = [ttl for one in flows for ttl in _own_ttls(one, sender) if ttl is not None]
     if reset is None or not own or min(own) <= reset <= max(own) or (step is not None and 0 < step <= _NEXT_IDS):
@@ -177,23 +180,27 @@ def _finding(dropped: Sequence[_Dropped], names: Mapping[str, str]) -> Finding:
     at = clock_text(worst.at_ns)
     if worst.kind == "reset":
         how = (
-            f"a reset came at {at} in the name of the {worst.sender} with hop limit "
+            f"A reset came at {at} in the name of the {worst.sender} with hop limit "
             f"{flow[f'{worst.sender}_reset_ttl']}, where its own packets have {_ttls_text(flow, worst.sender)}: "
             "something between the two sent it"
         )
     else:
-        how = f"what the {worst.sender} sent at {at} was sent {worst.sends} times and never ACKed, while " + (
+        how = f"What the {worst.sender} sent at {at} was sent {worst.sends} times and never ACKed, while " + (
             "the server responded to other clients"
             if worst.kind == "alone"
             else "the two hosts talk over another connection"
         )
-    more = f" {count(len(dropped), 'connection')} in all." if len(dropped) > 1 else ""
+    more = f" {count(len(dropped), 'connection')} in total." if len(dropped) > 1 else ""
     return RULE.finding(
         confidence="medium" if all(one.kind == "alone" for one in dropped) else "high",
         subject={"client": flow["client_address"], "server": flow["server_address"]},
+        title=(
+            f"Idle connection dropped in between after {seconds_text(worst.idle_ns)}: "
+            f"{who_title(name, flow['client_address'])} to {server}"
+        ),
         sentence=(
             f"The connection {own}{who} to {server} ({flow['protocol'] or 'unknown protocol'}) was dropped in between "
-            f"while idle: after {seconds_text(worst.idle_ns)} of silence, from {clock_text(worst.heard_ns)} on, {how}."
+            f"while idle, after {seconds_text(worst.idle_ns)} of silence, from {clock_text(worst.heard_ns)} on. {how}."
             f"{_left(worst)}{more}"
         ),
         next_step=(

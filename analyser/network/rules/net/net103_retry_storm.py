@@ -46,6 +46,7 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text, who_is
 from wirewitness.analyser.base.times import NS_PER_S, seconds_text
+from wirewitness.analyser.base.titles import first_of, who_title
 from wirewitness.analyser.base.words import names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -217,9 +218,13 @@ def _finding(rows: Sequence[Row], kind: _Attempts, pause: float, behind: _Behind
         severity="info" if is_once else "warning",
         confidence="low" if is_once else "high",
         subject={"client": first["client_address"], "server": server, **({"name": name} if name else {})},
+        title=(
+            f"{len(rows)} attempts without back-off: "
+            f"{first_of(behind.ids) if behind.clients > 1 and behind.ids else who_title(name, address)} to {server}"
+        ),
         sentence=(
             f"{who} {tries} {len(rows)} times in {seconds_text(lasted)} to get into {server}{as_user} although {whose} "
-            f"{kind.what}: the median pause{of_each} is {pause * 1000:,.0f} ms, and it does not grow.{either}"
+            f"{kind.what}. The median pause{of_each} is {pause * 1000:,.0f} ms, and it does not grow.{either}"
         ),
         next_step=kind.next_step,
         proof=Proof(

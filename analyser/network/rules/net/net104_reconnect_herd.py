@@ -44,6 +44,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.flow_rows import client_names, named_by
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 # Server unavailable (3.1.1); server unavailable, server busy, quota exceeded, connection rate exceeded (5.0).
@@ -147,6 +148,7 @@ def _absences(flows: Sequence[Row], answers: _Answers, least: int, together_ns: 
 
 def _return(flows: Sequence[Row], answers: _Answers, away_ns: int, window_ns: int, beside_ns: int) -> _Herd | None:
     """What came when the server was back; None where it did not come back."""
+    compared(len(flows))
     later = [row for row in flows if row["ts_first"] >= away_ns]
     served = [row["ts_first"] for row in later if _serves(row, answers)]
     if not served:
@@ -185,11 +187,11 @@ def _finding(herd: _Herd, names: Mapping[str, str]) -> Finding:
     last_ns = max(row["ts_first"] for row in herd.came)
     return RULE.finding(
         subject={"server": server},
+        title=(f"{count(len(herd.came), 'connection')} at once when {server} was back, {len(herd.failed):,} in vain"),
         sentence=(
             f"When {server} was back at {clock_text(herd.back_ns)}, after {seconds_text(herd.back_ns - herd.away_ns)}, "
-            f"its clients came all at once: {count(len(herd.came), 'connection')} of {who} ({shown}) within "
-            f"{seconds_text(last_ns - herd.back_ns)}, of which {len(herd.failed):,} were in vain "
-            f"({_how(herd.failed)}) although it was there."
+            f"{count(len(herd.came), 'connection')} of {who} came within {seconds_text(last_ns - herd.back_ns)}. "
+            f"{len(herd.failed):,} of them were in vain ({_how(herd.failed)}) although it was there. They are {shown}."
         ),
         next_step=(
             "Let clients wait a random and growing time before they connect again (jitter and a maximum, in the "

@@ -33,6 +33,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.titles import who_title
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -69,6 +71,10 @@ def detect(
             waited = f" {count(len(delayed), 'exchange')} waited meanwhile, the longest {longest}."
         yield RULE.finding(
             subject={"flow": flow["flow_id"]},
+            title=(
+                f"{again:,} of {sent:,} segments retransmitted: {who_title(name, flow['client_address'])} and "
+                f"{server_text(flow)}"
+            ),
             sentence=(
                 f"Between {endpoints_text(flow, name)} {again:,} of {sent:,} segments ({again / max(sent, 1):.1%}) "
                 f"were sent again: the network loses packets.{needless}{waited}"

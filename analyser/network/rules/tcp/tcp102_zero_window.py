@@ -26,7 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import ms_text
+from wirewitness.analyser.base.titles import who_title
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import (
@@ -53,9 +55,13 @@ def detect(frames: Frames, *, ms_above: float = 100.0) -> Iterator[Finding]:
                 continue
             yield RULE.finding(
                 subject={"flow": flow["flow_id"], "side": side},
+                title=(
+                    f"Zero window of the {side} for {ms_text(closed_ms)}: "
+                    f"{who_title(name, flow['client_address'])} and {server_text(flow)}"
+                ),
                 sentence=(
                     f"The {side} of the connection between {endpoints_text(flow, name)} advertised a zero window "
-                    f"for {ms_text(closed_ms)} in total: it did not read, and the other side had to wait."
+                    f"for {ms_text(closed_ms)} in total. It did not read, and the other side had to wait."
                 ),
                 next_step=f"Look at the {side}: is it busy, paused, or stopped? Network and other side are fine.",
                 proof=proof_of(proof),

@@ -38,6 +38,7 @@ from typing import NamedTuple
 from wirewitness.analyser.base.addresses import client_endpoint_text, server_of, server_text, who_is
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_S, seconds_text
+from wirewitness.analyser.base.titles import who_title
 from wirewitness.analyser.base.words import count, names_text, sentence_start
 from wirewitness.analyser.engine.rules.delivery import (
     OTHER,
@@ -185,6 +186,7 @@ def _finding(resets: Sequence[_Reset]) -> Finding:
             **whose, "server": server_text(flow),
             "reset_by": flow["reset_by"], "operation": operations.most_common(1)[0][0],
         },
+        title=_title(resets, what, many=many),
         sentence=(
             f"{_who(first, resets)} while {what} of the {by} had no response "
             f"({_named(operations)}).{_cut_text(cut, len(lost))}"
@@ -216,6 +218,15 @@ def _finding(resets: Sequence[_Reset]) -> Finding:
             **counted(arrived),
         },
     )  # fmt: skip
+
+
+def _title(resets: Sequence[_Reset], what: str, *, many: bool) -> str:
+    flow = resets[0].flow
+    whose = who_title(resets[0].name, flow["client_address"])
+    if many:
+        whose = f"{len({one.client for one in resets})} clients"
+    connections = "Connection" if len(resets) == 1 else count(len(resets), "connection")
+    return f"{connections} reset by the {flow['reset_by']}, {what} pending: {whose} at {server_text(flow)}"
 
 
 def _severity(resets: Sequence[_Reset]) -> Severity:

@@ -33,6 +33,7 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_S
+from wirewitness.analyser.base.titles import first_of
 from wirewitness.analyser.base.words import count, names_text, printable
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -61,7 +62,7 @@ def detect(
     parts = [
         f"{count(len(refused), 'connection')} refused" if refused else "",
         f"{count(len(silent), 'connection')} without a SYN-ACK" if silent else "",
-        f"{count(len(slow), 'connection')} slow to begin (up to {max(f['handshake_ms'] for f in slow):.0f} ms)"
+        f"{count(len(slow), 'connection')} slow to open (up to {max(f['handshake_ms'] for f in slow):.0f} ms)"
         if slow
         else "",
     ]
@@ -71,6 +72,10 @@ def detect(
         severity="info" if (recovered or restarting) and not slow else "warning",
         confidence="high" if refused or slow else "low",
         subject={"server": server},
+        title=(
+            f"{server}: {', '.join(part for part in parts if part)}, from "
+            f"{first_of(one['client_id'] or one['address'] or '(unknown address)' for one in clients)}"
+        ),
         sentence=(
             f"{server}: {', '.join(part for part in parts if part)}, from {named}"
             f"{'; it accepts them later' if recovered else ''}."

@@ -38,7 +38,9 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from statistics import median
 
+from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_MS
+from wirewitness.analyser.base.titles import who_title
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import (
@@ -50,6 +52,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     wait_proof,
 )
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.tcp.waits import MOST_OPTIONS_BYTES
 
@@ -69,6 +72,7 @@ def detect(
     """One finding for each direction of this flow in which `times_least` waits of that kind were seen."""
     rows = rows_of(frames["tcp_waits"])
     full = [row for row in rows if row["kind"] == "full_window" and _share(row) >= full_share_least]
+    compared(len(full) * len(rows))
     waits = [
         wait
         for wait in rows
@@ -131,10 +135,14 @@ def _finding(flow: Row, name: str | None, direction: str, waits: list[Row], late
         severity="warning" if known else "info",
         confidence="high" if known else "low",
         subject={"flow": flow["flow_id"], "side": side},
+        title=(
+            f"Writes of the {side} wait for delayed ACKs: "
+            f"{who_title(name, flow['client_address'])} and {server_text(flow)}"
+        ),
         sentence=(
             f"Between {endpoints_text(flow, name)} the {side} {pieces}: {count(len(waits), 'time')}{about} the next "
-            f"one waited for a delayed acknowledgement, {median(waited):.0f} ms as a rule, {max(waited):.0f} ms at "
-            f"most. The other side is not slow, it {end}."
+            f"one waited for a delayed ACK, {median(waited):.0f} ms in the median, {max(waited):.0f} ms at most. The "
+            f"other side is not slow, it {end}."
         ),
         next_step=(
             f"In the {side}'s program write each {message} with one call, or set TCP_NODELAY; network and other side "

@@ -34,7 +34,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_MS, ms_text
+from wirewitness.analyser.base.titles import who_title
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.flow_rows import (
@@ -47,6 +49,7 @@ from wirewitness.analyser.engine.rules.flow_rows import (
     wait_proof,
 )
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.dissectors.registry import dissector_of
 
@@ -88,6 +91,7 @@ def _finding(
     slow = least < shrinks_below * most
     full_ms, sent = sum(w["wait_ms"] for w in waits), sum(w["sent_bytes"] for w in waits)
     lasted_ms = sum((w["ts_last"] - w["ts"]) / NS_PER_MS for w in waits)
+    compared(len(exchanges) * len(waits))
     under_way = [e for e in exchanges if any(_overlap(e, wait) for wait in waits)]
     shrank = f"shrank to {least:,} bytes: the {receiver} reads slowly"
     window = shrank if slow else f"stayed at {most:,} bytes: it is too small"
@@ -102,6 +106,10 @@ def _finding(
     return RULE.finding(
         confidence="medium" if flow["gap_bytes"] else "high",
         subject={"flow": flow["flow_id"], "side": receiver},
+        title=(
+            f"Receive window of the {receiver} full for {full_ms / 1000:.1f} s: "
+            f"{who_title(name, flow['client_address'])} and {server_text(flow)}"
+        ),
         sentence=(
             f"Between {endpoints_text(flow, name)} the {sender} filled the receive window of the {receiver} for "
             f"{full_ms / 1000:.1f} s of a transfer of {lasted_ms / 1000:.1f} s ({speed}). That window {window}.{waited}"

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import period_text
-from wirewitness.analyser.base.words import sentence_start, times
+from wirewitness.analyser.base.words import count, sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
@@ -41,6 +41,7 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     SERVER,
     alert_of,
     clients_words,
+    ends_title,
     numbers,
     proof,
     reads,
@@ -81,7 +82,7 @@ def _refused(side: str, alert: str | None, own: Sequence[Row], getting_in: set[s
         if side == "client"
         else (f"{server} refuses the TLS handshake of {clients}")
     )
-    said = f"alert {alert}: {words.reason}" if alert else words.reason
+    said = f"Alert {alert}: {words.reason}" if alert else sentence_start(words.reason)
     certificates = sorted({row["tls_certificate"] for row in own if row["tls_certificate"]})
     issuers = sorted({row["tls_certificate_issuer"] for row in own if row["tls_certificate_issuer"]})
     shown = (
@@ -91,7 +92,8 @@ def _refused(side: str, alert: str | None, own: Sequence[Row], getting_in: set[s
         severity="warning" if all(row["client_address"] in getting_in for row in own) else "critical",
         confidence="high" if alert else "medium",
         subject={"server": numbers(own)["where"], "refused_by": side, "alert": alert or "encrypted"},
-        sentence=f"{sentence_start(who)} ({said}), {_often(own)}.{shown}",
+        title=f"TLS handshake refused by the {side}, {alert or 'alert encrypted'}: {ends_title(own)}",
+        sentence=f"{sentence_start(who)}, {_often(own)}. {said}.{shown}",
         next_step=words.step,
         proof=proof(own),
         numbers={
@@ -114,6 +116,7 @@ def _broken_off(own: Sequence[Row]) -> Finding:
         severity="warning",
         confidence="medium",
         subject={"server": numbers(own)["where"], "refused_by": "nobody", "alert": "none"},
+        title=f"{count(len(own), 'TLS handshake')} dropped without an alert: {ends_title(own)}",
         sentence=(
             f"TLS handshakes of {clients_words(own)} with {server_words(own)} are dropped without an alert, by the "
             f"{' or the '.join(closed)}, {_often(own)}."

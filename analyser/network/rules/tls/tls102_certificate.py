@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_S, clock_text, time_text
 from wirewitness.analyser.base.words import names_text, printable
@@ -44,6 +45,7 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     SERVER,
     alert_of,
     clients_words,
+    ends_title,
     numbers,
     proof,
     reads,
@@ -127,6 +129,11 @@ def _finding(key: _Key, own: Sequence[Row]) -> Finding:
         severity=_severity(key.kind, bool(failed)),
         confidence="medium" if key.told else "high",
         subject={"server": numbers(own)["where"], "kind": key.kind, "of": key.side, "certificate": key.subject or "?"},
+        title=(
+            f"{_TITLES[key.kind]}: {server_text(own[0])}"
+            if key.side == "server"
+            else f"Client {_TITLES[key.kind].lower()}: {ends_title(own, 'at')}"
+        ),
         sentence=f"The {whose}{named} {_what(key, own[0], expires)}.{after}",
         next_step=_STEPS[key.kind],
         proof=proof(own),
@@ -164,6 +171,12 @@ def _what(key: _Key, row: Row, expires: int | None) -> str:
     return f"ended at {clock_text(expires)}, before this connection"
 
 
+_TITLES = {
+    EXPIRED: "Certificate expired",
+    NOT_YET: "Certificate not valid yet",
+    SOON: "Certificate expires soon",
+    OTHER_NAME: "Certificate is for another name",
+}
 _STEPS = {
     EXPIRED: "Renew it, and see to it that the process loads the new one. If it is not expired, compare the clocks.",
     NOT_YET: "Compare the clocks of whoever issued it and of this host.",

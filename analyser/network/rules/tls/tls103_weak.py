@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from wirewitness.analyser.base.words import count
+from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
@@ -35,6 +35,7 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,
     clients_words,
+    ends_title,
     numbers,
     proof,
     reads,
@@ -73,9 +74,10 @@ def _finding(kind: str, what: str, own: Sequence[Row]) -> Finding:
     return RULE.finding(
         severity="info" if kind == "no forward secrecy" else "warning",
         subject={"server": numbers(own)["where"], "kind": kind, "what": what},
+        title=f"{sentence_start(kind)}, {what}: {ends_title(own, 'to')}",
         sentence=(
             f"{count(len(own), 'connection')} of {clients_words(own)} to {server_words(own)} "
-            f"{'uses' if len(own) == 1 else 'use'} {what} ({kind}); offered: {'; '.join(offered)}."
+            f"{'uses' if len(own) == 1 else 'use'} {what} ({kind}); offered: {'; '.join(offered[:3])}."
         ),
         next_step=_STEPS[kind],
         proof=proof(own),

@@ -36,6 +36,7 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,
     clients_words,
+    ends_title,
     numbers,
     proof,
     reads,
@@ -64,9 +65,10 @@ def detect(
     side = "server" if share >= 0.5 else "client"
     yield RULE.finding(
         subject={"server": numbers(slow)["where"]},
+        title=f"{count(len(slow), 'slow TLS handshake')}, up to {ms_text(longest)}: {ends_title(slow, 'to')}",
         sentence=(
-            f"{len(slow)} of {count(len(done), 'TLS handshake')} with {server_words(slow)} take more than "
-            f"{ms_text(slow_ms_above)}, up to {ms_text(longest)}, from {clients_words(slow)}; until the server's first "
+            f"{len(slow)} of {count(len(done), 'TLS handshake')} with {server_words(slow)} took more than "
+            f"{ms_text(slow_ms_above)}, up to {ms_text(longest)}, from {clients_words(slow)}. Until the server's first "
             f"response {share:.0%} of that time passes."
         ),
         next_step=_STEPS[side],

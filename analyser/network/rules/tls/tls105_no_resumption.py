@@ -38,6 +38,7 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,
+    ends_title,
     numbers,
     proof,
     reads,
@@ -98,10 +99,11 @@ def _finding(own: Sequence[Row], busy: int, resumed: int, window_s: float) -> Fi
     return RULE.finding(
         confidence="high" if side == "server" else "medium",
         subject={"server": numbers(own)["where"], "address": own[0]["client_address"]},
+        title=f"{count(len(whole), 'full TLS handshake')}, {resumed} resumed: {ends_title(own, 'to')}",
         sentence=(
             f"{sentence_start(own[0]['client_address'] or 'somebody')} makes {count(len(own), 'short TLS connection')} "
-            f"to {server_words(own)}, up to {busy} in {window_s:.0f} s, {len(whole)} with a whole handshake: {says}, "
-            f"{period_text(own[0]['ts_first'], own[-1]['ts_first'])}."
+            f"to {server_words(own)}, up to {busy} in {window_s:.0f} s, {len(whole)} with a full handshake, "
+            f"{period_text(own[0]['ts_first'], own[-1]['ts_first'])}. {sentence_start(says)}."
         ),
         next_step=_STEPS[side] + (_given(tickets) if side == "server" and tickets else ""),
         proof=proof(own),

@@ -35,7 +35,7 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import period_text
-from wirewitness.analyser.base.words import times
+from wirewitness.analyser.base.words import sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
@@ -44,6 +44,7 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     PLACE_COLUMNS,
     SERVER,
     clients_words,
+    ends_title,
     numbers,
     proof,
     protocol_of,
@@ -133,6 +134,7 @@ def _finding(kind: str, confidence: Confidence, own: Sequence[Row], *, clear: bo
         confidence=confidence,
         provisional=True,
         subject={"server": numbers(own)["where"], "kind": kind},
+        title=f"{sentence_start(kind)}: {ends_title(own, 'to')}",
         sentence=(
             f"{clients_words(own)} {speaks} to {server_words(flows)}, which {does}, {often}"
             f"{period_text(own[0]['ts_first'], own[-1]['ts_first'])}.{log}{known}"

@@ -41,6 +41,7 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     SERVER,
     alert_of,
     clients_words,
+    ends_title,
     numbers,
     proof,
     protocol_of,
@@ -94,6 +95,7 @@ def _finding(kind: str, own: Sequence[Row]) -> Finding:
     return RULE.finding(
         confidence="high" if alerts else "medium",
         subject={"server": numbers(own)["where"], "kind": kind},
+        title=f"{'No client certificate' if kind == NONE else 'Client certificate refused'}: {ends_title(own, 'at')}",
         sentence=sentence,
         next_step=step,
         proof=proof(own),

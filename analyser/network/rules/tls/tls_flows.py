@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.titles import first_of
 from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence
@@ -67,6 +68,12 @@ def server_words(flows: Sequence[Row]) -> str:
 def clients_words(flows: Iterable[Row]) -> str:
     """Who they are, by address."""
     return names_text(list(dict.fromkeys(row["client_address"] or "(unknown address)" for row in flows)), 3)
+
+
+def ends_title(flows: Sequence[Row], between: str = "and") -> str:
+    """Clients and server in a title: `10.0.0.1 and 10.0.0.9:9093`."""
+    clients = first_of(row["client_address"] or "(unknown address)" for row in flows)
+    return f"{clients} {between} {server_text(flows[0])}"
 
 
 def proof(flows: Sequence[Row]) -> Proof:

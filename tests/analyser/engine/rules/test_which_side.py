@@ -73,7 +73,7 @@ def test_a_reset_of_somebody_between_is_shown_by_its_packet() -> None:
     marks = [remark("reset", 310, "tcp", "reset", packet=900), again(100, 400, "reset")]
     (found,) = findings("NET101", flows=[alive(), reset(60, 310)], expert_infos=marks)
     assert packets(found) == [1, 900]
-    assert "a reset came at 2026-09-21 14:18:30 UTC in the name of the server" in found.sentence
+    assert "A reset came at 2026-09-21 14:18:30 UTC in the name of the server" in found.sentence
 
 
 def test_a_client_with_one_connection_is_judged_by_the_answers_to_others() -> None:
@@ -103,14 +103,14 @@ def slow(name: str) -> Finding:
 
 def test_a_process_that_stood_still_had_the_requests() -> None:
     found = slow("requests that the server's TCP had at the first try")
-    assert "its process stood still, for the server's TCP had all of them at the first try." in found.sentence
+    assert "Its process stood still, for the server's TCP had all of them at the first try." in found.sentence
     assert found.confidence == "high"
     assert found.numbers["delivered_at_first_try"] == found.numbers["requests"]
 
 
 def test_where_everything_was_sent_again_the_way_may_have_stood_still() -> None:
     found = slow("requests that were sent again while nobody was answered")
-    assert "its process stood still, or the way to it did, for segments of these connections" in found.sentence
+    assert "Its process stood still, or the way to it did, for segments of these connections" in found.sentence
     assert found.confidence == "medium"
     assert found.next_step.startswith("Look whether the broker's host or its link was off the network")
     assert found.numbers["delivered_at_first_try"] == 0
@@ -118,7 +118,7 @@ def test_where_everything_was_sent_again_the_way_may_have_stood_still() -> None:
 
 def test_of_one_side_nothing_is_said_of_the_way() -> None:
     found = slow("only one side of TCP was captured")
-    assert "its process stood still. It hit" in found.sentence
+    assert "Its process stood still. It hit" in found.sentence
     assert found.numbers["delivery_unknown"] == found.numbers["requests"]
 
 
@@ -175,7 +175,7 @@ def test_a_request_that_was_lost_is_told_with_the_times_it_was_sent() -> None:
     lost = {"acked_by_server": 100, "retransmitted_segments": 6}
     found = unanswered(**lost, unheard_sends_to_server=7, ts_unheard_to_server=at(5.3))
     assert "lost on the way" in found.sentence
-    assert "sent again in vain from 2026-09-21 14:13:25 UTC on, 7 times in all at most." in found.sentence
+    assert "sent again in vain from 2026-09-21 14:13:25 UTC on, at most 7 times in total." in found.sentence
     assert "in vain" not in unanswered(**lost).sentence
 
 
