@@ -76,15 +76,18 @@ def counted_at_once(states: Iterable[bool | None]) -> dict[str, int]:
     }
 
 
-def which_side(states: Iterable[bool | None], receiver: str = "server", *, closed: bool = False) -> str:
+def which_side(
+    states: Iterable[bool | None], receiver: str = "server", *, closed: bool = False, cut_short: bool = False
+) -> str:
     """Of requests without a response: a sentence on where they are; empty where nothing is known. receiver: the side
-    that they went to. closed: it reset the connection itself, so what it did not ACK may have come after that."""
+    that they went to. closed: it reset the connection itself, so what it did not ACK may have come after that.
+    cut_short: the connection was reset, by whichever side, so nobody knows what it would have done."""
     known = [*states]
     if None in known or not known:
         return ""
-    one = len(known) == 1
+    one, process = len(known) == 1, "had not responded by then" if cut_short else "did not respond"
     if all(known):
-        return f" The {receiver}'s TCP ACKed {'it' if one else 'them'}, so the process did not respond."
+        return f" The {receiver}'s TCP ACKed {'it' if one else 'them'}, so the process {process}."
     if closed:
         which = "not ACKed it" if one else f"ACKed {sum(map(bool, known)) or 'none'} of them"
         return f" The {receiver}'s TCP had {which} before."

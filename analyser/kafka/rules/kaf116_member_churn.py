@@ -109,7 +109,7 @@ def _finding(own: Sequence[Row], ended: Sequence[Row], rebalances: Sequence[Row]
     median_ns = stays[len(stays) // 2]
     stayed = f"; it stayed for about {seconds_text(median_ns)} each time" if median_ns > 0 else ""
     polls = any(map(missed_polls, reasons))
-    went = {("left",): "left", ("expired",): "died"}.get((*how,), "ended")
+    went = {"left": "left", "expired": "died"}.get(next(iter(how)), "ended") if len(how) == 1 else "ended"
     return RULE.finding(
         severity="warning",
         subject={**key, "client": last["client_id"], "address": last["client_address"]},

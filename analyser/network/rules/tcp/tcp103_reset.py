@@ -190,7 +190,7 @@ def _finding(resets: Sequence[_Reset]) -> Finding:
         sentence=(
             f"{_who(first, resets)} while {what} of the {by} had no response "
             f"({_named(operations)}).{_cut_text(cut, len(lost))}"
-            f"{which_side(arrived, OTHER[by], closed=flow['reset_by'] == OTHER[by])}"
+            f"{which_side(arrived, OTHER[by], closed=flow['reset_by'] == OTHER[by], cut_short=True)}"
         ),
         next_step=f"Look into the log of the {flow['reset_by']} at that time, and at load balancers on the way."
         + (" Whether the requests were carried out is not known." if len(cut) < len(lost) else ""),
