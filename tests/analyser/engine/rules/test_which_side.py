@@ -358,7 +358,7 @@ def test_few_clients_or_one_after_the_other_are_findings_of_their_own(clients: i
 
 def test_a_request_that_was_sent_whole_arrived_when_the_server_acked_it() -> None:
     (found,) = resets(RESET, "a")
-    assert "The server's TCP ACKed it, so the process did not respond." in found.sentence
+    assert "The server's TCP ACKed it, so the process had not responded by then." in found.sentence
     (found,) = resets(RESET | {"acked_by_server": 1100}, "a")
     assert "The server's TCP had not ACKed it before." in found.sentence
 
