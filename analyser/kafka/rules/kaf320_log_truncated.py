@@ -108,7 +108,7 @@ def _leader(row: Row) -> str:
     if row["leader_id"] is None:
         return ""
     text = f" when broker {row['leader_id']} became leader ({moment_text(row['ts_leader'] or row['ts'])}"
-    if row["unclean"]:
+    if row["unclean"] and row["isr_before"]:
         text += f", unclean: in sync was {names_text([str(one) for one in row['isr_before']], 3)}"
     return text + ")"
 
@@ -127,5 +127,6 @@ RULE = Rule(
     },
     partition_by=KEYS,
     detect=detect,
+    rows={TRUNCATIONS: "truncated_at IS NOT NULL AND end_before IS NOT NULL"},
     suspects=f"SELECT DISTINCT {', '.join(KEYS)} FROM r_{TRUNCATIONS}",
 )  # fmt: skip

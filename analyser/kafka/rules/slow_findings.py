@@ -125,7 +125,7 @@ def _cause(follower: Follower | None) -> str:
     if follower is None:
         return ""
     return (
-        f" Such responses wait for all replicas in sync, and broker {follower.node} at "
+        f" They wait for all replicas in sync, and broker {follower.node} at "
         f"{follower.address or '(unknown address)'} read nothing from this leader from "
         f"{clock_text(follower.since_ns)} on, for {seconds_text(follower.until_ns - follower.since_ns)}."
     )
