@@ -66,20 +66,15 @@ def detect(
         if slow
         else "",
     ]
+    what = ", ".join(filter(None, parts))
     clients = _clients(shown, rows_of(frames["exchanges"]))
     named = names_text([_client_text(one) for one in clients], 3)
     yield RULE.finding(
         severity="info" if (recovered or restarting) and not slow else "warning",
         confidence="high" if refused or slow else "low",
         subject={"server": server},
-        title=(
-            f"{server}: {', '.join(part for part in parts if part)}, from "
-            f"{first_of(one['client_id'] or one['address'] or '(unknown address)' for one in clients)}"
-        ),
-        sentence=(
-            f"{server}: {', '.join(part for part in parts if part)}, from {named}"
-            f"{'; it accepts them later' if recovered else ''}."
-        ),
+        title=f"{server}: {what}, from {first_of(one['client_id'] or one['address'] or '?' for one in clients)}",
+        sentence=f"{server}: {what}, from {named}{'; it accepts them later' if recovered else ''}.",
         next_step=(
             "Refused: is the process up, is the advertised address right? No SYN-ACK: firewall, routing, dead host. "
             "Slow: lost packets, or an accept queue that is full."
