@@ -11,7 +11,7 @@ from tests.analyser.engine.rules.scenarios.build import Row, assigned, commit, f
 
 MADE = (
     "kafka_generations", "kafka_ownership", "kafka_clients", "kafka_offset_commits", "kafka_fetch_partitions",
-    "kafka_members", "kafka_rebalances", "kafka_fetch_ranges",
+    "kafka_members", "kafka_rebalances", "kafka_fetch_ranges", "kafka_committed", "kafka_lag",
 )  # fmt: skip
 HOURS, GIANT, OTHERS = 3, 4_000, 400
 FLOWS = [flow(f"flow{one}{of}", client_address=f"10.1.0.{one}") for one in (1, 2, 3) for of in ("", "data")]
