@@ -139,7 +139,7 @@ def test_verbose_and_all_tell_what_is_folded(whole: Path, tmp_path: Path) -> Non
     assert told.count("acknowledged by anna: as before") == 6
     whole = findings(whole, review, "--all")
     assert whole.count("acknowledged by anna: as before") == 6
-    assert "wrote a stale offset" in one_line(whole)
+    assert "committed a stale offset" in one_line(whole)
 
 
 def test_people_change_the_file_and_it_stays_theirs(whole: Path, tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ Why it matters
 How it decides
     The log end is the greatest that was known so far (`kafka_log_ends`); the lag is from the last accepted commit to
     it, looked at at `samples` times, over the whole time in which both are known and over
-    its second half. It grows when it never falls by more than a fifth of what it was, gains half of what it began with
-    and what the log grew by in `gaps` usual gaps between two commits of this partition, and when the oldest message
-    that was not committed is as many of these gaps old. With fewer than five commits there is no usual gap, and where
-    commits stopped it says nothing: then it must gain `least_lag` messages and be `least_s` seconds old. A group that
+    its second half. It grows when it never falls by more than a fifth of what it was, ends within a fifth of its most,
+    gains half of what it began with and what the log grew by in `gaps` usual gaps between two commits of this partition, and when the oldest message
+    that was not committed is as many of these gaps old. It must grow from the highest commit so far, too: a stale
+    commit over that of a group that keeps pace (KAF103) is no slow reader. With fewer than five commits there is no
+    usual gap, and where commits stopped it says nothing: then it must gain `least_lag` messages and be `least_s`
+    seconds old. A group that
     has read all decided transactions waits for an open one (KAF203), and one that fetches to near the log's end while
     its commits stop commits late, or not at all (KAF107, KAF109): these are none. Where its commits go on, but more
     slowly than the log, its fetches only run ahead of its handler.
@@ -176,17 +178,26 @@ def _pace(ends: _Ends, commits: CommitColumns) -> _Pace:
 
 def _growth(ends: _Ends, commits: CommitColumns, samples: int, least_lag: float, least_ns: float) -> _Growth | None:
     done, offsets = commits.done_ns.tolist(), commits.offset.tolist()
+    highest = np.maximum.accumulate(commits.offset).tolist()
     begin, until = max(done[0], int(ends.at[0])), int(ends.at[-1])
     age_ns = until - max(ends.since(offsets[-1]), begin)
     if until - begin < least_ns or age_ns < least_ns:
         return None
     for since in (begin, begin + (until - begin) // 2):
         times = [since + (until - since) * step // (samples - 1) for step in range(samples)]
-        lags = [max(0, ends.when(at) - offsets[max(bisect_right(done, at) - 1, 0)]) for at in times]
-        grows = all(after >= before - before // 5 for before, after in pairwise(lags))
-        if grows and lags[-1] >= lags[0] + max(least_lag, lags[0] // 2):
+        known = [(ends.when(at), max(bisect_right(done, at) - 1, 0)) for at in times]
+        lags = [max(0, end - offsets[row]) for end, row in known]
+        reached = [max(0, end - highest[row]) for end, row in known]
+        if _grows(lags, least_lag) and _grows(reached, least_lag):
             return _Growth(since, until, lags[0], lags[-1], age_ns / NS_PER_S)
     return None
+
+
+def _grows(lags: list[int], least_lag: float) -> bool:
+    steady = all(after >= before - before // 5 for before, after in pairwise(lags))
+    # A group that was set back, and catches up in small steps, is none.
+    stands = lags[-1] >= max(lags) - max(lags) // 5
+    return steady and stands and lags[-1] >= lags[0] + max(least_lag, lags[0] // 2)
 
 
 def _reads_to_the_end(own: Frame, ends: _Ends, growth: _Growth) -> bool:

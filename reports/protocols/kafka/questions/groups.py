@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from wirewitness.analyser.tables.tables import ALL_TABLES
 from wirewitness.reports.base.questions.source import Source, any_rows, rows
 from wirewitness.reports.protocols.kafka.questions.commits import of_group
-from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITION_TABLES, PARTITIONS_OF_GROUPS, at_time
+from wirewitness.reports.protocols.kafka.questions.group_owners import PARTITIONS_OF_GROUPS, at_time
 
 # Which exchange told something that a table says without naming it. In: a source and what was told; out: its id.
 
@@ -87,8 +86,11 @@ MEMBERS = """
     group by cluster_id, group_id, member_id
     order by cluster_id, group_id, first_ns, member_id"""
 
-# Without a row in any of these there is no group.
-_TOLD_BY = [name for name in PARTITION_TABLES if ALL_TABLES[name].protocol]
+# Without a row in any of these there is no group. Generations alone, which stand before `--from` too, show none.
+_TOLD_BY = (
+    "kafka_offset_commits", "kafka_offset_fetches", "kafka_group_events", "kafka_ownership", "kafka_members",
+    "kafka_clients",
+)  # fmt: skip
 
 _STATES = f"""
     select cluster_id, group_id, topic, partition, committed_offset, log_end_offset, lag, member_id, client_id,

@@ -75,3 +75,25 @@ def test_what_is_written_may_grow_while_a_group_keeps_up() -> None:
         if any(TABLES[name].protocol == "kafka" for name in (*stage.makes, *stage.reads)):
             stage.run(con)
     assert run(con, [RULES["KAF108"]]) == []
+
+
+def overwritten(per_second: int, *, since: int) -> list[Row]:
+    """Each second what the group has handled; and, from then on, a stale commit of another member right after it."""
+    own = [commit(n + 0.5, n * per_second) for n in range(1, 40)]
+    return sorted(own + [commit(n + 0.51, 50, "m2", generation=4) for n in range(since, 40)], key=lambda row: row["ts"])
+
+
+@pytest.mark.parametrize("since", [6, 20])
+def test_stale_commits_over_those_of_a_group_that_keeps_pace_are_no_slow_handler(since: int) -> None:
+    """The stored offset stands still while the log grows, and everything is handled: KAF103 tells of it."""
+    assert found(read_at_once(), overwritten(10, since=since)) == []
+
+
+def test_a_group_that_went_back_and_reads_again_faster_than_is_written_is_not_behind_for_good() -> None:
+    back = [commit(n + 0.5, n * 10) for n in range(1, 20)] + [commit(n + 0.5, (n - 20) * 18) for n in range(20, 40)]
+    assert found(read_at_once(), back) == []
+
+
+def test_a_slow_handler_is_told_beside_stale_commits() -> None:
+    (one,) = found(read_at_once(), overwritten(4, since=13))
+    assert one.numbers["cause"] == "slow handler"

@@ -40,7 +40,8 @@ from wirewitness.reports.protocols.kafka.questions.lag_history import lag_over_t
 from wirewitness.reports.protocols.kafka.questions.view import OVER_TIME, view_sql
 from wirewitness.reports.protocols.kafka.questions.views import VIEWS
 
-TABLES = PARTITION_TABLES
+# The report asks for members, too.
+TABLES = (*PARTITION_TABLES, "kafka_group_events")
 SECOND_NS = 1_000_000_000
 # So many seconds after the scenarios' start a full hour is 100 seconds ahead.
 HOUR_AHEAD_S = 3500 - at(0) // SECOND_NS % 3600
