@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from wirewitness.analyser.base.times import NS_PER_MS
 from wirewitness.analyser.engine.rules.frame import Frame
+from wirewitness.analyser.engine.rules.limits import compared
 
 Places = npt.NDArray[np.intp]
 _Times = npt.NDArray[np.int64]
@@ -102,6 +103,7 @@ def lookup_runs(columns: Columns, limits: Limits) -> Iterator[LookupRun]:
             *_one_by_one(columns, same, same, limits),
             *_one_by_one(columns, everything, same, limits),
         ):
+            compared(len(found))
             if not any(_overlap(run.places, other.places) for other in found):
                 found.append(run)
         yield from sorted(found, key=lambda run: int(run.places[0]))

@@ -48,8 +48,10 @@ from wirewitness.analyser.mongo.rules.rows import (
     by_client,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     command_text,
+    command_title,
     namespace,
     shape_text,
 )
@@ -156,15 +158,16 @@ def _finding(slow: list[Row], numbers: dict[str, float], slow_ms: float, is_warn
     spread = ", ".join(f"{name} {ms_text(numbers[f'{name}_ms'])}" for name in ("min", "mean", "p95", "max"))
     many = numbers["commands"] > 1
     how_often = f"{len(slow):,} of {numbers['commands']:,} times" if many else "once"
-    how_long = f"{spread}, sum {ms_text(numbers['sum_ms'])}" if many else ms_text(numbers["max_ms"])
+    how_long = f"{spread}, {ms_text(numbers['sum_ms'])} in total" if many else ms_text(numbers["max_ms"])
     return command_finding(
         RULE,
         slow,
         severity="warning" if is_warning else "info",
         subject={"server": server_text(worst), "command": command_text(worst), "shape_id": worst["shape_id"]},
+        title=f"Slow {command_title(worst)}: {how_often}, up to {ms_text(numbers['max_ms'])}, by {client_title(worst)}",
         sentence=(
-            f"At {server_text(worst)}, {command_text(worst)} took longer than {slow_ms:g} ms {how_often}: {how_long}"
-            f"{shape_text(worst['query_shape'])}. {'The slowest' if many else 'It'} was sent by {client_text(worst)}."
+            f"At {server_text(worst)}, {command_text(worst)} took longer than {slow_ms:g} ms {how_often}: {how_long}. "
+            f"{'The slowest' if many else 'It'} was sent by {client_text(worst)}.{shape_text(worst['query_shape'])}"
         ),
         next_step=_next_step(worst["command"], worst["query_shape"]),
         numbers={

@@ -44,6 +44,7 @@ from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.base.words import count, printable, sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.errors import (
     EVERYDAY,
@@ -58,11 +59,14 @@ from wirewitness.analyser.mongo.rules.errors import (
 from wirewitness.analyser.mongo.rules.rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
+    TITLE_NAME,
     client_key,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     command_text,
+    command_title,
     listed,
     namespace,
 )
@@ -126,7 +130,9 @@ def _may_retry(error: _Error) -> bool:
 
 def _retried(row: Row, commits: _CommitsOf, within_ns: int) -> bool:
     """Did the session commit a transaction after this error, or is it still at one?"""
-    return any(row["ts"] < ts <= row["ts"] + within_ns for ts in commits.get(row["lsid"] or "", ()))
+    own = commits.get(row["lsid"] or "", [])
+    compared(len(own))
+    return any(row["ts"] < ts <= row["ts"] + within_ns for ts in own)
 
 
 def _codes(row: Row) -> int:
@@ -158,10 +164,16 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
             "what": first.what,
             "code": first.code,
         },
+        title=(
+            f"{sentence_start(code.removeprefix('an '))}"
+            f"{f' ({printable(first.name, TITLE_NAME)})' if first.name else ''} {times(len(rows))}: "
+            f"{command_title(first.row)}, by {client_title(first.row)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(first.row))} got {code}{f' ({name})' if name else ''} from "
             f"{server_text(first.row)} {times(len(rows))}{over}{_TO[first.what]} "
-            f"{listed(command_text(row) for row in rows)}{refused}: {first.group.words}.{_said(first)}{healed}"
+            f"{listed(command_text(row) for row in rows)}{refused}. "
+            f"{sentence_start(first.group.words)}.{_said(first)}{healed}"
         ),
         next_step=first.group.next_step,
         numbers={

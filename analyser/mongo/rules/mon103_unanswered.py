@@ -46,6 +46,7 @@ from wirewitness.analyser.mongo.rules.rows import (
     by_client,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     command_text,
     listed,
@@ -155,12 +156,16 @@ def _finding(end: _End, rows: list[Row]) -> Finding:
         confidence="low" if end is _UNSURE else "high",
         provisional=end is _OPEN,
         subject={"server": server_text(first), "address": first["client_address"], "end": end.name},
+        title=(
+            f"{'Gave up on' if end is _GAVE_UP else 'No reply to'} {count(len(rows), 'command')}: "
+            f"{client_title(clients[0][0])}{more} at {server_text(first)}"
+        ),
         sentence=_gave_up(rows, f"{client_text(clients[0][0])}{more}")
         if end is _GAVE_UP
         else (
             f"{count(len(rows), 'command')} of {client_text(clients[0][0])}{more} got no reply from "
-            f"{server_text(first)} {end.words}: {listed(command_text(row) for row in rows)}; "
-            f"{'the longest wait was' if len(rows) > 1 else 'it waited'} {ms_text(longest_ms)}"
+            f"{server_text(first)} {end.words}: {listed(command_text(row) for row in rows)}. "
+            f"{'The longest wait was' if len(rows) > 1 else 'It waited'} {ms_text(longest_ms)}"
             f"{'' if flows == 1 else f', on {flows} connections'}."
         ),
         next_step=end.next_step,

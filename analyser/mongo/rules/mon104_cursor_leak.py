@@ -44,8 +44,10 @@ from wirewitness.analyser.mongo.rules.rows import (
     application_key,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     command_text,
+    command_title,
     namespace,
     seen_of,
     shape_text,
@@ -119,6 +121,10 @@ def _how(cursor: Row, flow: Row | None, idle_ms: float) -> _Left | None:
     return _CLOSED if closed else None
 
 
+def _opened_title(cursor: Row) -> str:
+    return command_title(cursor if cursor["command"] else {**cursor, "command": "query"})
+
+
 def _finding(how: _Left, cursors: list[Row], commands: list[Row]) -> Finding:
     first = cursors[0]
     # The opening of a cursor can lie before the capture.
@@ -143,10 +149,12 @@ def _finding(how: _Left, cursors: list[Row], commands: list[Row]) -> Finding:
             "shape_id": first["shape_id"],
             "left": how.name,
         },
+        title=f"{count(len(cursors), 'cursor')} left open: {_opened_title(first)}, by {client_title(first)}",
         sentence=(
             f"{sentence_start(client_text(first))} left {count(len(cursors), 'cursor')} of {opened} at "
-            f"{server_text(first)} {how.words}{idle}, after {sum(c['documents'] for c in cursors):,} documents"
-            f"{f' in the first batch and {get_mores}' if more else ''}{shape_text(first['query_shape'])}."
+            f"{server_text(first)} {how.words}{idle}. "
+            f"{'It' if len(cursors) == 1 else 'They'} had returned {sum(c['documents'] for c in cursors):,} documents"
+            f"{f' in the first batch and {get_mores}' if more else ''}.{shape_text(first['query_shape'])}"
         ),
         next_step=(
             "Close cursors that are not read to their end (with, try-with-resources, cursor.close()), or ask with a "

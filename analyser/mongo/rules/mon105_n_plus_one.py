@@ -38,7 +38,7 @@ import numpy as np
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_MS, ms_text
-from wirewitness.analyser.base.words import count, sentence_start
+from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -48,12 +48,15 @@ from wirewitness.analyser.mongo.rules.rows import (
     CLIENT_KEY,
     COMMAND_COLUMNS,
     HELLOS,
+    TITLE_NAME,
     WAITING,
     application_key,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     command_text,
+    command_title,
     namespace,
     shape_text,
 )
@@ -114,18 +117,23 @@ def _one_by_one(frame: Frame, runs: list[LookupRun]) -> Finding:
     wasted_ms = sum(took) - sum(float(np.median(latencies[run.places])) for run in runs)
     lookups = sum(len(run.places) for run in runs)
     connections = len({row["flow_id"] for row in rows} - {None})
-    in_all = f" This happened {count(len(runs), 'time')}, with {lookups:,} commands in all." if len(runs) > 1 else ""
+    in_all = f" This happened {count(len(runs), 'time')}, with {lookups:,} commands in total." if len(runs) > 1 else ""
     return command_finding(
         RULE,
         rows,
         severity="warning",
         confidence="medium",
         subject={**application_key(first), "shape_id": first["shape_id"]},
+        title=(
+            f"{len(rows):,} lookups {'at once' if worst.at_once else 'one by one'}: {command_title(first)}, by "
+            f"{client_title(first)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(first))} sent {command_text(first)} {len(rows)} times within "
-            f"{ms_text(worst_ms)} to {server_text(first)}, {_way(worst, connections)} with {worst.different} different "
-            f"values{_listed(frame, worst)}{shape_text(first['query_shape'])}.{in_all} It waited "
+            f"{ms_text(worst_ms)} to {server_text(first)}, {_way(worst, connections)}. "
+            f"It asked for {worst.different} different values{_listed(frame, worst)}.{in_all} It waited "
             f"{ms_text(sum(took))}, {ms_text(max(wasted_ms, 0))} longer than one query for all would take."
+            f"{shape_text(first['query_shape'])}"
         ),
         next_step=(
             "Look in the application for a query inside a loop (a lazy reference of an object mapper): ask once with "
@@ -178,6 +186,10 @@ def _storm(storms: list[list[Row]]) -> Finding:
         severity="warning",
         confidence="medium",
         subject={**application_key(first), "where": namespace(first)},
+        title=(
+            f"Small batches: {count(len(rows), 'getMore')} for {documents:,} documents of "
+            f"{printable(namespace(first) or '?', TITLE_NAME)}, by {client_title(first)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(first))} read {namespace(first) or 'a collection'} from "
             f"{server_text(first)} in very small batches: {count(len(rows), 'getMore')} for {documents:,} "

@@ -39,6 +39,7 @@ from wirewitness.analyser.mongo.rules.rows import (
     MONGO_FLOWS,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
 )
 
@@ -76,6 +77,10 @@ def _failed(rows: list[Row]) -> Finding:
         rows,
         severity="warning",
         subject={"flow": first["flow_id"], "failed": "error"},
+        title=(
+            f"{sentence_start(code.removeprefix('an '))} to awaitable hellos {times(len(rows))}: "
+            f"{client_title(first)} at {server_text(first)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(first))} watches {server_text(first)} with awaitable hellos and got "
             f"{code}{f' ({name})' if name else ''} {times(len(rows))}."
@@ -93,9 +98,10 @@ def _silent(row: Row, silent_ms: float, lossy: bool) -> Finding:
         confidence="low" if lossy else "high",
         provisional=True,
         subject={"flow": row["flow_id"], "failed": "silence"},
+        title=f"Hellos silent for {ms_text(silent_ms)}: {client_title(row)} at {server_text(row)}",
         sentence=(
             f"The stream of hellos with which {client_text(row)} watches {server_text(row)} fell silent for "
-            f"{ms_text(silent_ms)}, while the server had agreed to one every {ms_text(row['await_time_ms'] or 0)}"
+            f"{ms_text(silent_ms)}. The server had agreed to one every {ms_text(row['await_time_ms'] or 0)}"
             f"{', but bytes are missing from the connection' if lossy else ''}."
         ),
         next_step=(

@@ -51,6 +51,7 @@ from wirewitness.analyser.mongo.rules.rows import (
     by_client,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     listed,
 )
@@ -160,11 +161,15 @@ def _for_each_request(short: Sequence[_Short], in_all: int, connections: int) ->
         severity="warning",
         confidence="medium",
         subject={"address": first["client_address"], "application": first["app_name"], "driver": first["driver"]},
+        title=(
+            f"Client per request: {len(short)} connections in {lasted_s:.0f} s, by {client_title(first)} at "
+            f"{server_text(first)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(first))} makes a client for each request: within {lasted_s:.0f} s it opened "
-            f"{len(short)} connections to {listed(server_text(row) for row in rows)} that carried one or two commands "
-            f"each and were closed after {ms_text(lived)} (median). {ms_text(median(ready))} of that went by before "
-            f"the first command could be sent."
+            f"{len(short)} connections to {listed(server_text(row) for row in rows)}. They carried one or two "
+            f"commands each and were closed after {ms_text(lived)} (median). {ms_text(median(ready))} of that went by "
+            f"before the first command could be sent."
         ),
         next_step=(
             "Make one client object (MongoClient) when the program starts, and let all requests share it and its pool; "
@@ -206,9 +211,12 @@ def _finding(rows: list[Row], connections: int, minutes: int, usual: float) -> F
         severity="warning",
         confidence="medium",
         subject={"address": first["client_address"]},
+        title=(
+            f"{len(rows)} connections within a minute, {usual:g} usually: {client_title(first)} at {server_text(first)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(first))}{more} opened {len(rows)} connections to "
-            f"{listed(server_text(row) for row in rows)} within a minute; its median is {usual:g} a minute "
+            f"{listed(server_text(row) for row in rows)} within a minute. Its median is {usual:g} a minute "
             f"({connections} in {minutes} minutes)."
         ),
         next_step=(

@@ -31,7 +31,12 @@ from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mongo.rules.rows import COMMAND_COLUMNS, client_numbers, client_text
+from wirewitness.analyser.mongo.rules.rows import (
+    COMMAND_COLUMNS,
+    client_numbers,
+    client_text,
+    client_title,
+)
 
 _SIZES = "Look at the application for documents or batches that grow without end."
 _BYTES = "Look at the two hosts and at what lies between them (proxy, network card, memory)."
@@ -71,8 +76,9 @@ def _finding(command: Row, remarks: list[Row], severity: Severity) -> Finding:
     return RULE.finding(
         severity=severity,
         subject={"flow": command["flow_id"], "side": "server" if by_server else "client", "remark": code},
+        title=(f"Sent {done}: {f'server {server}' if by_server else client_title(command)}, {times(len(remarks))}"),
         sentence=(
-            f"{sentence_start(sender)} sent {done} to {receiver} {times(len(remarks))}; first: "
+            f"{sentence_start(sender)} sent {done} to {receiver} {times(len(remarks))}. First: "
             f"{remarks[0]['text'].rstrip('.')}."
         ),
         next_step=next_step,

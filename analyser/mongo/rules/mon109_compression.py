@@ -37,6 +37,7 @@ from wirewitness.analyser.mongo.rules.rows import (
     client_key,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     listed,
 )
@@ -85,6 +86,13 @@ def _names(row: Row, column: str) -> str:
     return printable(str(row[column]).replace(",", ", "), 80)
 
 
+_TITLES = {
+    "forbidden": "Compressed what must not be",
+    "refused": "Compressors offered, none taken",
+    "unused": "Compression agreed on, not used",
+}
+
+
 def _finding(rows: list[Row], kind: str, done: str, next_step: str) -> Finding:
     first = rows[0]
     return command_finding(
@@ -95,6 +103,7 @@ def _finding(rows: list[Row], kind: str, done: str, next_step: str) -> Finding:
             **client_key(first),
             "kind": kind,
         },
+        title=f"{_TITLES[kind]}: {client_title(first)} at {server_text(first)}",
         sentence=f"{sentence_start(client_text(first))} {done}.",
         next_step=next_step,
         numbers={

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.addresses import server_text
-from wirewitness.analyser.base.words import sentence_start
+from wirewitness.analyser.base.words import sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
@@ -36,6 +36,7 @@ from wirewitness.analyser.mongo.rules.rows import (
     client_key,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     command_text,
     driver_text,
@@ -61,9 +62,13 @@ def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
         rows,
         severity="info",
         subject=client_key(first),
+        title=(
+            f"{opcodes.most_common(1)[0][0]} {times(len(rows))}, which servers from 5.1 on refuse: "
+            f"{client_title(first)} at {server_text(first)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(first))} sends {counts} to {server_text(first)}, which servers from 5.1 on "
-            f"do not take: {listed(command_text(row) for row in rows)}."
+            f"do not take. Commands: {listed(command_text(row) for row in rows)}."
         ),
         next_step=f"Update {driver_text(first) or 'the driver'} before the server is upgraded to 5.1 or later.",
         numbers={

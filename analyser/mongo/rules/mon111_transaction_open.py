@@ -42,6 +42,7 @@ from wirewitness.analyser.mongo.rules.rows import (
     application_key,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     seen_of,
     version_of,
@@ -99,11 +100,16 @@ def _finding(left: Sequence[_Left], severity: Severity, lossy: bool, gone: bool)
         confidence="low" if lossy else "high",
         provisional=not gone,
         subject={"server": server_text(row), **application_key(row)},
+        title=(
+            f"{count(len(left), 'transaction')} left open for {'' if len(left) == 1 else 'up to '}"
+            f"{ms_text(worst.open_ms)}: {client_title(row)} at {server_text(row)}"
+        ),
         sentence=(
-            f"{sentence_start(client_text(row))} began {many} at {server_text(row)} with "
-            f"{count(row['commands'], 'command')} ({row['command_names'] or 'none'})"
-            f"{f' on {namespaces}' if namespaces else ''} and {ended}: {end} {which} "
-            f"for {ms_text(worst.open_ms)}, the last {ms_text(worst.idle_ms)} without a command"
+            f"{sentence_start(client_text(row))} began {many} at {server_text(row)}"
+            f"{f' on {namespaces}' if namespaces else ''} and {ended}. {sentence_start(end)} {which} "
+            f"for {ms_text(worst.open_ms)}, with {count(row['commands'], 'command')} "
+            f"({row['command_names'] or 'none'}), "
+            f"the last {ms_text(worst.idle_ms)} without one"
             f"{', as far as this capture shows, which lacks bytes of the client' if lossy else ''}."
         ),
         next_step=(

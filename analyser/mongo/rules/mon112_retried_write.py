@@ -34,8 +34,10 @@ from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     command_text,
+    command_title,
     last_seen,
     listed,
     namespace,
@@ -100,13 +102,17 @@ def _finding(retried: list[list[Row]]) -> Finding:
     what = f"{count(len(retried), 'write')}"
     costs = [_cost_ms(attempts) for attempts in answered]
     cost = f" From the first attempt to the last reply it took {ms_text(max(costs))}" if costs else ""
-    cost += f" at most, {ms_text(sum(costs))} in all." if len(costs) > 1 else "." if costs else ""
+    cost += f" at most, {ms_text(sum(costs))} in total." if len(costs) > 1 else "." if costs else ""
     all_costs = [_cost_ms(attempts) for attempts in retried]
     return command_finding(
         RULE,
         rows,
         severity="info",
         subject={"address": first["client_address"], "application": first["app_name"], "driver": first["driver"]},
+        title=(
+            f"{what} sent again: {command_title(first)}{f' and {len(retried) - 1} more' if len(retried) > 1 else ''}, "
+            f"by {client_title(first)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(first))} sent {what} again: {listed(command_text(row) for row in firsts)}; "
             f"{_result(len(retried), done, unknown)}. "

@@ -34,8 +34,10 @@ from wirewitness.analyser.mongo.rules.rows import (
     by_client,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     command_text,
+    command_title,
     namespace,
     shape_text,
 )
@@ -70,11 +72,12 @@ def _finding(rows: list[Row], limit: int) -> Finding:
             "command": command_text(largest),
             "shape_id": largest["shape_id"],
         },
+        title=f"Replies of up to {size / _MIB:.1f} MiB: {command_title(largest)}, to {client_title(largest)}",
         sentence=(
             f"At {server_text(largest)}, {command_text(largest)} got replies of more than {limit / _MIB:g} MiB "
-            f"{times(len(rows))}, at most {size / _MIB:.1f} MiB, {documents:,} documents in all"
-            f"{', without a projection' if bare else ''}{shape_text(largest['query_shape'])}. The largest went to "
-            f"{client_text(largest)}."
+            f"{times(len(rows))}, at most {size / _MIB:.1f} MiB, {documents:,} documents in total"
+            f"{', without a projection' if bare else ''}. The largest went to {client_text(largest)}."
+            f"{shape_text(largest['query_shape'])}"
         ),
         next_step=(
             "Ask for the fields that are needed (projection) and for a page at a time (limit)."

@@ -55,6 +55,7 @@ from wirewitness.analyser.mongo.rules.rows import (
     application_key,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     command_text,
 )
@@ -214,12 +215,16 @@ def _finding(answered: Frame, busy: _Busy, pause_ms: float) -> Finding:
         severity="warning",
         confidence="medium",
         subject=application_key(first),
+        title=(
+            f"All {busy.connections} connections taken for {ms_text(lasted_ms)}: {client_title(first)} at "
+            f"{server_text(first)}"
+        ),
         sentence=(
             f"All {busy.connections} connections of {client_text(first)} to {server_text(first)} were taken for "
-            f"{ms_text(lasted_ms)}, at least {busy.share:.0%} of it, and the next request followed each reply within "
-            f"{ms_text(pause_ms)} (median): requests wait in the application for a free connection. "
-            f"{sentence_start(command_text(slowest))} took {part:.0%} of the time ({len(inside):,} requests in all, "
-            f"{ms_text(float(np.median(latency)))} each at the median)."
+            f"{ms_text(lasted_ms)}: requests wait in the application for a free connection. Each was taken "
+            f"{busy.share:.0%} of it or more; a reply was followed within {ms_text(pause_ms)} (median). "
+            f"{sentence_start(command_text(slowest))} took {part:.0%} of the time ({len(inside):,} requests in total, "
+            f"{ms_text(float(np.median(latency)))} in the median)."
         ),
         next_step=(
             "Look at what takes the time first (MON101, MON105); if each request is quick, raise maxPoolSize. Nothing "

@@ -39,9 +39,11 @@ from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
+    TITLE_NAME,
     application_key,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     namespace,
 )
@@ -99,10 +101,14 @@ def _finding(reads: Sequence[_Stale], several: int) -> Finding:
         severity="warning" if len(reads) >= several else "info",
         confidence="high" if known and len(reads) >= several else "medium",
         subject={**application_key(first.find), "collection": place},
+        title=(
+            f"Stale read {times(len(reads))}: {printable(place, TITLE_NAME)} at {server_text(first.find)}, by "
+            f"{client_title(first.find)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(first.find))} did not find on {member} what it had inserted into {place} at "
-            f"{server_text(first.insert)}: {times(len(reads))}, {ms_text(median(after))} after the insert was "
-            f"acknowledged{' (median)' if len(reads) > 1 else ''}, {ms_text(max(after))} at the latest."
+            f"{server_text(first.insert)}. This happened {times(len(reads))}, {ms_text(median(after))} after the "
+            f"insert was acknowledged{' (median)' if len(reads) > 1 else ''}, {ms_text(max(after))} at the latest."
         ),
         next_step=(
             "Read what was just written from the primary (readPreference primary), or in a causally consistent session "

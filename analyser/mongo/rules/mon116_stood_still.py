@@ -26,21 +26,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from wirewitness.analyser.base.addresses import server_text
-from wirewitness.analyser.base.times import NS_PER_MS, clock_text, ms_text
-from wirewitness.analyser.base.words import count
+from wirewitness.analyser.base.addresses import server_text, who_is
+from wirewitness.analyser.base.times import NS_PER_MS, ms_text, period_text
+from wirewitness.analyser.base.words import count, names_text
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
+    MAX_NAME,
     MOST_LISTED,
     by_client,
     client_numbers,
-    client_text,
     command_finding,
     command_text,
-    listed,
 )
 from wirewitness.analyser.mongo.rules.stalls import SILENCES
 
@@ -73,19 +72,24 @@ def _finding(silences: Sequence[Sequence[Row]]) -> Finding:
     clients = by_client(worst)
     first = worst[0]
     since, until = min(row["ts"] for row in worst), min(row["ts_response"] for row in worst)
-    more = f" It did so {len(silences)} times in all." if len(silences) > 1 else ""
+    more = f" It did so {len(silences)} times in total." if len(silences) > 1 else ""
+    waited = [
+        who_is(rows[0]["app_name"], rows[0]["client_address"], kind="application", most=MAX_NAME) for rows in clients
+    ]
     flows = {row["flow_id"] for row in worst}
     return command_finding(
         RULE,
         sorted(worst, key=lambda row: (row["ts"], row["exchange_id"])),
         severity="warning",
         subject={"server": server_text(first)},
+        title=(
+            f"Server stood still for {ms_text(_lasted_ms(worst))}: {server_text(first)}, "
+            f"{count(len(worst), 'request')} waited"
+        ),
         sentence=(
-            f"{server_text(first)} stood still for {ms_text(_lasted_ms(worst))}, from {clock_text(since)} to "
-            f"{clock_text(until)}: it replied to nobody, while {count(len(worst), 'request')} on "
-            f"{count(len(flows), 'connection')} waited, and then all of them within a second. "
-            f"Those who waited: {listed(client_text(rows[0]) for rows in clients)} "
-            f"({listed(command_text(row) for row in worst)}).{more}"
+            f"{server_text(first)} stood still for {ms_text(_lasted_ms(worst))}: it replied to nobody, while "
+            f"{count(len(worst), 'request')} on {count(len(flows), 'connection')} waited. It replied to all of them "
+            f"within a second, {period_text(since, until)}. Those who waited: {names_text(waited, 3)}.{more}"
         ),
         next_step=(
             "Look at the server's process and host at that time (pauses of the virtual machine, memory, disk, "
@@ -96,6 +100,7 @@ def _finding(silences: Sequence[Sequence[Row]]) -> Finding:
             "longest_ms": round(_lasted_ms(worst), 3),
             "requests": len(worst),
             "connections": len(flows),
+            "commands": sorted({command_text(row) for row in worst})[:MOST_LISTED],
             "stood_still_ms": round(sum(map(_lasted_ms, silences)), 3),
             "where": server_text(first),
             "victims": [client_numbers(rows[0], requests=len(rows)) for rows in clients[:MOST_LISTED]],

@@ -43,9 +43,11 @@ from wirewitness.analyser.mongo.rules.rows import (
     HELLO_NAMES,
     HELLOS,
     MAX_NAME,
+    TITLE_NAME,
     client_key,
     client_numbers,
     client_text,
+    client_title,
     command_finding,
     listed,
 )
@@ -85,10 +87,14 @@ def _finding(rows: Sequence[Row], hosts: Sequence[str], refused: Sequence[str]) 
         severity="warning",
         confidence="high" if refused else "medium",
         subject=client_key(first),
+        title=(
+            f"Hellos, no command: {client_title(first)} at {server_text(first)}, set "
+            f"{printable(first['set_name'], TITLE_NAME)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(first))} said hello to {server_text(first)} on "
-            f"{count(connections, 'connection')} in {seconds_text(rows[-1]['ts'] - first['ts'])} and sent no command: "
-            f"the replica set {printable(first['set_name'], MAX_NAME)} advertises {listed(hosts, _MOST_HOSTS)}{tried}."
+            f"{count(connections, 'connection')} in {seconds_text(rows[-1]['ts'] - first['ts'])} and sent no command. "
+            f"The replica set {printable(first['set_name'], MAX_NAME)} advertises {listed(hosts, _MOST_HOSTS)}{tried}."
         ),
         next_step=(
             "Let the client resolve and reach these hosts (DNS, routes, firewall), or have the set advertise addresses "

@@ -17,6 +17,8 @@ from wirewitness.analyser.engine.rules.frame_rows import Row
 from wirewitness.analyser.engine.rules.rule import Rule
 
 MAX_NAME, MAX_SHAPE = 80, 160
+# A name in a title, which has room for three.
+TITLE_NAME = 28
 # So many clients and namespaces are listed in the numbers of one finding.
 MOST_LISTED = 20
 
@@ -44,6 +46,17 @@ def client_text(row: Mapping[str, Any]) -> str:
     return who_is(row["app_name"], row["client_address"], kind="application", detail=driver_text(row), most=MAX_NAME)
 
 
+def client_title(row: Mapping[str, Any]) -> str:
+    """`billing`; the address of an application without a name."""
+    return printable(row["app_name"] or row["client_address"] or "?", TITLE_NAME)
+
+
+def command_title(row: Mapping[str, Any]) -> str:
+    """`find on shop.orders`, short enough for a title."""
+    place = namespace(row)
+    return printable(row["command"] or "?", TITLE_NAME) + (f" on {printable(place, TITLE_NAME)}" if place else "")
+
+
 def driver_text(row: Mapping[str, Any]) -> str:
     """`PyMongo 4.20.0`; empty where the handshake is not in the capture."""
     words = (str(row.get(name) or "").strip("|") for name in ("driver", "driver_version"))
@@ -62,8 +75,8 @@ def command_text(row: Mapping[str, Any]) -> str:
 
 
 def shape_text(shape: str | None) -> str:
-    """`, shape {"filter":{"_id":"?number"}}`; empty for commands without one."""
-    return f", shape {printable(shape, MAX_SHAPE)}" if shape else ""
+    """` Shape: {"filter":{"_id":"?number"}}.`; empty for commands without one."""
+    return f" Shape: {printable(shape, MAX_SHAPE)}." if shape else ""
 
 
 def listed(names: Iterable[str | None], most: int = 4) -> str:
@@ -130,6 +143,7 @@ def command_finding(
     *,
     severity: Severity,
     subject: Mapping[str, Any],
+    title: str,
     sentence: str,
     next_step: str,
     numbers: Mapping[str, Any],
@@ -142,6 +156,7 @@ def command_finding(
         confidence=confidence,
         provisional=provisional,
         subject=subject,
+        title=title,
         sentence=sentence,
         next_step=next_step,
         proof=Proof(

@@ -181,3 +181,14 @@ def test_answers_that_may_only_be_missing_from_the_capture_stand_behind_a_fault(
     assert (remark.severity, left.severity, storm.severity) == ("info", "info", "warning")
     assert told([remark, left]) == [left.subject, remark.subject]
     assert told([remark, storm]) == [storm.subject, remark.subject]
+
+
+def test_a_title_says_what_happened_to_what_and_who_did_it() -> None:
+    (one,) = found("MON101", alone(command(1, took_ms=5000)))
+    assert one.title == "Slow find on shop.orders: once, up to 5.0 s, by billing"
+
+
+def test_a_title_cuts_long_names() -> None:
+    (one,) = found("MON101", alone(command(1, took_ms=5000, app_name="a" * 200, collection="c" * 200)))
+    assert len(one.title) <= 120
+    assert one.title.endswith(f"by {'a' * 27}…")
