@@ -30,12 +30,12 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import client_endpoint_text, server_text
 from wirewitness.analyser.base.times import NS_PER_S, ms_text
-from wirewitness.analyser.base.words import printable
+from wirewitness.analyser.base.words import names_text, printable, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_text, ms_between
+from wirewitness.analyser.mqtt.rules.rows import client_text, ms_between, short
 
 TAKEN_OVER = 0x8E
 
@@ -58,18 +58,20 @@ def detect(
     name = printable(found[0].new["client_id"], 80)
     took = ms_text(ms_between(found[0].new["ts"], found[-1].new["ts"]))
     who = (
-        f"from {len(addresses)} addresses ({', '.join(addresses[:6])})"
+        f"from {len(addresses)} addresses ({names_text(addresses, 3)})"
         if len(addresses) > 1
         else f"from {addresses[0] if addresses else '(unknown address)'}"
     )
+    last = found[-1]
     yield RULE.finding(
         severity="critical" if len(addresses) > 1 else "warning",
         confidence="high" if len(addresses) > 1 else "medium",
         subject={"server": found[0].new["server_address"], "client_id": found[0].new["client_id"]},
+        title=f"Client id {short(last.new['client_id'])} taken over {times(len(found))}: {names_text(addresses, 2)}",
         sentence=(
             f"Client id {name} took over its own connection at {server_text(found[0].new)} {len(found)} times in "
-            f"{took}, {who}: each CONNECT ended the connection before. Last: {client_text(found[-1].new)} ended that "
-            f"of {client_endpoint_text(found[-1].old)}."
+            f"{took}, {who}. Each CONNECT ended the connection before: last, {client_text(last.new)} ended that "
+            f"of {client_endpoint_text(last.old)}."
         ),
         next_step=(
             "Give each program a client id of its own; look at these addresses for copies of one program."

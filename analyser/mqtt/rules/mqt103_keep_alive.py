@@ -39,7 +39,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
+from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, client_title, ms_between
 
 WAITED = " It was waiting for a PINGRESP."
 UNSEEN = " Nothing of the server came either, nor did it close the connection: the capture may lack the rest."
@@ -78,6 +78,7 @@ def detect(
             confidence=confidence,
             provisional=is_last and row["closed_by"] is None,
             subject={"flow": row["flow_id"]},
+            title=f"Silent for {ms_text(silence_ms)} with a keep-alive of {keep_alive_s} s: {client_title(row)}",
             sentence=(
                 f"{sentence_start(client_text(row))} sent nothing to "
                 f"{server_text(row)} for {ms_text(silence_ms)}; its keep-alive is {keep_alive_s} s."

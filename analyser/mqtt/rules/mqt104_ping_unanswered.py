@@ -34,7 +34,7 @@ from wirewitness.analyser.engine.rules.evidence import proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
+from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, client_title, ms_between
 
 
 def detect(frames: Frames, *, wait_least_s: float = 5.0, gave_up_s: float = 2.0) -> Iterator[Finding]:
@@ -65,8 +65,9 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0, gave_up_s: float = 2.0)
             confidence="low" if inconclusive else "high",
             provisional=bool(lost) and row["closed_by"] is None,
             subject={"flow": row["flow_id"]},
+            title=_title(row, len(lost), len(proof), worst_ms, dead_path),
             sentence=_sentence(row, len(lost), len(proof), arrived, dead_path)
-            + f" The longest wait was {ms_text(worst_ms)}; more than {ms_text(limit_ms)} is too long.",
+            + f" The longest wait was {ms_text(worst_ms)}; the limit is {ms_text(limit_ms)}.",
             next_step=_next_step(dead_path=dead_path, inconclusive=inconclusive),
             proof=proof_of(proof, ("request_file", "request_packet", "request_message_id")),
             numbers={
@@ -84,6 +85,15 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0, gave_up_s: float = 2.0)
                 "clients": [client_numbers(row)],
             },
         )
+
+
+def _title(row: Row, lost: int, pings: int, worst_ms: float, dead_path: bool) -> str:
+    between = f"{client_title(row)} at {server_text(row)}"
+    if dead_path:
+        return f"{count(pings, 'PINGREQ')} never ACKed: {between}"
+    if not lost:
+        return f"PINGRESP after {ms_text(worst_ms)}: {between}"
+    return f"No PINGRESP{' in the capture' if row['gap_bytes'] else ''} to {count(pings, 'PINGREQ')}: {between}"
 
 
 def _sentence(row: Row, lost: int, pings: int, arrived: list[bool | None], dead_path: bool) -> str:

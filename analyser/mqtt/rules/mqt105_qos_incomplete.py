@@ -34,13 +34,20 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import ms_text
-from wirewitness.analyser.base.words import count, printable, sentence_start, times
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start, times
 from wirewitness.analyser.engine.rules.delivery import counted, delivered
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import CLIENT_COLUMNS, client_numbers, client_text, ms_between
+from wirewitness.analyser.mqtt.rules.rows import (
+    CLIENT_COLUMNS,
+    client_numbers,
+    client_text,
+    client_title,
+    ms_between,
+    short,
+)
 
 # A message with all its sends, and whether it arrived.
 #
@@ -164,6 +171,7 @@ def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[flo
         confidence="low" if inconclusive else "high",
         provisional=connection["closed_by"] is None,
         subject={"flow": connection["flow_id"], "direction": direction, "missing": step.name},
+        title=_title(step, "client" if owes == client else "server", connection, rows, states),
         sentence=(
             _said(step, owes, waits, _messages(rows), states, owes == client)
             + f" {sentence_start(waits)} had waited {ms_text(worst_ms)} when "
@@ -193,6 +201,13 @@ def _finding(connection: Row, step: _Step, direction: str, stuck: list[tuple[flo
             "clients": [client_numbers(connection, stuck=len(rows))],
         },
     )
+
+
+def _title(step: _Step, owed_by: str, connection: Row, rows: list[Row], states: list[bool | None]) -> str:
+    topics = list(dict.fromkeys(short(row["topic"]) for row in rows))
+    messages = f"{count(len(rows), 'message')} on {names_text(topics, 1)}"
+    owes = client_title(connection) if owed_by == "client" else f"server {server_text(connection)}"
+    return f"{messages} never reached {owes}" if _is_dead(states) else f"No {step.name} from {owes}: {messages}"
 
 
 def _messages(rows: list[Row]) -> str:

@@ -38,7 +38,7 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 # Values of `handshake` of messages that nobody has confirmed.
 _UNFINISHED = ("no_puback", "no_pubrec")
@@ -105,9 +105,13 @@ def _again(connection: Row, again: list[Row]) -> Finding:
     is_five = again[0]["version"] == "5.0"
     return RULE.finding(
         subject={"flow": connection["flow_id"], "kind": "again"},
+        title=(
+            f"{count(messages, 'message')} sent again on one connection: {short(again[0]['topic'])}, by "
+            f"{f'server {server_text(connection)}' if by_server else client_title(connection)}"
+        ),
         sentence=(
             f"{sentence_start(sender)} sent {count(messages, 'message')} again to {receiver} on one connection, "
-            f"{times(len(again))} in all (first: packet identifier {shown(again[0]['packet_identifier'])} on "
+            f"{times(len(again))} in total (first: packet identifier {shown(again[0]['packet_identifier'])} on "
             f"{printable(str(again[0]['topic'] or '?'), 60)})."
             f"{' 5.0 forbids it.' if is_five else ' The receiver does not acknowledge it.'}"
         ),
@@ -126,11 +130,15 @@ def _lost(connection: Row, after: Row, lost: list[Row]) -> Finding:
         confidence="medium",
         provisional=after["closed_by"] is None,
         subject={"flow": connection["flow_id"], "kind": "lost"},
+        title=(
+            f"{count(len(lost), 'unacknowledged message')} not sent again: {short(lost[0]['topic'])}, by "
+            f"{client_title(connection)}"
+        ),
         sentence=(
             f"{sentence_start(client_text(connection))} went away with {count(len(lost), 'message')} of QoS 1 "
-            f"or 2 not acknowledged by {server_text(connection)}; it came back with its session from port "
-            f"{shown(after['client_port'])} and did not send them again (first: "
-            f"{printable(str(lost[0]['topic'] or '?'), 60)})."
+            f"or 2 not acknowledged by {server_text(connection)} (first: "
+            f"{printable(str(lost[0]['topic'] or '?'), 60)}). It came back with its session from port "
+            f"{shown(after['client_port'])} and did not send {'it' if len(lost) == 1 else 'them'} again."
         ),
         next_step="Look at how the client keeps messages over a reconnect: its store may be in memory, or off.",
         proof=Proof(lost[0]["ts"], after["ts"], evidence_of(lost)),

@@ -27,12 +27,12 @@ from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.severity import Severity
-from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 _OTHER_RULES = (0x8E, 0x93, 0x94, 0x95)
 _ERRORS = 0x80
@@ -114,6 +114,7 @@ def _finding(what: str, code: int, refusals: list[_Refusal]) -> Finding:
             "what": what,
             "code": code,
         },
+        title=_title(what, code, name, refusals, row),
         sentence=f"{_sentence(what, code, name, refusals, row)}{_on(places)}.",
         next_step=_NEXT[what],
         proof=Proof(refusals[0].ts, refusals[-1].ts, (refusal.evidence for refusal in refusals)),
@@ -128,6 +129,16 @@ def _finding(what: str, code: int, refusals: list[_Refusal]) -> Finding:
             "clients": [client_numbers(row, count=len(refusals))],
         },
     )
+
+
+def _title(what: str, code: int, name: str | None, refusals: list[_Refusal], row: Row) -> str:
+    places = list(dict.fromkeys(short(r.place) for r in refusals if r.place is not None))
+    whose = f"{names_text(places, 1)} of {client_title(row)}" if places else client_title(row)
+    if what == "lower QoS":
+        return f"QoS lowered to {code}: {whose}"
+    done = "ended by the server" if what == "session" else "refused"
+    thing = count(len(refusals), "connection" if what == "session" else what)
+    return f"{thing} {done}: {whose}, {f'{short(name)} ({code})' if name else f'code {code}'}"
 
 
 def _sentence(what: str, code: int, name: str | None, refusals: list[_Refusal], row: Row) -> str:

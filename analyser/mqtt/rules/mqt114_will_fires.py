@@ -23,16 +23,18 @@ References
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import NS_PER_S
-from wirewitness.analyser.base.words import printable, sentence_start, times
+from wirewitness.analyser.base.words import names_text, printable, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 DISCONNECT_WITH_WILL = 0x04
 
@@ -51,6 +53,10 @@ def detect(frames: Frames, *, often_least: int = 3, window_s: float = 300.0) -> 
     yield RULE.finding(
         severity="warning" if often else "info",
         subject={"server": last["server_address"], "client_id": last["client_id"]},
+        title=(
+            f"{'Will asked for with DISCONNECT 0x04' if asked == len(fired) else 'Connection lost without DISCONNECT'}"
+            f" {times(len(fired))}: {client_title(last)}, will on {names_text([short(one) for one in topics], 1)}"
+        ),
         sentence=_sentence(last, len(fired), asked, topics),
         next_step=(
             "Look at the program that ends with reason 0x04: it wants its will to be sent, nothing broke."
@@ -102,6 +108,8 @@ def _sentence(last: Row, fired: int, asked: int, topics: list[str]) -> str:
 def _back_in_time(row: Row, rows: list[Row]) -> bool:
     """Did the session go on before the will delay was over, by a return or a take-over?"""
     delay_ns = (row["will_delay_s"] or 0) * NS_PER_S
+    if delay_ns:
+        compared(len(rows))
     return any(
         row["ts"] < other["ts"] < row["ts_closed"] + delay_ns and other["error_code"] == 0 and not other["clean_start"]
         for other in rows
@@ -110,8 +118,8 @@ def _back_in_time(row: Row, rows: list[Row]) -> bool:
 
 
 def _most_within(times: list[int], window_ns: int) -> int:
-    times = sorted(times)
-    return max(sum(1 for time in times[place:] if time - times[place] <= window_ns) for place in range(len(times)))
+    ordered = sorted(times)
+    return max(bisect_right(ordered, time + window_ns, lo=place) - place for place, time in enumerate(ordered))
 
 
 RULE = Rule(

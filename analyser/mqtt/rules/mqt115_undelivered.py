@@ -42,11 +42,12 @@ from statistics import median
 from typing import NamedTuple
 
 from wirewitness.analyser.base.times import moment_text, ms_text
-from wirewitness.analyser.base.words import count, names_text, printable
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mqtt.rules.rows import short
 
 LEAST_TOOK = 5  # a median needs so many
 
@@ -65,29 +66,30 @@ _WHY = {
         "Raise Maximum Packet Size at the subscriber, or publish smaller messages.",
     ),
     "dead_path": _Why(
-        "the path to it is dead since {since}, what the server sent again and again was never ACKed",
+        "the path to it is dead since {since}: what the server sent again and again was never ACKed",
         "Look at the network between server and subscriber, and at the subscriber's host: its TCP does not answer.",
     ),
     "zero_window": _Why(
-        "its receive window was zero, so it does not read, and the server's queue fills",
+        "the subscriber advertised a zero window: it does not read, and the server's queue fills",
         "Look at the subscriber's process: it is frozen, or its message handler blocks the thread that reads.",
     ),
     "unfinished_qos2": _Why(
-        "it had left {open} unfinished in the QoS 2 handshake{lasted}, which fills the window of messages in flight",
+        "the subscriber had left {open} unfinished in the QoS 2 handshake{lasted}, which fills the window of messages "
+        "in flight",
         "Look at the subscriber: it sends PUBREC or PUBCOMP not, or too late; MQT105 says for which messages.",
     ),
     "unacknowledged": _Why(
-        "it had left {open} unacknowledged{lasted}, which fills the window of messages in flight",
+        "the subscriber had left {open} unacknowledged{lasted}, which fills the window of messages in flight",
         "Look at the subscriber's handler: it acknowledges not, or too late; then at Receive Maximum and the server's "
         "limits of messages in flight and of queued messages.",
     ),
     "slow": _Why(
-        "it takes {took} to acknowledge a message, so the server's queue for it fills",
+        "the subscriber takes {took} to acknowledge a message, so the server's queue for it fills",
         "Look at the subscriber's handler: let it hand over the message and acknowledge at once, or share the work "
         "among several; then at the server's limit of queued messages.",
     ),
 }
-_EXPIRED = "the message expiry interval was over before the server could send"
+_EXPIRED = "The message expiry interval was over before the server could send"
 _AFTER_EXPIRY = "Look at what held the messages up, and at the message expiry interval of the publisher."
 _SERVER_STEP = (
     "Look at the server's log for dropped messages, at its limits of queued messages, and at its access rules for "
@@ -114,9 +116,13 @@ def detect(frames: Frames, *, wait_s: float = 10.0, missing_least: int = 1) -> I
             "subscriber": missing[0]["subscriber"],
             "filter": missing[0]["topic_filter"],
         },
+        title=(
+            f"{'At least ' if unknown else ''}{count(len(missing), 'message')} not delivered: "
+            f"{names_text([short(one) for one in topics], 1)} to {_who_title(missing[0])}"
+        ),
         sentence=(
             f"{'At least ' if unknown else ''}{count(len(missing), 'message')} on {names_text(topics, 3)} did not "
-            f"reach {_who(missing)}, {len(got):,} did{_said(missing, got, cause, blocked_by)}."
+            f"reach {_who(missing)}, {len(got):,} did.{_said(missing, got, cause, blocked_by)}"
             f"{_lost_for_good(missing, overtaken, cause)}"
         ),
         next_step=_next_step(missing, cause, blocked_by),
@@ -173,7 +179,7 @@ def _most(causes: Iterable[str | None]) -> str | None:
 def _said(missing: list[Row], got: list[Row], cause: str | None, blocked_by: str | None) -> str:
     """Why, as far as the packets show: expiry before what held the messages up."""
     expired = sum(r["cause"] == "expired" for r in missing)
-    of_them = f": {_EXPIRED}" if expired == len(missing) else f": {expired:,} expired meanwhile" if expired else ""
+    of_them = f" {_EXPIRED}." if expired == len(missing) else f" {expired:,} expired meanwhile." if expired else ""
     if cause is None:
         return of_them
     held_by = blocked_by if cause == "expired" else cause
@@ -190,7 +196,7 @@ def _said(missing: list[Row], got: list[Row], cause: str | None, blocked_by: str
         since=moment_text(min(since)) if since else "?",
         lasted="" if lasted is None else f" for {ms_text(lasted)}",
     )
-    return f"{of_them}; {why}" if of_them else f": {why}"
+    return f"{of_them} {sentence_start(why)}."
 
 
 def _next_step(missing: list[Row], cause: str | None, blocked_by: str | None) -> str:
@@ -226,6 +232,12 @@ def _who(missing: list[Row]) -> str:
     members = sorted({_name(row) for row in missing if row["subscriber_flow_id"] is not None})
     group = f"the group {printable(share, 60)} of a shared subscription"
     return f"{group} ({', '.join(members[:3])} is stalled)" if members else group
+
+
+def _who_title(row: Row) -> str:
+    if row["share_name"] is not None:
+        return f"group {short(row['share_name'])}"
+    return short(row["subscriber_client_id"] or row["subscriber_address"])
 
 
 def _clients(missing: list[Row], got: list[Row]) -> list[Row]:

@@ -25,12 +25,12 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import ms_text
-from wirewitness.analyser.base.words import printable
+from wirewitness.analyser.base.words import names_text, printable
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, ms_between
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, ms_between, short
 
 
 def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
@@ -54,11 +54,13 @@ def detect(frames: Frames, *, retained_above: int = 1000) -> Iterator[Finding]:
             continue
         row = subscribes[place]
         names = [printable(r["topic_filter"] or "?", 60) for r in filters[row["exchange_id"]]]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         took_ms = ms_between(row["ts"], last[place])
         yield RULE.finding(
             subject={"flow": row["flow_id"], "exchange": row["exchange_id"]},
+            title=f"{retained:,} retained messages at once: {short(names[0])}{more} to {client_title(row)}",
             sentence=(
-                f"A SUBSCRIBE of {client_text(row)} to {', '.join(names[:4])} made the server {server_text(row)} send "
+                f"A SUBSCRIBE of {client_text(row)} to {names_text(names, 4)} made the server {server_text(row)} send "
                 f"{retained:,} retained messages within {ms_text(took_ms)}."
             ),
             next_step="Subscribe to less, ask for them only once (5.0: Retain Handling 1), or clear old ones.",

@@ -35,8 +35,9 @@ from wirewitness.analyser.base.words import count, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 from wirewitness.dissectors.mqtt.filters import matches
 
 # Topics that somebody meant to be one: which topic filter would match a topic but for case, a slash or one level.
@@ -169,6 +170,7 @@ def _meant(wanted: Row, topics: list[_Topic], seen: dict[str, Row], wait_s: floa
         if topic.last["ts"] > granted and topic.first["ts"] < until and topic.last["flow_id"] != wanted["flow_id"]
         and (topic.last["client_id"] is None or topic.last["client_id"] != wanted["client_id"])
     ]  # fmt: skip
+    compared(len(others))
     for topic in others:
         if (difference := plain_difference(wanted["matching_filter"], topic.last["topic"])) is not None:
             return topic, difference
@@ -186,10 +188,11 @@ def _apart(wanted: Row, topic: _Topic, difference: str) -> Finding:
     return RULE.finding(
         confidence="medium" if "level" in difference else "high",
         subject={"server": wanted["server_address"], "client_id": wanted["client_id"], "filter": wants},
+        title=f"Filter {short(wants)} of {client_title(wanted)} gets nothing: the topic is {short(goes)}",
         sentence=(
-            f"{sentence_start(client_text(wanted))} subscribes to {wants} at {server_text(wanted)} and gets nothing "
-            f"{period_text(granted, max(publisher['ts'], granted))}; {client_text(publisher)} publishes on {goes}. "
-            f"They differ by {printable(difference, 160)}."
+            f"{sentence_start(client_text(wanted))} gets nothing on its filter {wants} at {server_text(wanted)}: "
+            f"{client_text(publisher)} publishes on {goes}. They differ by {printable(difference, 160)}, "
+            f"{period_text(granted, max(publisher['ts'], granted))}."
         ),
         next_step="Make filter and topic the same; topics are compared letter by letter, and each slash counts.",
         proof=Proof(
@@ -217,6 +220,7 @@ def _unheard(topic: _Topic) -> Finding:
     return RULE.finding(
         severity="info",
         subject={"server": row["server_address"], "client_id": row["client_id"], "topic": row["topic"]},
+        title=f"Nobody subscribes to {short(row['topic'])}: {client_title(row)} publishes on it",
         sentence=(
             f"{sentence_start(client_text(row))} publishes on {printable(row['topic'], 80)}, to which nobody "
             f"subscribes: {server_text(row)} said so (0x10) for {count(len(topic.unheard), 'message')} or more."

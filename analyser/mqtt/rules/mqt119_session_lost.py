@@ -40,7 +40,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 NEVER = 0xFFFFFFFF
 
@@ -125,18 +125,21 @@ def _finding(why: _Why, rows: list[Row]) -> Finding:
     worst = max(rows, key=lambda row: int(row[why.lost]))
     lost = sum(row[why.lost] for row in rows)
     on_purpose = why is _PUBLISHED_0 or (why.wanted and all(row["disconnected_by"] == "client" for row in rows))
-    often = f" {times(len(rows))}, the longest" if len(rows) > 1 else ""
-    at_least = "" if all(row["complete"] for row in rows) else "at least "
+    often = f"{times(len(rows))}, the longest " if len(rows) > 1 else ""
+    at_least = "" if all(row["complete"] for row in rows) else "At least "
     publisher = printable(worst["publisher_client_id"] or "(no client id)", 80)
-    are = "expired in its session" if why is _EXPIRED else "did not reach it"
+    are = "expired in the session of" if why is _EXPIRED else "did not reach"
+    topics = names_text([short(one) for one in _topics(worst)], 1)
     return RULE.finding(
         severity="info" if on_purpose else "warning",
         confidence="medium" if why is _FORGOT else "high",
         subject={"server": worst["server_address"], "client_id": worst["client_id"], "why": why.said},
+        title=f"{at_least}{count(lost, 'message')} lost while {client_title(worst)} was away: {topics}",
         sentence=(
-            f"{sentence_start(client_text(worst))} was away{often} {period_text(worst['ts'], worst['ts_back'])}: "
-            f"{at_least}{count(lost, 'message')} {why.what} on {names_text(_topics(worst), 3)} {are}: "
-            f"{why.said.format(expiry=worst['session_expiry_s'])}."
+            f"{at_least}{count(lost, 'message')} {why.what} on {names_text(_topics(worst), 3)} {are} "
+            f"{client_text(worst)} while it was away. "
+            f"{sentence_start(why.said.format(expiry=worst['session_expiry_s']))}. "
+            f"It was away {often}{period_text(worst['ts'], worst['ts_back'])}."
         ),
         next_step=why.next_step,
         proof=Proof(rows[0]["ts"], rows[-1]["ts_back"], _evidence(rows)),

@@ -37,7 +37,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 RATIO_LEAST, RATIO_MOST = 0.7, 1.5
 CIRCLE_LEAST = 0.3  # published for each that it got, where a client in a circle gets all of it up to three times
@@ -149,10 +149,13 @@ def _finding(loops: list[_Loop]) -> Finding:
     others = f" and {count(len(clients) - 1, 'other client')}" if len(clients) > 1 else ""
     return RULE.finding(
         subject={"server": row["server_address"], "topic": row["topic"]},
+        title=(
+            f"Message loop on {short(row['topic'])}: published back {len(rows):,} times by {client_title(row)}{others}"
+        ),
         sentence=(
             f"A message on {topic} goes round: {client_text(row)}{others} published it back to {server_text(row)} "
-            f"{count(len(rows), 'time')}{more}, {ms_text(worst.gap_ms)} after the server had sent it, "
-            f"{period_text(rows[0]['ts'], rows[-1]['ts'])} (up to {worst.most} times in 10 s)."
+            f"{count(len(rows), 'time')}{more}. It came back {ms_text(worst.gap_ms)} after the server had sent it, "
+            f"up to {worst.most} times in 10 s, {period_text(rows[0]['ts'], rows[-1]['ts'])}."
         ),
         next_step=(
             "Look at this client: a bridge that forwards a topic both ways, or a program that publishes to what it "

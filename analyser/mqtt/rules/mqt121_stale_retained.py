@@ -34,8 +34,9 @@ from wirewitness.analyser.base.words import count, printable, sentence_start, ti
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 COMMANDS = frozenset({
     "action", "cmd", "cmds", "cmnd", "command", "commands", "control", "do", "execute", "ota", "reboot", "reset",
@@ -74,6 +75,7 @@ def _stale(rows: list[Row], kept_ones: Sets, live_least: int, stale_ns: int) -> 
     got: list[tuple[Row, int]] = []
     for row in rows:
         if _is_kept(row):
+            compared(len(live))
             others = [one for one in live if _content(one) != _content(row)]
             began = since if since is not None else rows[0]["ts"]
             if len(others) >= live_least and live[-1] in others and live[-1]["ts"] - began >= stale_ns:
@@ -91,9 +93,10 @@ def _stale(rows: list[Row], kept_ones: Sets, live_least: int, stale_ns: int) -> 
         "stale",
         "warning",
         kept,
+        f"Stale retained message on {short(kept['topic'])}: {newer:,} newer without RETAIN by {client_title(last)}",
         f"{sentence_start(client_text(kept))} got a retained message on {_topic(kept)} from {server_text(kept)} at "
-        f"{moment_text(kept['ts'])} that is out of date: it was set {before}, and {count(newer, 'newer message')} came "
-        f"since then without RETAIN, from {client_text(last)}.",
+        f"{moment_text(kept['ts'])} that is out of date. It was set {before}; since then {client_text(last)} "
+        f"published {count(newer, 'newer message')} without RETAIN.",
         "Let this publisher set RETAIN, or clear the retained message with an empty one.",
         [*sets[:1], last, *(row for row, _ in got)],
         [last, *sets[:1], kept],
@@ -118,6 +121,7 @@ def _commands(rows: list[Row], sets: Sets, connects_least: int) -> Iterator[Find
             "command",
             "warning",
             got[0],
+            f"Retained command on {short(got[0]['topic'])}: {client_title(got[0])} got it at {len(got)} connects",
             f"{sentence_start(client_text(got[0]))} got the same retained command on {_topic(got[0])} "
             f"{times(len(got))}, at each connect to {server_text(got[0])}.{by}",
             "Publish commands without RETAIN, and clear this one with an empty retained message.",
@@ -137,6 +141,7 @@ def _cleared(sets: Sets, by_id: Mapping[str, Row]) -> Iterator[Finding]:
             "cleared",
             "info",
             row,
+            f"Retained message cleared: {short(row['topic'])} of {client_title(setter)}, by {client_title(row)}",
             f"{sentence_start(client_text(row))} cleared the retained message on {_topic(row)} that "
             f"{client_text(setter)} had set {before} before, at {server_text(row)}.",
             "Look at whether this client should do so: who subscribes from now on gets nothing at first.",
@@ -154,6 +159,7 @@ def _finding(
     kind: str,
     severity: Severity,
     row: Row,
+    title: str,
     sentence: str,
     next_step: str,
     proof: list[Row],
@@ -165,6 +171,7 @@ def _finding(
         severity=severity,
         confidence="medium" if kind == "stale" else "high",
         subject={"server": row["server_address"], "topic": row["topic"], "kind": kind, "client_id": row["client_id"]},
+        title=title,
         sentence=sentence,
         next_step=next_step,
         proof=Proof(ordered[0]["ts"], ordered[-1]["ts"], evidence_of(ordered)),

@@ -29,12 +29,12 @@ from collections.abc import Iterator
 
 from wirewitness.analyser.base.addresses import server_of, server_text
 from wirewitness.analyser.base.times import NS_PER_S, period_text
-from wirewitness.analyser.base.words import names_text, printable, sentence_start, times
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 _PROOF = ("file", "packet", "exchange_id")
 
@@ -97,10 +97,11 @@ def _churn(rows: list[Row]) -> Finding:
     sent = sum(row["publishes_from_client"] or 0 for row in rows)
     return RULE.finding(
         subject={"server": last["server_address"], "client_id": last["client_id"], "address": last["client_address"]},
+        title=f"{len(rows):,} connections for {count(sent, 'message')}: {client_title(last)} at {server_text(last)}",
         sentence=(
             f"{sentence_start(client_text(last))} connected {times(len(rows))} to {server_text(last)} "
-            f"{period_text(rows[0]['ts'], last['ts'])}, and published {sent:,} messages in all: a connection for each "
-            "message or two."
+            f"{period_text(rows[0]['ts'], last['ts'])}, and published {sent:,} messages in total: "
+            "a connection for each message or two."
         ),
         next_step="Let the program connect once and keep the connection; a library's single-shot call is for scripts.",
         proof=Proof(rows[0]["ts"], last["ts"], evidence_of(rows, _PROOF)),
@@ -125,10 +126,11 @@ def _sessions(rows: list[Row]) -> Finding:
         confidence="medium",
         provisional=True,
         subject={"server": first["server_address"], "address": first["client_address"], "ids": _begins(names[0])},
+        title=f"{len(rows):,} sessions left behind at {server_text(first)}: {short(names[0])} and others",
         sentence=(
             f"{len(rows):,} clients at {first['client_address'] or '(unknown address)'} ({names_text(names, 3)}) "
-            f"each made a session at {server_text(first)} that outlives its connection, left, and did not come back: "
-            f"{period_text(first['ts'], last['ts'])}."
+            f"each left a session at {server_text(first)} that outlives its connection. "
+            f"They did not come back, {period_text(first['ts'], last['ts'])}."
         ),
         next_step=(
             "Look at who makes a new client id for each connection: give it a fixed one, or a clean session (5.0: no "

@@ -37,7 +37,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 from wirewitness.dissectors.mqtt.filters import matches
 
 # So many messages of one content are a stream, unless one in FILTERS_MOST of them comes after a pause.
@@ -119,6 +119,7 @@ def _unchanged(same: list[Row]) -> Finding:
     topic, size = printable(first["topic"], 80), sum(row["length_bytes"] for row in same)
     return RULE.finding(
         subject={"flow": first["flow_id"], "topic": first["topic"], "payload": first["payload_crc32"]},
+        title=f"Unchanged payload {len(same):,} times: {short(first['topic'])} by {client_title(first)}",
         sentence=(
             f"{sentence_start(client_text(first))} published one unchanged payload on {topic} {len(same):,} times "
             f"({rate:,.0f} per second, {count(size, 'byte')}) to {server_text(first)}, "
@@ -136,10 +137,11 @@ def _overlapping(copies: list[Row], number: int, filters: list[str], messages: i
     own = [printable(name, 60) for name in filters if matches(name, topic)]
     return RULE.finding(
         subject={"flow": first["flow_id"], "kind": "overlap"},
+        title=f"{number:,} of {messages:,} messages were copies: overlapping filters of {client_title(first)}",
         sentence=(
-            f"{sentence_start(client_text(first))} gets messages several times: its filters {names_text(own, 4)} match "
-            f"the same topics, and {number:,} of {messages:,} messages from {server_text(first)} were copies "
-            f"(first on {printable(first['topic'], 80)})."
+            f"{sentence_start(client_text(first))} gets messages several times: {number:,} of {messages:,} from "
+            f"{server_text(first)} were copies (first on {printable(first['topic'], 80)}). "
+            f"Its filters {names_text(own, 4)} match the same topics."
         ),
         next_step="Subscribe with one filter that covers the others, or let the server join overlapping subscriptions.",
         proof=Proof(first["ts"], last["ts"], evidence_of(copies)),

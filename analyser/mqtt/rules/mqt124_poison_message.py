@@ -35,7 +35,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 
 def detect(frames: Frames, *, connections_least: int = 3, closed_within_s: float = 5.0) -> Iterator[Finding]:
@@ -94,10 +94,14 @@ def _finding(sent: list[Row], longest_ns: int) -> Finding:
     return RULE.finding(
         subject={"server": first["server_address"], "client_id": first["client_id"], "topic": first["topic"],
                  "payload": first["payload_crc32"]},
+        title=(
+            f"Message ends each of {count(len(sent), 'connection')}: {short(first['topic'])} "
+            f"{'to' if to_client else 'of'} {client_title(first)}"
+        ),
         sentence=(
             f"{who} sent one message of QoS {first['qos']} on {topic} ({count(first['length_bytes'], 'byte')}){to} on "
-            f"{count(len(sent), 'connection')}, and {ended} ended each {seconds_text(longest_ns)} later at most "
-            f"instead of acknowledging it, {period_text(first['ts'], last['ts'])}."
+            f"{count(len(sent), 'connection')}, and {ended} ended each instead of acknowledging it. "
+            f"They ended within {seconds_text(longest_ns)} of it, {period_text(first['ts'], last['ts'])}."
         ),
         next_step=_AT_CLIENT if to_client else _AT_SERVER,
         proof=Proof(first["ts"], last["ts"], evidence_of(sent)),

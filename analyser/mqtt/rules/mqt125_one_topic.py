@@ -32,7 +32,7 @@ from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text
+from wirewitness.analyser.mqtt.rules.rows import client_numbers, client_text, client_title, short
 
 SHARE = 0.8
 OTHERS_LEAST = 50
@@ -65,11 +65,15 @@ def _finding(own: list[Row], size: int, per_second: float, more: bool) -> Findin
     at_least = "at least " if more else ""
     return RULE.finding(
         subject={"server": first["server_address"], "topic": first["topic"]},
+        title=(
+            f"One topic is most of the traffic: {short(first['topic'])} by {client_title(first)}, "
+            f"{per_second / 1000:,.0f} kB/s"
+        ),
         sentence=(
             f"{sentence_start(client_text(first))} sends nearly all that {server_text(first)} carries: on {topic} "
             f"{at_least}{count(len(own), 'message')} of {size / len(own):,.0f} bytes on average "
-            f"({per_second / 1000:,.0f} kB per second), {period_text(first['ts'], last['ts'])}. At least "
-            f"{SHARE:.0%} of all bytes that clients published to the server are on this topic."
+            f"({per_second / 1000:,.0f} kB per second). At least "
+            f"{SHARE:.0%} of what clients published are on this topic, {period_text(first['ts'], last['ts'])}."
         ),
         next_step=(
             "Ask who needs it on this server: send pictures, files and logs on another way and publish where they are, "

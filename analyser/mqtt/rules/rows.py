@@ -12,13 +12,15 @@ from typing import Any
 from wirewitness.analyser.base.addresses import client_endpoint_text, server_text, who_is
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS
-from wirewitness.analyser.base.words import count, sentence_start, times
+from wirewitness.analyser.base.words import count, printable, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import REMARK_COLUMNS, Proof, proof_of
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 
 MAX_NAME = 80
+# A name in a title, which has room for three.
+TITLE_NAME = 28
 # So many clients of a server that do the same have a finding each; more are told in one.
 MOST_APART = 5
 MOST_CLIENTS = 20
@@ -33,6 +35,16 @@ TOLD_COLUMNS = (*REMARK_COLUMNS, "direction", "severity", "code", "text")
 def client_text(row: Mapping[str, Any]) -> str:
     """`client sensor-7 at 10.0.0.3:40001`."""
     return who_is(row["client_id"], client_endpoint_text(row), most=MAX_NAME)
+
+
+def short(name: str | None) -> str:
+    """A client id, topic or filter in a title."""
+    return printable(name or "?", TITLE_NAME)
+
+
+def client_title(row: Mapping[str, Any]) -> str:
+    """`sensor-7`; the endpoint of a client without a name."""
+    return short(row["client_id"]) if row["client_id"] else client_endpoint_text(row)
 
 
 def client_numbers(row: Mapping[str, Any], **more: Any) -> Row:
@@ -102,7 +114,11 @@ def _remark_finding(
         severity=severity,
         confidence="high",
         subject={"server": server, **culprit, "side": side, "remark": code},
-        sentence=f"{who} {done} to {to} {times(len(remarks))}{over}; first: {remarks[0]['text'].rstrip('.')}.",
+        title=(
+            f"{sentence_start(done)}: "
+            f"{f'server {server}' if side == 'server' else _clients_title(own, clients)}, {times(len(remarks))}"
+        ),
+        sentence=(f"{who} {done} {times(len(remarks))}{over}, to {to}. First: {remarks[0]['text'].rstrip('.')}."),
         next_step=next_step,
         proof=proof_of(remarks),
         numbers={
@@ -116,6 +132,10 @@ def _remark_finding(
             "clients": [client_numbers(row, count=counted[row["flow_id"]]) for row in own[:MOST_CLIENTS]],
         },
     )
+
+
+def _clients_title(own: Sequence[Row], clients: Sequence[object]) -> str:
+    return client_title(own[0]) if len(clients) == 1 else count(len(clients), "client")
 
 
 def remark_rows(codes: Iterable[str]) -> str:
@@ -148,12 +168,14 @@ def disconnect_finding(rule: Rule, frames: Frames, reason: int, words: str, next
         if row["disconnect_reason_code"] != reason or row["ts_disconnect"] is None:
             continue
         by_server = row["disconnected_by"] == "server"
+        side = "server" if by_server else "client"
         client, server = client_text(row), f"the server {server_text(row)}"
         who, whom = (server, client) if by_server else (client, server)
         yield rule.finding(
             severity="warning",
             confidence="high",
             subject={"flow": row["flow_id"], "reason": f"0x{reason:02X}"},
+            title=f"Connection ended for {words} (0x{reason:02X}): {client_title(row)}, by the {side}",
             sentence=f"{sentence_start(who)} ended the connection with {whom} for {words} (0x{reason:02X}).",
             next_step=next_step,
             proof=Proof(

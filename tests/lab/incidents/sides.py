@@ -29,10 +29,9 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"no request followed: its process stood still, not the network", (CLIENT,)),
     (r"The (client|server) of the connection between .+ advertised a zero window", ()),
     (r"filled the receive window of the (client|server)", ()),
-    (r"The subscriber advertised a zero window: it does not read", (CLIENT,)),
-    (r"The subscriber had not acknowledged", (CLIENT,)),
-    (r"The subscriber had left .+ unfinished in the QoS 2 handshake", (CLIENT,)),
-    (r"The subscriber takes .+ to acknowledge a message", (CLIENT,)),
+    (r"[Tt]he subscriber advertised a zero window: it does not read", (CLIENT,)),
+    (r"[Tt]he subscriber had left .+ (?:unfinished in the QoS 2 handshake|unacknowledged)", (CLIENT,)),
+    (r"[Tt]he subscriber takes .+ to acknowledge a message", (CLIENT,)),
     (r"makes a client for each request", (CLIENT,)),
     (r"requests wait in the application for a free connection", (CLIENT,)),
 )

@@ -67,6 +67,7 @@ def test_who_breaks_a_rule_often_has_one_finding(flows: int, direction: str, fin
     assert len(found) == findings
     assert sum(one.numbers["count"] for one in found) == 2 * flows
     assert all(("8 clients" in one.sentence) == (findings == 1) for one in found)
+    assert all(one.title.startswith("Set DUP on QoS 0 messages: ") for one in found)
 
 
 def test_a_slow_subscriber_is_told_what_it_lost_and_how_long_it_takes() -> None:
@@ -85,6 +86,7 @@ def test_a_slow_subscriber_is_told_what_it_lost_and_how_long_it_takes() -> None:
     (found,) = run(connected(scenario), looked_at(scenario))
     told = found.numbers
     assert (told["cause"], told["missing"], told["overtaken"], told["acknowledged_ms"]) == ("slow", 3, 2, 1500)
+    assert found.title == "3 messages not delivered: room/heat to board-1"
     assert "takes 1.5 s in the median to acknowledge" in found.sentence
     assert "2 of them are lost" in found.sentence
 
@@ -101,7 +103,7 @@ def test_what_expired_behind_a_full_window_is_told_with_the_window(expiry_s: int
     (found,) = [one for one in run(connected(scenario), looked_at(scenario)) if one.code == "MQT115"]
     told = found.numbers
     assert (told["cause"], told["blocked_by"], told["missing"]) == (cause, "unacknowledged", 3)
-    assert ("the message expiry interval was over" in found.sentence) == (cause == "expired")
+    assert ("The message expiry interval was over" in found.sentence) == (cause == "expired")
     assert ("the publisher's message expiry interval" in found.next_step) == (cause == "expired")
     assert "had left 1 message unacknowledged" in found.sentence
     assert "Look at the subscriber's handler" in found.next_step
