@@ -11,7 +11,8 @@ How it decides
     The log end is the greatest that was known so far (`kafka_log_ends`); the lag is from the last accepted commit to
     it, looked at at `samples` times, over the whole time in which both are known and over
     its second half. It grows when it never falls by more than a fifth of what it was, ends within a fifth of its most,
-    gains half of what it began with and what the log grew by in `gaps` usual gaps between two commits of this partition, and when the oldest message
+    gains half of what it began with and what the log grew by in `gaps` usual gaps between two commits of this
+    partition, and when the oldest message
     that was not committed is as many of these gaps old. It must grow from the highest commit so far, too: a stale
     commit over that of a group that keeps pace (KAF103) is no slow reader. With fewer than five commits there is no
     usual gap, and where commits stopped it says nothing: then it must gain `least_lag` messages and be `least_s`
