@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.reading_runs import expected_runs
 from tests.support.rows import connection_from_rows, with_log_ends
+from wirewitness.analyser.engine.facts.gaps import add_gaps
 from wirewitness.analyser.kafka.facts import fetch_stage
 from wirewitness.analyser.kafka.facts.fetch_stage import TABLE, add_fetch_ranges
 from wirewitness.analyser.tables.tables import TABLES, arrow_schema
@@ -167,6 +168,7 @@ def log_ends(tables: dict[str, list[Row]]) -> list[Row]:
 
 def made_of(tables: dict[str, list[Row]], folder: Path) -> list[Row]:
     con = connection_from_rows(tables)
+    add_gaps(con)
     held = add_fetch_ranges(con, {TABLE: folder / "runs.parquet"}).get(TABLE)
     con.close()
     assert not isinstance(held, Path)
