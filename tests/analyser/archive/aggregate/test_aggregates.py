@@ -193,8 +193,8 @@ def test_findings_over_several_runs(tmp_path: Path) -> None:
     for found in runs:
         rows = [
             {"finding_id": name, "code": "KAF103", "name": "n", "severity": "critical", "confidence": "high",
-             "provisional": False, "subject": name, "sentence": text, "next_step": "s", "ts_first": 5, "ts_last": 9,
-             "evidence": "[]", "numbers": "{}"} for name, text in found.items()
+             "provisional": False, "subject": name, "title": "t", "sentence": text, "next_step": "s",
+             "ts_first": 5, "ts_last": 9, "evidence": "[]", "numbers": "{}"} for name, text in found.items()
         ]  # fmt: skip
         with Change.begin(tmp_path / "d") as change:
             change.remove(*change.parts("findings"))
