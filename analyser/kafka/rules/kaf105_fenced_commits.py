@@ -210,7 +210,7 @@ def _outcome(refusals: _Refusals, is_zombie: bool) -> str:
             f"It came back under {refusals.members} member ids, and each time it was out of the group before its "
             "commit: the same messages are handled again"
         )
-    return "None was accepted later: it works on partitions that are no longer its own"
+    return "No commit was accepted later: it works on partitions that are no longer its own"
 
 
 def _next_step(refusals: _Refusals, is_zombie: bool) -> str:

@@ -53,7 +53,7 @@ _BUSY = f"""
 # The last message of a topic, publisher and QoS that each subscriber got at least a second before its connection ended:
 # what was published before it cannot come any more (4.6).
 _REACHED = f"""
-    SELECT subscriber, sent.topic, sent.flow_id, sent.qos, max(message) AS message, max(got_ns) AS got_ns
+    SELECT subscriber, sent.topic, sent.flow_id, sent.qos, max(sent.ts) AS ts
     FROM context_deliveries AS made JOIN in_publishes AS sent ON sent.row = made.message
     JOIN delivery_flows AS flows ON flows.flow = made.subscriber
     WHERE status = 'delivered' AND got_ns <= epoch_ns(flows.observed_until) - {_PASSED_OVER_NS}
@@ -64,7 +64,7 @@ _OVERTAKEN = """
     SELECT DISTINCT made.message, made.subscriber
     FROM context_deliveries AS made JOIN in_publishes AS sent ON sent.row = made.message
     JOIN delivery_reached AS reached ON reached.subscriber = made.subscriber AND reached.topic = sent.topic
-        AND reached.flow_id = sent.flow_id AND reached.qos = sent.qos AND reached.message > made.message
+        AND reached.flow_id = sent.flow_id AND reached.qos = sent.qos AND reached.ts > sent.ts
     WHERE made.status IN ('missing', 'left') AND made.share_name IS NULL"""
 
 # When each subscriber got something last: a queue is being sent as long as what comes is older than what waits.

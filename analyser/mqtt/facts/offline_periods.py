@@ -162,7 +162,7 @@ class Returns:
         seen_ns = now_ns - back.back_ns
         is_seen = seen_ns >= (_SEEN_NS if at_end else _SEEN_BY_LEAVER_NS)
         missed: list[_Owed] = []
-        for owed in sorted((one for each in (back.never, *back.owed.values()) for one in each), key=_row):
+        for owed in sorted((one for each in (back.never, *back.owed.values()) for one in each), key=_in_order):
             known = is_seen or _is_certain(owed, back.back_ns)
             missed += [owed] if known else []
             waiting = Waiting(owed.message, 0, {}, 0, max(owed.message.ts_ns, back.away.since_ns))
@@ -295,5 +295,5 @@ def _is_certain(owed: _Owed, back_ns: int) -> bool:
     return owed.status == "lost" and not sent.retain
 
 
-def _row(owed: _Owed) -> int:
-    return owed.message.row
+def _in_order(owed: _Owed) -> tuple[int, int]:
+    return owed.message.ts_ns, owed.message.row
