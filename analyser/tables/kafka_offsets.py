@@ -111,6 +111,7 @@ KAFKA_OFFSET_TABLES = (
         ),
         ("ts", "cluster_id", "group_id", "topic", "partition", "step"),
         "kafka",
+        on_request=True,
     ),
     Table(
         "kafka_lag",
@@ -135,5 +136,6 @@ KAFKA_OFFSET_TABLES = (
         ),
         ("ts", "cluster_id", "group_id", "topic", "partition", "step"),
         "kafka",
+        on_request=True,
     ),
 )
