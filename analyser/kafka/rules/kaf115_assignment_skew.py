@@ -76,7 +76,8 @@ def detect(frames: Frames, *, skew: int = 1, stands_s: float = 5.0) -> Iterator[
 
 def _plan(rows: Sequence[Row], members: Mapping[str, Row]) -> tuple[dict[str, set[Place]], int]:
     """Partitions of each member, members without any too, and when the newest part was given."""
-    planned = [row for row in rows if row["source"] == "sync_leader"]
+    rows = [row for row in rows if row["member_id"] is not None and row["source"] is not None]
+    planned = [row for row in rows if row["source"] == "sync_leader" and row["generation"] is not None]
     last = max((row["generation"] for row in planned), default=0)
     heard = [row["last_generation"] for row in members.values() if row["ended"] in ("active", None)]
     if planned and (None in heard or any(one > last for one in heard)):
@@ -89,7 +90,7 @@ def _plan(rows: Sequence[Row], members: Mapping[str, Row]) -> tuple[dict[str, se
         there = {one for one, row in members.items() if row["ended"] == "active"}
         idle = [one for one in there if members[one]["ts_joined"] is not None]
         chosen = [row for row in rows if row["source"] == "consumer_heartbeat" and row["member_id"] in there]
-    found: dict[str, set[Place]] = {one: set() for one in sorted(idle)}
+    found: dict[str, set[Place]] = {one: set() for one in sorted(one for one in idle if one is not None)}
     for row in chosen:
         found.setdefault(row["member_id"], set()).add((row["topic"], row["partition"]))
     return found, max((row["ts"] for row in chosen), default=0)
