@@ -21,9 +21,8 @@ class StageTables(NamedTuple):
     """The tables of one stage.
 
     makes: its tables. reads: tables that it needs besides; their rows are decoded too, and it sees them as the stages
-    before it left them. uses: tables that it reads only
-    where somebody wants them anyway. new: those of `makes` that have no rows before; the others get columns, and keep
-    what else stands in their rows.
+    before it left them. uses: tables that it reads only where somebody wants them anyway. new: those of `makes` that
+    have no rows before; the others get columns, and keep what else stands in their rows.
     """
 
     makes: tuple[str, ...]

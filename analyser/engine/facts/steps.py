@@ -38,13 +38,7 @@ def make_wanted_tables(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Made
     asked = con.sql(f"SELECT {', '.join(made.asks for made in tables.values())}").fetchall()[0]
     wanted = {table: made for (table, made), needed in zip(tables.items(), asked, strict=True) if needed}
     steps = {name: query for made in wanted.values() for name, query in made.steps.items()}
-    with steps_made(con, steps, "; ".join(made.rows for made in wanted.values())):
-        for table, made in wanted.items():
-            columns = name_list(TABLES[table].column_names())
-            con.execute(f"CREATE TEMP TABLE made_{table} AS SELECT {columns} FROM ({made.rows})")
-    for table in wanted:
-        con.execute(f"DROP VIEW IF EXISTS {table}")
-        con.execute(f"CREATE TEMP VIEW {table} AS FROM made_{table}")
+    make_tables(con, steps, {table: made.rows for table, made in wanted.items()})
     for table in missing:
         con.execute(f"DROP VIEW {table}")
     for table in tables.keys() - wanted.keys() - there:

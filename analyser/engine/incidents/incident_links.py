@@ -12,8 +12,8 @@ from typing import NamedTuple
 class Link(NamedTuple):
     """cause: its code. follows: codes of what may follow from it. agree: what both must have in common, one of these
     (`incident_facts.py`); addresses only where a client id is not known. lasts: it may follow at any time later, not
-    only
-    while the cause goes on or soon after. of: only causes whose numbers have one of these as `operation` or `kind`."""
+    only while the cause goes on or soon after. of: only causes whose numbers have one of these as `operation` or
+    `kind`."""
 
     cause: str
     follows: tuple[str, ...]
