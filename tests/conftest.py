@@ -37,6 +37,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # PYTHONPATH of programs that tests start: the package, and the tests themselves.
 IMPORT_PATH = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
 SAMPLES = ROOT / "sample_pcaps"
+# Captures of others with known truth, beside the repository; tests that read them are skipped where they are not.
+KNOWN_INCIDENTS = ROOT.parent / "shared" / "incidents"
 SHARED_CAPTURES = ROOT.parent / "shared" / "captures"
 
 

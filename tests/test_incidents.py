@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 import wirewitness
-from tests.conftest import ROOT
+from tests.conftest import KNOWN_INCIDENTS
 from wirewitness.analyser.base.severity import severity_rank
 
-FOLDER = ROOT.parent / "shared" / "incidents"
 EXPECTED: dict[str, dict[str, Any]] = (
-    json.loads((FOLDER / "expected.json").read_text()) if (FOLDER / "expected.json").exists() else {}
+    json.loads((KNOWN_INCIDENTS / "expected.json").read_text()) if (KNOWN_INCIDENTS / "expected.json").exists() else {}
 )
 
 
@@ -29,7 +28,7 @@ def text(finding: dict[str, Any]) -> str:
 @pytest.mark.skipif(not EXPECTED, reason="the folder ../shared/incidents is not there")
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_what_is_said_of_a_capture(name: str) -> None:
-    (path,) = FOLDER.glob(f"{name}.pcap*")
+    (path,) = KNOWN_INCIDENTS.glob(f"{name}.pcap*")
     wanted = EXPECTED[name]
     with wirewitness.read(Path(path)) as analysis:
         findings = analysis.findings().to_dict("records")

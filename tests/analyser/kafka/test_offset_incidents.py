@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 import wirewitness
+from tests.conftest import KNOWN_INCIDENTS
 
-INCIDENTS = Path(__file__).resolve().parents[3].parent / "shared" / "incidents"
 CASES = [
     pytest.param(
         "h02_out_of_range_twice", "KAF121", r"clicks-0.*4,505|4,505.*clicks-0", "by itself|KAF120",
@@ -31,10 +30,10 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.skipif(not INCIDENTS.is_dir(), reason="the folder ../shared/incidents is not there")
+@pytest.mark.skipif(not KNOWN_INCIDENTS.is_dir(), reason="the folder ../shared/incidents is not there")
 @pytest.mark.parametrize(("capture", "code", "said", "unsaid"), CASES)
 def test_the_culprit_is_named_and_nobody_else(capture: str, code: str, said: str, unsaid: str) -> None:
-    (path,) = INCIDENTS.glob(f"{capture}.pcap*")
+    (path,) = KNOWN_INCIDENTS.glob(f"{capture}.pcap*")
     rows = wirewitness.read(path).findings().to_dict("records")
     assert any(row["code"] == code and re.search(said, row["sentence"]) for row in rows)
     assert [row["sentence"] for row in rows if re.search(unsaid, f"{row['code']} {row['sentence']}")] == []

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 import wirewitness
-from tests.conftest import ROOT
+from tests.conftest import KNOWN_INCIDENTS
 
-FOLDER = ROOT.parent / "shared" / "incidents"
 NOTHING = ""
 
 
@@ -27,7 +26,7 @@ NOTHING = ""
     ],
 )
 def test_who_is_named_and_what_is_never_said(name: str, code: str, said: str, never: str) -> None:
-    path = next(FOLDER.glob(f"{name}.pcap*"), None)
+    path = next(KNOWN_INCIDENTS.glob(f"{name}.pcap*"), None)
     if path is None:
         pytest.skip("the captures of others are not here")
     told = wirewitness.read(path).findings().to_dict("records")

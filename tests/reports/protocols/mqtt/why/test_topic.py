@@ -12,7 +12,7 @@ import pytest
 
 import wirewitness
 from tests.analyser.mqtt.facts.test_stage import MS, START, Capture
-from tests.conftest import SAMPLES
+from tests.conftest import KNOWN_INCIDENTS
 from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.analyser.mqtt.facts.stage import add_deliveries
 from wirewitness.reports.base.why.asking import Asking
@@ -20,7 +20,6 @@ from wirewitness.reports.base.why.model import Chain, NoSubject
 from wirewitness.reports.report.why.subjects import answer
 from wirewitness.reports.report.why.tables import WHY_TABLES
 
-INCIDENTS = SAMPLES.parent.parent / "shared" / "incidents"
 LASTING = {"clean_start": False, "version": "3.1.1"}
 PUBLISHER = "1"
 
@@ -289,7 +288,7 @@ def test_who_is_not_there_is_refused() -> None:
         subscribed().why("s", "u")
 
 
-@pytest.mark.skipif(not INCIDENTS.exists(), reason="captures of others are not here")
+@pytest.mark.skipif(not KNOWN_INCIDENTS.exists(), reason="captures of others are not here")
 @pytest.mark.parametrize(
     ("name", "words", "said"),
     [
@@ -303,6 +302,6 @@ def test_who_is_not_there_is_refused() -> None:
     ],
 )
 def test_captures_of_others(name: str, words: tuple[str, str], said: str) -> None:
-    analysis = wirewitness.read(str(Path(INCIDENTS / name)), tables=WHY_TABLES)
+    analysis = wirewitness.read(str(Path(KNOWN_INCIDENTS / name)), tables=WHY_TABLES)
     (chain,) = answer(Asking(analysis), words)
     assert said in chain.verdict
