@@ -104,7 +104,7 @@ class KnownFindings:
     def _overturned(
         self, seen: set[int], found: Mapping[tuple[str, str], Sequence[Row]], cut_ns: int | None, until_ns: int
     ) -> Iterable[News]:
-        """Provisional findings whose packets are all in the window, which does not give them any more."""
+        """Findings that the window would give if they still held."""
         for key, group in self._of.items():
             for known in group:
                 if id(known) in seen or known.withdrawn or not _might_fall(known, cut_ns, until_ns):
@@ -127,10 +127,11 @@ class KnownFindings:
 
 
 def _might_fall(known: _Known, cut_ns: int | None, until_ns: int) -> bool:
-    """The window has all packets of a provisional finding, and was asked no earlier than one that gave it."""
+    """The window was asked no earlier than one that gave the finding, and has all packets so far, or those of a
+    provisional one: what stands else may rest on packets before its first."""
     first_ns = known.row["ts_first"]
-    inside = cut_ns is None or (first_ns is not None and first_ns > cut_ns)
-    return bool(known.row["provisional"]) and inside and known.until_ns <= until_ns
+    inside = first_ns is not None and cut_ns is not None and first_ns > cut_ns and known.row["provisional"]
+    return (cut_ns is None or bool(inside)) and known.until_ns <= until_ns
 
 
 def _again(known: _Known, row: Row, seen: set[int], until_ns: int) -> Iterable[News]:

@@ -330,6 +330,7 @@ def _finding(cluster: str | None, commits: CommitColumns, growth: _Growth, cause
             partition_text(last), last.group_id or "?",
         ),
         confidence="medium" if cause.word == "unknown" else "high",
+        provisional=True,
         sentence=(
             f"{group_text(last)}: the lag of {partition_text(last)} grew from {growth.first:,} to "
             f"{count(growth.last, 'message')} in {seconds:,.0f} s; its time lag is {growth.age_s:,.0f} s. "

@@ -27,7 +27,7 @@ WINDOWS = [
     pytest.param([[row("a", None, None)], [row("b", None, None)]], [["new a"], []], id="without a time"),
     pytest.param([[row("a", 1, 5, True)], [row("a", 1, 5)]], [["new a"], ["confirmed a"]], id="provisional no longer"),
     pytest.param([[row("a", 1, 5, True)], [], []], [["new a"], ["withdrawn a"], []], id="overturned"),
-    pytest.param([[row("a", 1, 5)], []], [["new a"], []], id="one that is not provisional stands"),
+    pytest.param([[row("a", 1, 5)], []], [["new a"], []], id="what was before the window may bear it out"),
     pytest.param(
         [[row("a", 1, 5, True)], [], [row("a", 1, 5)]],
         [["new a"], ["withdrawn a"], ["new a"]],
@@ -39,7 +39,7 @@ WINDOWS = [
 @pytest.mark.parametrize(("windows", "told"), WINDOWS)
 def test_news(windows: list[list[dict[str, Any]]], told: list[list[str]]) -> None:
     known = KnownFindings()
-    assert [[f"{n.what} {n.finding['finding_id']}" for n in known.take(found, None)] for found in windows] == told
+    assert [[f"{n.what} {n.finding['finding_id']}" for n in known.take(found, 0)] for found in windows] == told
 
 
 def test_what_has_left_the_window_is_not_overturned() -> None:
@@ -47,6 +47,12 @@ def test_what_has_left_the_window_is_not_overturned() -> None:
     known.take([row("a", 1, 5, True)], None)
     assert known.take([], 3) == []
     assert [one["finding_id"] for one in known.rows()] == ["a"]
+
+
+def test_what_a_window_of_all_packets_does_not_give_has_fallen() -> None:
+    known = KnownFindings()
+    known.take([row("a", 4, 5)], None)
+    assert [n.finding["finding_id"] for n in known.take([], None)] == ["a"]
 
 
 def test_a_finding_keeps_its_first_id_and_time() -> None:
