@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wirewitness.analyser.tables.kafka_connections import CONNECTIONS, LEADERS, TRUNCATIONS
+from wirewitness.analyser.tables.kafka_connections import CONNECTIONS, LEADERS, REFUSALS, TRUNCATIONS
 from wirewitness.analyser.tables.kafka_group_facts import KAFKA_GROUP_TABLES
 from wirewitness.analyser.tables.kafka_groups import READING_RUNS, SHARE_TABLES, STORED_OFFSETS_TABLE
 from wirewitness.analyser.tables.kafka_offsets import KAFKA_OFFSET_TABLES
@@ -387,6 +387,7 @@ KAFKA_TABLES = (
     CONNECTIONS,
     LEADERS,
     TRUNCATIONS,
+    REFUSALS,
 )
 
 _LAG_MINUTES = Table(

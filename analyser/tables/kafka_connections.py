@@ -113,6 +113,29 @@ LEADERS = Table(
     ("ts", "topic", "partition", "leader_epoch"),
     "kafka",
 )
+REFUSALS = Table(
+    "kafka_refusals",
+    "one row per client, API, resource and error code that no later try heals, but for Produce, commits and logins",
+    (
+        ts_column("time of the first request that was refused", "context"),
+        _time("ts_last", "time of the last one"),
+        CLUSTER,
+        _context("client_id", "client id"),
+        CLIENT_ADDRESS,
+        SERVER_ADDRESS,
+        SERVER_PORT,
+        _context("operation", "API of the first one"),
+        _context("resource_type", "topic, group or transactional id; null: the response names no resource"),
+        _context("resource", "its name, or the id of a topic whose name is not known"),
+        _number("error_code", "error code"),
+        _count("refusals", "requests that were refused"),
+        _time("ts_succeeded", "first success of this client for this resource after the first refusal; null: none"),
+        _context("exchange_id", "exchange of the first one"),
+        _context("last_exchange_id", "exchange of the last one"),
+    ),
+    ("ts", "client_address", "client_id", "operation", "resource", "error_code"),
+    "kafka",
+)
 TRUNCATIONS = Table(
     "kafka_truncations",
     "one row per answer that shows that a partition's log was cut: what had been read or stored behind it is gone",

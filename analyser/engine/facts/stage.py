@@ -122,6 +122,14 @@ LEADERS = StageTables(
     ),
     new=("kafka_leaders", "kafka_truncations"),
 )  # fmt: skip
+REFUSED = StageTables(
+    makes=("kafka_refusals",),
+    reads=(
+        "exchanges", "kafka_partitions", "kafka_fetch_partitions", "kafka_share_fetches", "kafka_list_offsets",
+        "kafka_leader_epochs", "kafka_offset_fetches", "kafka_group_events", "kafka_transactions",
+    ),
+    new=("kafka_refusals",),
+)  # fmt: skip
 _OF_SESSIONS = (
     "mqtt_deliveries", "mqtt_offline_periods", "mqtt_sessions", "mqtt_active_subscriptions", "mqtt_retained",
 )  # fmt: skip
@@ -152,6 +160,7 @@ TITLES = {
     PRODUCERS.makes: "transactions and batches of producers",
     CONNECTIONS.makes: "connections to Kafka",
     LEADERS.makes: "leaders and truncated logs",
+    REFUSED.makes: "what brokers refused for good",
     DELIVERIES.makes: "MQTT deliveries, sessions and retained messages",
     CURSORS.makes: "MongoDB cursors, transactions and servers",
     ENDS.makes: "how connections ended",

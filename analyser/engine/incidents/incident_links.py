@@ -123,6 +123,8 @@ LINKS: tuple[Link, ...] = (
     Link("KAF119", _COMMITS_SUFFER, _PLACE),
     Link("KAF127", tuple(code for code in _GROUP_SUFFERS if code != "KAF127"), ("client", "group")),
     Link("KAF127", _COMMITS_SUFFER, _PLACE),
+    # Who is refused for good tries again, or waits for ever.
+    Link("KAF322", ("KAF117", "KAF125", "KAF313", "KAF315", *_CLIENT_RETRIES), ("client",), lasts=True),
     # A request that is too large for the server goes out again and again.
     Link("KAF321", (*_CLIENT_RETRIES, "KAF208", "KAF301", "NET104"), ("client", "address")),
     # A quota makes a client wait: the broker holds its response back and reads nothing from its connection (KIP-219).

@@ -37,6 +37,7 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.names import client_text, error_text, short_who, title_text
+from wirewitness.dissectors.kafka.error_classes import error_class
 
 KEYS = ("cluster_id", "client_address", "client_id")
 STEPS = (
@@ -47,14 +48,6 @@ STEPS = (
 _CONSUMES = ("JoinGroup", "SyncGroup", "ConsumerGroupHeartbeat", "OffsetFetch")
 # What follows at once and belongs to the step.
 _EVERYDAY = (79, 35)
-_NEXT = {
-    29: "Give its user the right to the topic (topic authorization).",
-    30: "Give its user the right to the group (group authorization).",
-    23: "Give it an assignor that the members of the group have, or another group.id (KAF112).",
-    24: "Set a group.id: it is empty or not valid.",
-    15: "Look why the brokers have no coordinator: __consumer_offsets without leader, or replicas missing.",
-    111: "Another process has its group.instance.id (KAF128).",
-}
 
 
 def detect(frames: Frames, *, failures: int = 3, tries_s: float = 5.0) -> Iterator[Finding]:
@@ -96,9 +89,8 @@ def _finding(step: str, stuck: Sequence[Row], rows: Sequence[Row], fine: Sequenc
             f"A consumer that started, {client_text(last)}, never came to read: its {step} was refused "
             f"{times(len(stuck))} with {error_text(code, name)}. This was {period_text(first_ns, last_ns)}{way}."
         ),
-        next_step=_NEXT.get(
-            code, f"Look up error {error_text(code, name)} for {step}, and into the log of that client."
-        ),
+        next_step=error_class(code, step).next_step
+        or f"Look up error {error_text(code, name)} for {step}, and into the log of that client.",
         proof=Proof(first_ns, last_ns, evidence_of(stuck, ("request_file", "request_packet", "exchange_id"))),
         numbers={
             "cluster": last["cluster_id"],

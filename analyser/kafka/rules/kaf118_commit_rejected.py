@@ -57,23 +57,15 @@ from wirewitness.analyser.kafka.rules.commits import (
     short_committer,
 )
 from wirewitness.analyser.kafka.rules.names import MAX_LISTED, title_text
+from wirewitness.dissectors.kafka.error_classes import error_class
+from wirewitness.dissectors.kafka.error_codes import error_name
 
 KEYS = ("cluster_id", "group_id")
 RETRIED = (14, 15, 16)
 # Topic and partition.
 _Partition = tuple[str | None, int]
-MEANINGS = {
-    3: ("UNKNOWN_TOPIC_OR_PARTITION", "Check whether the topic was deleted or has fewer partitions than it had."),
-    12: ("OFFSET_METADATA_TOO_LARGE", "Shorten the commit's metadata or raise offset.metadata.max.bytes."),
-    14: ("COORDINATOR_LOAD_IN_PROGRESS", "Look at the broker that leads the group's __consumer_offsets partition."),
-    15: ("COORDINATOR_NOT_AVAILABLE", "Look whether __consumer_offsets has enough live replicas."),
-    16: ("NOT_COORDINATOR", "Look why the client keeps asking a broker that no longer coordinates the group."),
-    28: ("INVALID_COMMIT_OFFSET_SIZE", "Look at the size of the commit's metadata and at the broker's log."),
-    29: ("TOPIC_AUTHORIZATION_FAILED", "Give the client's principal Read on the topic."),
-    30: ("GROUP_AUTHORIZATION_FAILED", "Give the client's principal Read on the group."),
-    69: ("GROUP_ID_NOT_FOUND", "The group is gone; let the consumer join again."),
-    100: ("UNKNOWN_TOPIC_ID", "Check whether the topic was deleted and made again under its old name."),
-}
+# Of membership KAF105 speaks.
+CODES = (3, 12, 14, 15, 16, 28, 29, 30, 69, 100)
 
 
 class _Stored(NamedTuple):
@@ -116,7 +108,7 @@ def detect(frames: Frames, *, retries: int = 1) -> Iterator[Finding]:
     rejected: dict[tuple[Identity, int], list[Commit]] = {}
     accepted: dict[Identity, int] = {}
     for commit in commits:
-        if commit.error_code in MEANINGS:
+        if commit.error_code in CODES:
             rejected.setdefault((commit.identity, commit.error_code or 0), []).append(commit)
         if commit.accepted:
             accepted[commit.identity] = commit.done_ns
@@ -170,7 +162,7 @@ def _finding(
     healed: bool,
 ) -> Finding:
     last, code = rejected[-1], rejected[-1].error_code or 0
-    name, advice = MEANINGS[code]
+    name = error_name(code)
     key = committer_key(cluster, last)
     return RULE.finding(
         severity="info" if healed else "warning",
@@ -185,7 +177,7 @@ def _finding(
             f"{committer_text(last)} for {partitions_text(rejected, 3)} with error {code} ({name}). "
             f"This was {period_text(rejected[0].ts, last.ts)}. {_fate(outcomes)}"
         ),
-        next_step=advice,
+        next_step=error_class(code, "OffsetCommit").next_step,
         proof=commit_proof(rejected),
         numbers={
             **key,
@@ -227,5 +219,5 @@ RULE = Rule(
     reads={COMMITS: COMMIT_COLUMNS},
     partition_by=KEYS,
     detect=detect,
-    suspects=f"SELECT {', '.join(KEYS)} FROM r_{COMMITS} WHERE error_code IN ({', '.join(map(str, MEANINGS))})",
+    suspects=f"SELECT {', '.join(KEYS)} FROM r_{COMMITS} WHERE error_code IN ({', '.join(map(str, CODES))})",
 )

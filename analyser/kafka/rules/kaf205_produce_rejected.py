@@ -13,7 +13,7 @@ How it decides
     A batch that is sent again counts once: the same number of records, size and time of the first record. It is stored
     when it is accepted within 150 s.
     Errors that clients do not retry: a warning from the first batch that is not stored, critical from `several` on;
-    29, 31 and 53 count from `several` on (rights may just be given).
+    29, 31 and 53 count from `several` on, or when the client never wrote there later (rights may just be given).
     Errors that clients retry: when the client had no success on a partition for `stands_s`, or when it gave up
     `several` batches, went on with later ones and these are not stored (known of batches with a sequence only: others
     are put together anew before they are sent again). critical when records were not stored or the capture ends before
@@ -59,94 +59,7 @@ from wirewitness.analyser.kafka.rules.producers import (
     evidence_of,
     records_in,
 )
-
-# What errors of Produce mean, for KAF205. In: nothing. Out: a table by error code.
-#
-# Source: Kafka's Errors; which of them are retriable, and what clients do then, from kafka-clients and librdkafka.
-
-
-class Refusal(NamedTuple):
-    """One error of Produce. retried: clients send the batch again until delivery.timeout.ms is over."""
-
-    name: str
-    meaning: str
-    next_step: str
-    retried: bool = False
-
-
-_REPLICAS = (
-    "Bring the missing replicas back (look at these brokers' logs and disks, at the network between brokers). Only "
-    "where fewer copies are acceptable, lower min.insync.replicas of the topic (kafka-configs.sh --alter). Records "
-    "that were not stored have to be sent again by the application."
-)
-_TOPIC = (
-    "Check whether the topic was deleted, or is spelled wrongly (kafka-topics.sh --describe); make it, or set the "
-    "producer's topic right."
-)
-_LEADER = (
-    "Look why the partition has no leader that this client finds: kafka-topics.sh --describe "
-    "--unavailable-partitions, the brokers' logs, and metadata.max.age.ms of the client."
-)
-_GIVE_WRITE = "Give the client's principal Write on the topic: kafka-acls.sh --add --producer --topic TOPIC."
-
-REFUSALS: dict[int, Refusal] = {
-    2: Refusal("CORRUPT_MESSAGE", "the checksum of the batch is wrong", "See KAF307: who changes the bytes?", True),
-    3: Refusal("UNKNOWN_TOPIC_OR_PARTITION", "the broker does not have this partition", _TOPIC, True),
-    5: Refusal("LEADER_NOT_AVAILABLE", "the partition has no leader", _LEADER, True),
-    6: Refusal("NOT_LEADER_OR_FOLLOWER", "the broker does not lead this partition", _LEADER, True),
-    7: Refusal(
-        "REQUEST_TIMED_OUT",
-        "replicas did not take the batch in time; the leader may have stored it all the same",
-        _REPLICAS + " Without enable.idempotence a batch that is sent again may be stored twice.",
-        True,
-    ),
-    10: Refusal(
-        "MESSAGE_TOO_LARGE",
-        "the batch is larger than the topic takes",
-        "Raise max.message.bytes of the topic (and max.partition.fetch.bytes of its consumers), or make the records "
-        "smaller: max.request.size, batch.size and compression.type of the producer, or a reference instead of the "
-        "value.",
-    ),
-    17: Refusal("INVALID_TOPIC_EXCEPTION", "nobody may write to this topic, or its name is not allowed", _TOPIC),
-    18: Refusal("RECORD_LIST_TOO_LARGE", "the batch is larger than a segment of the log", "Lower batch.size."),
-    19: Refusal("NOT_ENOUGH_REPLICAS", "fewer replicas are in sync than min.insync.replicas", _REPLICAS, True),
-    20: Refusal(
-        "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
-        "the leader stored the batch, but fewer replicas were in sync than min.insync.replicas",
-        _REPLICAS + " Without enable.idempotence batches that are sent again are stored twice.",
-        True,
-    ),
-    21: Refusal("INVALID_REQUIRED_ACKS", "no broker knows this value of acks", "Set acks to 0, 1 or all."),
-    29: Refusal("TOPIC_AUTHORIZATION_FAILED", "it may not write to this topic", _GIVE_WRITE),
-    31: Refusal("CLUSTER_AUTHORIZATION_FAILED", "it has no right for this in the cluster", _GIVE_WRITE),
-    32: Refusal(
-        "INVALID_TIMESTAMP",
-        "the time of a record is too far from the broker's",
-        "Set the producer's clock right, or message.timestamp.before.max.ms and message.timestamp.after.max.ms.",
-    ),
-    53: Refusal(
-        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
-        "it may not use this transactional id",
-        "Give the client's principal Write on the transactional id (kafka-acls.sh --add --transactional-id ID).",
-    ),
-    56: Refusal(
-        "KAFKA_STORAGE_ERROR", "the leader cannot write to its disk", "Look at the disk and log of that broker.", True
-    ),
-    76: Refusal(
-        "UNSUPPORTED_COMPRESSION_TYPE",
-        "the broker does not take this compression",
-        "Choose another compression.type in the producer.",
-    ),
-    87: Refusal(
-        "INVALID_RECORD",
-        "a record breaks what the topic asks for",
-        "Give every record of a compacted topic a key; look at schema validation of the broker, if it has any, and at "
-        "the broker's log for the record.",
-    ),
-    100: Refusal("UNKNOWN_TOPIC_ID", "no topic has this id any more", _TOPIC, True),
-}
-OTHER = Refusal("", "it does not take the batch", "Look at the broker's log of that time and at the client's.")
-
+from wirewitness.dissectors.kafka.error_classes import error_class
 
 KEYS = ("cluster_id", "client_address", "client_id")
 # Rights that are given while a client starts are nothing to talk about.
@@ -183,10 +96,15 @@ def detect(frames: Frames, *, several: int = 3, stands_s: float = 5.0) -> Iterat
 def _refused(code: int, rows: list[Row]) -> _Refused:
     batches = batches_of(rows)
     left = [row for row in batches if row["ts_stored"] is None]
-    retried = REFUSALS.get(code, OTHER).retried
+    retried = _is_retried(code)
     waiting = [row for row in left if retried and row["ts_accepted_after"] is None]
     lost = [row for row in left if not retried or (row["ts_accepted_after"] is not None and _is_numbered(row))]
     return _Refused(code, rows, batches, lost, waiting, max(_stood(rows)))
+
+
+def _is_retried(code: int) -> bool:
+    """Do clients send the batch again until delivery.timeout.ms is over?"""
+    return error_class(code, "Produce").heals == "retry"
 
 
 def _is_numbered(row: Row) -> bool:
@@ -207,8 +125,9 @@ def _stood(rows: Sequence[Row]) -> Iterator[int]:
 
 def _severity(refused: _Refused, several: int, stands_ns: int) -> Severity | None:
     lost = len(refused.lost)
-    if not REFUSALS.get(refused.code, OTHER).retried:
-        if lost == 0 or (refused.code in _RIGHTS and lost < several):
+    if not _is_retried(refused.code):
+        healed = all(row["ts_accepted_after"] is not None for row in refused.lost)
+        if lost == 0 or (refused.code in _RIGHTS and lost < several and healed):
             return None
         return "critical" if lost >= several else "warning"
     if refused.stood_ns < stands_ns and lost < several:
@@ -218,8 +137,8 @@ def _severity(refused: _Refused, several: int, stands_ns: int) -> Severity | Non
 
 def _finding(refused: _Refused, severity: Severity) -> Finding:
     first, rows = refused.rows[0], refused.rows
-    known = REFUSALS.get(refused.code, OTHER)
-    name = known.name or first["error_name"] or "?"
+    known = error_class(refused.code, "Produce")
+    name = first["error_name"] or "?"
     servers = sorted({text for text in map(server_of, rows) if text})
     missing = sorted({one for row in rows for one in (row["missing"] or "").split(", ") if one})
     key = {
@@ -236,8 +155,8 @@ def _finding(refused: _Refused, severity: Severity) -> Finding:
             f"{count(len(refused.batches), 'batch', 'batches')} refused, {name}: {client_title(first)} for "
             f"{first_of(map(place, rows))}"
         ),
-        sentence=_sentence(refused, name, known.meaning, servers, missing),
-        next_step=known.next_step,
+        sentence=_sentence(refused, name, known.meaning or "it does not take the batch", servers, missing),
+        next_step=known.next_step or "Look at the broker's log of that time and at the client's.",
         proof=Proof(first["ts"], refused.until_ns, evidence_of(rows)),
         numbers={
             **key,

@@ -9,7 +9,8 @@ Why it matters
 
 How it decides
     Refusals (SASL_AUTHENTICATION_FAILED 58, UNSUPPORTED_SASL_MECHANISM 33) of one client id, user and mechanism at one
-    broker, three or more (refusals_least), none of them followed by an accepted login of the same client.
+    broker, none of them followed by an accepted login of the same client. critical from three on (often), else a
+    warning: no later try gets in with the same words.
 
 False alarms
     A test of a wrong password. Someone who guesses passwords is found, too; then the address is what counts.
@@ -27,9 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.addresses import server_of, server_text
+from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_S, period_text, seconds_text
 from wirewitness.analyser.base.titles import client_title, short
-from wirewitness.analyser.base.words import count, printable, sentence_start
+from wirewitness.analyser.base.words import printable, sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -41,7 +43,7 @@ LOGINS = "kafka_authentications"
 _NAMES = {58: "SASL_AUTHENTICATION_FAILED, wrong user or password", 33: "UNSUPPORTED_SASL_MECHANISM"}
 
 
-def detect(frames: Frames, *, refusals_least: int = 3) -> Iterator[Finding]:
+def detect(frames: Frames, *, often: int = 3) -> Iterator[Finding]:
     """One finding per client id, user, mechanism, broker and error."""
     rows = rows_of(frames[LOGINS])
     refused: dict[tuple[object, ...], list[Row]] = {}
@@ -51,32 +53,34 @@ def detect(frames: Frames, *, refusals_least: int = 3) -> Iterator[Finding]:
             refused.setdefault(key, []).append(row)
     accepted = {_who(row): row["ts"] for row in rows if row["accepted"]}
     for own in refused.values():
-        if len(own) >= refusals_least and accepted.get(_who(own[0]), 0) < own[-1]["ts"]:
-            yield _finding(own)
+        if accepted.get(_who(own[0]), 0) < own[-1]["ts"]:
+            yield _finding(own, "critical" if len(own) >= often else "warning")
 
 
 def _who(row: Row) -> tuple[object, ...]:
     return row["client_id"], row["server_address"], row["server_port"]
 
 
-def _finding(refused: Sequence[Row]) -> Finding:
+def _finding(refused: Sequence[Row], severity: Severity) -> Finding:
     first, last = refused[0], refused[-1]
     user = f"user {printable(first['user_name'], MAX_NAME)}" if first["user_name"] else "a user that is not shown"
     mechanism = printable(first["mechanism"] or "unknown mechanism", MAX_NAME)
-    often = f"{count(len(refused), 'time')}, {period_text(first['ts'], last['ts'])}"
     gap_ns = (last["ts"] - first["ts"]) // (len(refused) - 1) if len(refused) > 1 else 0
+    pace = f", every {seconds_text(gap_ns)}" if len(refused) > 1 else ""
+    often = f"{times(len(refused))}, {period_text(first['ts'], last['ts'])}{pace}"
     words = {row["error_message"] for row in refused if row["error_message"]}
     said = f' ("{printable(min(words), MAX_NAME)}")' if words else ""
     return RULE.finding(
+        severity=severity,
         provisional=True,
         title=(
-            f"Login refused {count(len(refused), 'time')}: {client_title(first)} as "
+            f"Login refused {times(len(refused))}: {client_title(first)} as "
             f"{short(first['user_name'] or 'a user that is not shown')} at {server_text(first)}"
         ),
         subject={**client_subject(first), "server": server_text(first), "user": first["user_name"]},
         sentence=(
             f"{sentence_start(client_text(first))} tries to log in at {server_text(first)} as {user} ({mechanism}) and "
-            f"is refused {often}, every {seconds_text(gap_ns)}. "
+            f"is refused {often}. "
             f"Error {first['error_code']} ({_NAMES[first['error_code']]}){said}. It never gets in."
         ),
         next_step=(
@@ -117,7 +121,5 @@ RULE = Rule(
     },
     partition_by=("cluster_id", "client_address"),
     detect=detect,
-    suspects=f"""
-        SELECT cluster_id, client_address FROM r_{LOGINS} WHERE error_code IN {tuple(_NAMES)}
-        GROUP BY ALL HAVING count(*) >= 3""",
+    suspects=f"SELECT cluster_id, client_address FROM r_{LOGINS} WHERE error_code IN {tuple(_NAMES)}",
 )  # fmt: skip

@@ -63,6 +63,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf319_acks_wait,
     kaf320_log_truncated,
     kaf321_request_over_limit,
+    kaf322_refused,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -125,4 +126,5 @@ RULES: tuple[Rule, ...] = (
     kaf319_acks_wait.RULE,
     kaf320_log_truncated.RULE,
     kaf321_request_over_limit.RULE,
+    kaf322_refused.RULE,
 )

@@ -12,6 +12,18 @@ BOOTSTRAP = {"server_address": "10.1.0.100", "server_port": 9092}
 TOLD = ("10.1.0.101", 9093)
 
 
+REFUSED = {"status": "error", "error_code": 29, "error_name": "TOPIC_AUTHORIZATION_FAILED"}
+
+
+def fetched(seconds: float, topic: str, code: int) -> Row:
+    """One partition in the response of the Fetch of that time."""
+    sent = exchange("k0", seconds, "Fetch", **CLIENT)
+    return {
+        **{name: sent[name] for name in ("exchange_id", "flow_id", "ts", "ts_response", *CLIENT)},
+        "replica_id": -1, "topic": topic, "partition": 0, "fetch_offset": 5, "error_code": code,
+    }  # fmt: skip
+
+
 def connection(number: int, seconds: float, lasts: float | None = None, **more: Any) -> Row:
     """One connection to the bootstrap server that works, or does what `more` says; `lasts` seconds, else to the end."""
     closed = None if lasts is None else at(seconds + lasts)
@@ -244,7 +256,29 @@ CONNECTION_FIRES: list[Scenario] = [
         "KAF311", "critical", "SASL to a port without it",
         kafka_connections=[idle(0, 0)], kafka_authentications=[login(0, 1, error_code=34, error_message=None)],
     ),
+    fires(
+        "KAF322", "warning", "one Fetch without the right to the topic",
+        exchanges=[exchange("k0", 1, "Fetch", **CLIENT, protocol="kafka", **REFUSED)],
+        kafka_fetch_partitions=[fetched(1, "secrets", 29)],
+    ),
+    fires(
+        "KAF322", "warning", "no right to the group, asked for its coordinator",
+        exchanges=[
+            exchange("k0", 1, "Metadata", **CLIENT, protocol="kafka", status="ok"),
+            exchange("k0", 2, "FindCoordinator", **CLIENT, protocol="kafka", status="error", error_code=30),
+        ],
+        kafka_partitions=[topic(1, "orders")],
+    ),
+    fires(
+        "KAF322", "warning", "another topic may be read",
+        exchanges=[
+            exchange("k0", 1, "Fetch", **CLIENT, protocol="kafka", **REFUSED),
+            exchange("k0", 2, "Fetch", **CLIENT, protocol="kafka", status="ok"),
+        ],
+        kafka_fetch_partitions=[fetched(1, "secrets", 29), fetched(1, "orders", 0), fetched(2, "orders", 0)],
+    ),
     fires("KAF321", "warning", "the server closes at the first bytes of each large request", **over_limit()),
+    fires("KAF312", "warning", "a wrong password once", kafka_authentications=[login(0, 0)]),
     fires("KAF312", "critical", "a wrong password", kafka_authentications=[login(n, n) for n in range(4)]),
     fires(
         "KAF313", "warning", "a misspelt name",
@@ -451,6 +485,23 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
         "KAF311", "requests that were lost on the way",
         kafka_connections=[closed_at_once(n, n, acked_by_server=400) for n in range(3)],
     ),
+    silent(
+        "KAF322", "the right is given while the client starts",
+        exchanges=[
+            exchange("k0", 1, "Fetch", **CLIENT, protocol="kafka", **REFUSED),
+            exchange("k0", 2, "Fetch", **CLIENT, protocol="kafka", status="ok"),
+        ],
+        kafka_fetch_partitions=[fetched(1, "secrets", 29), fetched(2, "secrets", 0)],
+    ),
+    silent(
+        "KAF322", "a leader moves, which a later try heals",
+        exchanges=[exchange("k0", 1, "Fetch", **CLIENT, protocol="kafka", status="error", error_code=6)],
+        kafka_fetch_partitions=[fetched(1, "orders", 6)],
+    ),
+    silent(
+        "KAF322", "an admin tool that may not change settings",
+        exchanges=[exchange("k0", 1, "AlterConfigs", **CLIENT, protocol="kafka", status="error", error_code=31)],
+    ),
     silent("KAF321", "as large a request is answered", **over_limit(answered=450_000)),
     silent("KAF321", "a broker that goes down closes its connections, whatever they carry", **over_limit(size=900)),
     silent("KAF321", "twice only", **over_limit(2)),
@@ -465,7 +516,9 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
             )
         ],
     ),
-    silent("KAF312", "two wrong passwords", kafka_authentications=[login(n, n) for n in range(2)]),
+    silent(
+        "KAF312", "the right password at the second try", kafka_authentications=[login(0, 0), login(1, 1, True)],
+    ),
     silent(
         "KAF312", "the right one in the end",
         kafka_authentications=[*(login(n, n) for n in range(4)), login(5, 5, True)],
