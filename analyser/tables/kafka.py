@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wirewitness.analyser.tables.kafka_connections import CONNECTIONS, LEADERS, REFUSALS, TRUNCATIONS
+from wirewitness.analyser.tables.kafka_connections import CLIENT_REQUESTS, CONNECTIONS, LEADERS, REFUSALS, TRUNCATIONS
 from wirewitness.analyser.tables.kafka_group_facts import KAFKA_GROUP_TABLES
 from wirewitness.analyser.tables.kafka_groups import READING_RUNS, SHARE_TABLES, STORED_OFFSETS_TABLE
 from wirewitness.analyser.tables.kafka_offsets import KAFKA_OFFSET_TABLES
@@ -388,6 +388,7 @@ KAFKA_TABLES = (
     LEADERS,
     TRUNCATIONS,
     REFUSALS,
+    CLIENT_REQUESTS,
 )
 
 _LAG_MINUTES = Table(

@@ -136,6 +136,32 @@ REFUSALS = Table(
     ("ts", "client_address", "client_id", "operation", "resource", "error_code"),
     "kafka",
 )
+CLIENT_REQUESTS = Table(
+    "kafka_client_requests",
+    "one row per client (address and client id) and API that it sent",
+    (
+        ts_column("time of the first request", "context"),
+        _time("ts_last", "time of the last one"),
+        CLUSTER,
+        _context("client_id", "client id"),
+        CLIENT_ADDRESS,
+        _context("operation", "API"),
+        _count("requests", "its requests"),
+        _count("succeeded", "of these, those with a response without error"),
+        _count("errors", "of these, those with an error code"),
+        _count("connections", "connections that they went on"),
+        _number(
+            "without_effect",
+            "JoinGroup: of these, those that brought a member into its generation again, or that were refused for "
+            "their member id more than twice on one connection; null for other APIs",
+        ),
+        Column("median_latency_ms", "float64", "middle time until the response", "context", "ms"),
+        _context("exchange_id", "exchange of the first one"),
+        _context("last_exchange_id", "exchange of the last one"),
+    ),
+    ("ts", "client_address", "client_id", "operation"),
+    "kafka",
+)
 TRUNCATIONS = Table(
     "kafka_truncations",
     "one row per answer that shows that a partition's log was cut: what had been read or stored behind it is gone",

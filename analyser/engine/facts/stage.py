@@ -130,6 +130,11 @@ REFUSED = StageTables(
     ),
     new=("kafka_refusals",),
 )  # fmt: skip
+CLIENT_REQUESTS = StageTables(
+    makes=("kafka_client_requests",),
+    reads=("exchanges", "kafka_group_events"),
+    new=("kafka_client_requests",),
+)
 _OF_SESSIONS = (
     "mqtt_deliveries", "mqtt_offline_periods", "mqtt_sessions", "mqtt_active_subscriptions", "mqtt_retained",
 )  # fmt: skip
@@ -161,6 +166,7 @@ TITLES = {
     CONNECTIONS.makes: "connections to Kafka",
     LEADERS.makes: "leaders and truncated logs",
     REFUSED.makes: "what brokers refused for good",
+    CLIENT_REQUESTS.makes: "requests of each client",
     DELIVERIES.makes: "MQTT deliveries, sessions and retained messages",
     CURSORS.makes: "MongoDB cursors, transactions and servers",
     ENDS.makes: "how connections ended",

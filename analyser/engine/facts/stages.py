@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wirewitness.analyser.engine.facts.shards import Dealer
 from wirewitness.analyser.engine.facts.stage import (
+    CLIENT_REQUESTS,
     COMMITTED,
     CONNECTIONS,
     CURSORS,
@@ -78,6 +79,7 @@ STAGES = (
     Stage(*CONNECTIONS, "kafka.facts.connections_stage", "add_connections"),
     Stage(*LEADERS, "kafka.facts.leaders", "add_leaders"),
     Stage(*REFUSED, "kafka.facts.refusals", "add_refusals"),
+    Stage(*CLIENT_REQUESTS, "kafka.facts.client_requests", "add_client_requests"),
     Stage(*DELIVERIES, "mqtt.facts.stage", "add_deliveries"),
     Stage(*CURSORS, "mongo.facts.stage", "add_mongo_facts"),
     Stage(*ENDS, "network.facts.connection_ends", "add_ends"),

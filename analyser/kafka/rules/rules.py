@@ -64,6 +64,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf320_log_truncated,
     kaf321_request_over_limit,
     kaf322_refused,
+    kaf323_repeated_lookup,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -127,4 +128,5 @@ RULES: tuple[Rule, ...] = (
     kaf320_log_truncated.RULE,
     kaf321_request_over_limit.RULE,
     kaf322_refused.RULE,
+    kaf323_repeated_lookup.RULE,
 )

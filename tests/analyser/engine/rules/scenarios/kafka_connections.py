@@ -24,6 +24,22 @@ def fetched(seconds: float, topic: str, code: int) -> Row:
     }  # fmt: skip
 
 
+def requests(**counts: int) -> list[Row]:
+    """So many requests of each API, one connection each, one a tenth of a second."""
+    return [
+        exchange(f"r{api}", 1 + n / 10, api, **CLIENT, protocol="kafka", status="ok")
+        for api, times in counts.items() for n in range(times)
+    ]  # fmt: skip
+
+
+def joins(times: int, **more: Any) -> list[Row]:
+    """Answered JoinGroup requests of one member, as rows of groups; the generation stays."""
+    sent = [exchange("rJoinGroup", 1 + n / 10, "JoinGroup", **CLIENT) for n in range(times)]
+    names = ("exchange_id", "flow_id", "ts", "ts_response", *CLIENT)
+    given = {"event": "join", "group_id": "g", "member_id": "m1", "generation": 5, "error_code": 0, **more}
+    return [{**{name: row[name] for name in names}, **given} for row in sent]
+
+
 def connection(number: int, seconds: float, lasts: float | None = None, **more: Any) -> Row:
     """One connection to the bootstrap server that works, or does what `more` says; `lasts` seconds, else to the end."""
     closed = None if lasts is None else at(seconds + lasts)
@@ -277,6 +293,22 @@ CONNECTION_FIRES: list[Scenario] = [
         ],
         kafka_fetch_partitions=[fetched(1, "secrets", 29), fetched(1, "orders", 0), fetched(2, "orders", 0)],
     ),
+    fires(
+        "KAF323", "warning", "committed() for each commit",
+        exchanges=requests(OffsetFetch=30, OffsetCommit=30, Fetch=5), kafka_partitions=[topic(1, "orders")],
+    ),
+    fires(
+        "KAF323", "warning", "endOffsets() for each poll",
+        exchanges=requests(ListOffsets=40, Fetch=44), kafka_partitions=[topic(1, "orders")],
+    ),
+    fires(
+        "KAF323", "warning", "a member that joins again and again",
+        exchanges=requests(JoinGroup=30, Fetch=5), kafka_group_events=joins(30),
+    ),
+    fires(
+        "KAF323", "warning", "a member id that is refused again and again",
+        exchanges=requests(JoinGroup=30), kafka_group_events=joins(30, error_code=25, generation=-1),
+    ),
     fires("KAF321", "warning", "the server closes at the first bytes of each large request", **over_limit()),
     fires("KAF312", "warning", "a wrong password once", kafka_authentications=[login(0, 0)]),
     fires("KAF312", "critical", "a wrong password", kafka_authentications=[login(n, n) for n in range(4)]),
@@ -501,6 +533,25 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
     silent(
         "KAF322", "an admin tool that may not change settings",
         exchanges=[exchange("k0", 1, "AlterConfigs", **CLIENT, protocol="kafka", status="error", error_code=31)],
+    ),
+    silent(
+        "KAF323", "a tool that watches offsets",
+        exchanges=requests(ListOffsets=300, OffsetFetch=300, Fetch=2), kafka_partitions=[topic(1, "orders")],
+    ),
+    silent(
+        "KAF323", "a start, and then work",
+        exchanges=requests(ListOffsets=12, OffsetFetch=12, Metadata=9, Fetch=90),
+        kafka_partitions=[topic(1, "orders")],
+    ),
+    silent(
+        "KAF323", "offsets after each of many rebalances",
+        exchanges=requests(OffsetFetch=24, JoinGroup=12, Fetch=20),
+        kafka_group_events=[{**row, "generation": n} for n, row in enumerate(joins(12))],
+    ),
+    silent(
+        "KAF323", "twenty consumers of one client id join one generation",
+        exchanges=requests(JoinGroup=20),
+        kafka_group_events=[{**row, "member_id": f"m{n}"} for n, row in enumerate(joins(20))],
     ),
     silent("KAF321", "as large a request is answered", **over_limit(answered=450_000)),
     silent("KAF321", "a broker that goes down closes its connections, whatever they carry", **over_limit(size=900)),

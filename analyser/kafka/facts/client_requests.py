@@ -1,0 +1,50 @@
+"""How often each client sent each API, and what came of it: `kafka_client_requests`.
+
+In: a connection with views of `exchanges` and `kafka_group_events`. Out: the view of that table. A client is an address
+and a client id. A JoinGroup is without effect when it brought a member into a generation in which it was already, or
+when it is one more on its connection that was refused for its member id (25, 79): two of these belong to a start.
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+from wirewitness.analyser.engine.facts.stage import CLIENT_REQUESTS, NOTHING, Held
+from wirewitness.analyser.engine.facts.steps import Made, make_wanted_tables
+
+_CLIENT = (
+    "coalesce(cluster_id, '') AS cluster, coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"
+)
+_BY = "cluster, address, client"
+_REFUSED_AT_START = 2
+_STEPS = {
+    "req_joins": f"""
+        SELECT {_BY}, sum(without) AS without_effect FROM (
+            SELECT {_CLIENT}, count(*) - 1 AS without FROM kafka_group_events
+            WHERE event = 'join' AND error_code = 0 AND member_id <> '' AND generation >= 0
+            GROUP BY cluster, address, client, group_id, member_id, generation
+            UNION ALL
+            SELECT {_CLIENT}, greatest(count(*) - {_REFUSED_AT_START}, 0) FROM kafka_group_events
+            WHERE event = 'join' AND error_code IN (25, 79)
+            GROUP BY cluster, address, client, flow_id)
+        GROUP BY ALL""",
+}
+_ROWS = f"""
+    SELECT min(ts) AS ts, max(ts) AS ts_last, nullif(cluster, '') AS cluster_id, nullif(client, '') AS client_id,
+           nullif(address, '') AS client_address, operation, count(*) AS requests,
+           count(*) FILTER (status = 'ok') AS succeeded, count(*) FILTER (status = 'error') AS errors,
+           count(DISTINCT flow_id) AS connections,
+           any_value(CASE WHEN operation = 'JoinGroup' THEN coalesce(without_effect, 0) END)::BIGINT AS without_effect,
+           median(latency_ms) AS median_latency_ms, arg_min(exchange_id, ts) AS exchange_id,
+           arg_max(exchange_id, ts) AS last_exchange_id
+    FROM (SELECT {_CLIENT}, * FROM exchanges WHERE protocol = 'kafka' AND request_message_id IS NOT NULL
+          AND operation IS NOT NULL)
+    LEFT JOIN req_joins USING ({_BY})
+    GROUP BY {_BY}, operation"""
+_MADE = {"kafka_client_requests": Made("EXISTS (FROM exchanges WHERE protocol = 'kafka')", _STEPS, _ROWS)}
+
+
+def add_client_requests(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
+    """Make the view; tables that it is made of may be missing. Call it once."""
+    make_wanted_tables(con, _MADE, CLIENT_REQUESTS.reads)
+    return NOTHING
