@@ -122,17 +122,19 @@ LEADERS = StageTables(
     ),
     new=("kafka_leaders", "kafka_truncations"),
 )  # fmt: skip
+# As for connections, versions say that there is Kafka at all.
 REFUSED = StageTables(
     makes=("kafka_refusals",),
     reads=(
-        "exchanges", "kafka_partitions", "kafka_fetch_partitions", "kafka_share_fetches", "kafka_list_offsets",
-        "kafka_leader_epochs", "kafka_offset_fetches", "kafka_group_events", "kafka_transactions",
+        "exchanges", "kafka_api_versions", "kafka_partitions", "kafka_fetch_partitions", "kafka_share_fetches",
+        "kafka_list_offsets", "kafka_leader_epochs", "kafka_offset_fetches", "kafka_group_events",
+        "kafka_transactions",
     ),
     new=("kafka_refusals",),
 )  # fmt: skip
 CLIENT_REQUESTS = StageTables(
     makes=("kafka_client_requests",),
-    reads=("exchanges", "kafka_group_events"),
+    reads=("exchanges", "kafka_api_versions", "kafka_group_events"),
     new=("kafka_client_requests",),
 )
 _OF_SESSIONS = (

@@ -24,6 +24,9 @@ def fetched(seconds: float, topic: str, code: int) -> Row:
     }  # fmt: skip
 
 
+SPEAKS = {**CLIENT, "exchange_id": "r0", "flow_id": "r0", "ts": at(0.5)}
+
+
 def requests(**counts: int) -> list[Row]:
     """So many requests of each API, one connection each, one a tenth of a second."""
     return [
@@ -295,11 +298,11 @@ CONNECTION_FIRES: list[Scenario] = [
     ),
     fires(
         "KAF323", "warning", "committed() for each commit",
-        exchanges=requests(OffsetFetch=30, OffsetCommit=30, Fetch=5), kafka_partitions=[topic(1, "orders")],
+        exchanges=requests(OffsetFetch=30, OffsetCommit=30, Fetch=5), kafka_api_versions=[SPEAKS],
     ),
     fires(
         "KAF323", "warning", "endOffsets() for each poll",
-        exchanges=requests(ListOffsets=40, Fetch=44), kafka_partitions=[topic(1, "orders")],
+        exchanges=requests(ListOffsets=40, Fetch=44), kafka_api_versions=[SPEAKS],
     ),
     fires(
         "KAF323", "warning", "a member that joins again and again",
@@ -536,12 +539,12 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
     ),
     silent(
         "KAF323", "a tool that watches offsets",
-        exchanges=requests(ListOffsets=300, OffsetFetch=300, Fetch=2), kafka_partitions=[topic(1, "orders")],
+        exchanges=requests(ListOffsets=300, OffsetFetch=300, Fetch=2), kafka_api_versions=[SPEAKS],
     ),
     silent(
         "KAF323", "a start, and then work",
         exchanges=requests(ListOffsets=12, OffsetFetch=12, Metadata=9, Fetch=90),
-        kafka_partitions=[topic(1, "orders")],
+        kafka_api_versions=[SPEAKS],
     ),
     silent(
         "KAF323", "offsets after each of many rebalances",
