@@ -30,6 +30,7 @@ from wirewitness.analyser.tables.queries import (
     quoted,
     renamed_column,
     select,
+    words_of_tables,
 )
 from wirewitness.analyser.tables.renamed import column_note, old_rows, renamed_tables_in, table_note, table_now
 from wirewitness.analyser.tables.tables import PANDAS_TYPES, arrow_schema, readable_table
@@ -146,7 +147,13 @@ class Analysis:
 
     def sql(self, query: str) -> pa.Table:
         """One SELECT over all tables, of few rows. Raises QueryError, UnreadableRows."""
-        return answer(self.connection, _over(query, self._under_old_names(query)))
+        text = _over(query, self._under_old_names(query))
+        named = words_of_tables(text) & {*self._source.names}
+        if not named:  # of the catalog, perhaps
+            return answer(self.connection, text)
+        for name in named:
+            self._source.ensure(name)
+        return answer(self._source.con, text)
 
     def query(self, query: str) -> Iterator[pa.RecordBatch]:
         """One SELECT over the selected rows, in batches, the first of which is empty. Raises QueryError.

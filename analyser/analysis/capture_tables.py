@@ -235,7 +235,7 @@ class CaptureTables:
                 self._finished.add(name)
                 without[name] = self._as_decoded(name, known)
         of_protocol = [name for name in (*stage.makes, *stage.reads) if TABLES[name].protocol]
-        if of_protocol and not any(map(self._has_rows, of_protocol)):
+        if of_protocol and not any(map(self.may_have_rows, of_protocol)):
             return  # of a protocol that the capture is without: planning its queries costs as much as a small capture
         for name in (*stage.reads, *stage.uses):
             if name in self.names and name not in self._finished and is_made_later(name, stage):
@@ -277,11 +277,14 @@ class CaptureTables:
             if name in rows:
                 self.views.show(name, rows[name])
 
-    def _has_rows(self, name: str) -> bool:
-        """Were any decoded, of the table or of those that its stage makes it of?"""
+    def may_have_rows(self, name: str) -> bool:
+        """Were any decoded, of it or of those of its protocol that a stage makes it of? Of connections always."""
         raw, stage = self._decoded.store.tables.get(name), STAGE_OF.get(name)
+        if raw is None and not TABLES[name].protocol:
+            return True
         made_of = stage.reads if stage is not None and name in stage.new else ()
-        return (raw is not None and raw.has_rows) or any(self._has_rows(one) for one in made_of if TABLES[one].protocol)
+        of_protocol = (one for one in made_of if TABLES[one].protocol)
+        return (raw is not None and raw.has_rows) or any(map(self.may_have_rows, of_protocol))
 
     def _finish_findings(self) -> None:
         from wirewitness.analyser.analysis.findings_table import detected

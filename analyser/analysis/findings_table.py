@@ -1,8 +1,9 @@
 """The findings of captures. In: tables that are made when they are asked for. Out: the table of findings.
 
 Tables come in turns: first those that stages up to that of commits read, then what each of these makes, all others that
-stand for themselves, and what each other stage makes. With helpers that decoded, rules whose tables are there run while
-the next ones are made (`analyser/analysis/processes/scheduler.py`), and stages are made in shards.
+stand for themselves, and what each other stage makes; one process makes only those that a rule wants whose signs are
+there (`Rule.signs`). With helpers that decoded, rules whose tables are there run while the next ones are made
+(`analyser/analysis/processes/scheduler.py`), and stages are made in shards.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from wirewitness.analyser.analysis.views import Views
 from wirewitness.analyser.base.faults import caught, sentence
 from wirewitness.analyser.engine.facts.shards import Dealer
 from wirewitness.analyser.engine.facts.stages import STAGE_OF, STAGES
+from wirewitness.analyser.engine.rules.evidence_packets import MESSAGES
 from wirewitness.analyser.engine.rules.failures import failure_of
 from wirewitness.analyser.engine.rules.findings import findings_table, stories_table
-from wirewitness.analyser.engine.rules.partition_sql import families
-from wirewitness.analyser.engine.rules.requested_codes import asked
+from wirewitness.analyser.engine.rules.partition_sql import families, tables_named
+from wirewitness.analyser.engine.rules.requested_codes import asked, with_signs
 from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.tables.queries import literal, quoted
 from wirewitness.analyser.tables.tables import TABLES
@@ -62,6 +64,10 @@ class Finishing(Protocol):
         """Make the view of a table."""
         ...
 
+    def may_have_rows(self, name: str) -> bool:
+        """Could it have any? Known before it is made."""
+        ...
+
 
 def detected(tables: Finishing, helpers: Helpers | None) -> pa.Table:
     """The table of findings, after all others were made. helpers: processes that run some of the rules; ended by the
@@ -90,11 +96,21 @@ def _turns(names: Sequence[str]) -> list[list[str]]:
 
 
 def _alone(tables: Finishing, turns: Sequence[Sequence[str]]) -> pa.Table:
-    every = [name for names in turns for name in names]
+    """Tables of rules that can find nothing are not made: they would take most of the time of a small capture."""
+    every, views = [name for names in turns for name in names], tables.views
+    protocols = _spoken(tables)
+    filled = {*filter(tables.may_have_rows, every)}
+    rules = [one for one in asked(RULES.values(), filled, protocols) if one.reads.keys() <= {*tables.names}]
+    of_signs = filled & {name for one in rules for name in one.signs}
     for name in every:
+        if name in of_signs:
+            tables.ensure(name)
+    rules = with_signs(views.con, rules, of_signs)
+    wanted = tables_named(rules) | {MESSAGES}
+    there = [name for name in every if name in wanted]
+    for name in there:
         tables.ensure(name)
-    codes = [one.code for one in asked(RULES.values(), _filled(tables, every), _spoken(tables))]
-    views = tables.views
+    codes = [one.code for one in asked(rules, _filled(tables, there), protocols)]
     return findings_table(run_rules(views.con, codes, tables.failures, views.rows, views.folder))
 
 
@@ -171,4 +187,5 @@ def _spoken(tables: Finishing) -> set[str | None]:
     """The protocols of flows, None for what nobody could read."""
     if "flows" not in tables.names:
         return set()
+    tables.ensure("flows")
     return {name for (name,) in tables.views.con.execute("SELECT DISTINCT protocol FROM flows").fetchall()}

@@ -160,8 +160,13 @@ def in_microseconds(name: str, source: str) -> str:
 def tables_in(query: str) -> list[str]:
     """Tables that one SELECT may read: those whose name it holds as a word. QueryError when it cannot be answered."""
     columns_in(query)
-    words = {table_now(word) for word in re.findall(r"\w+", query.lower())}
+    words = words_of_tables(query)
     return [name for name in ALL_TABLES if name in words]
+
+
+def words_of_tables(query: str) -> set[str]:
+    """Words of a query that may be names of tables, old ones as they are called now."""
+    return {table_now(word) for word in re.findall(r"\w+", query.lower())}
 
 
 def old_tables(query: str) -> list[tuple[str, str]]:

@@ -92,8 +92,10 @@ def which_side(
         which = "not ACKed it" if one else f"ACKed {sum(map(bool, known)) or 'none'} of them"
         return f" The {receiver}'s TCP had {which} before."
     if not any(known):
-        lost = "it: it was" if one else "them: they were"
-        return f" The {receiver}'s TCP never ACKed {lost} lost on the way, or the host was gone."
+        where = "it: it was lost on the way, or the host was gone"
+        if not one:
+            where = "them: they were lost on the way, or the host was gone"
+        return f" The {receiver}'s TCP never ACKed {where}."
     return f" The {receiver}'s TCP ACKed {sum(map(bool, known))} of them; the others were lost on the way."
 
 

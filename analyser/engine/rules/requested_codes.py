@@ -5,10 +5,15 @@ In: the names of tables that have rows, and the protocols of flows. Out: rules; 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from wirewitness.analyser.engine.rules.rule import Rule
+from wirewitness.analyser.tables.queries import quoted
 from wirewitness.analyser.tables.tables import TABLES
+
+if TYPE_CHECKING:
+    import duckdb
 
 # Rules about connections, whatever they carry. Some read tables of a protocol too, for what it says of a connection.
 _OF_ANY_PROTOCOL = ("CAP", "TCP", "TLS", "NET")
@@ -21,6 +26,19 @@ def asked(rules: Iterable[Rule], filled: Collection[str], protocols: Collection[
     speaks it: connections and remarks of other protocols are nothing to it.
     """
     return [one for one in rules if not one.reads.keys().isdisjoint(filled) and _is_there(one, filled, protocols)]
+
+
+def with_signs(con: duckdb.DuckDBPyConnection, rules: Sequence[Rule], there: Collection[str]) -> list[Rule]:
+    """Those that have any of their signs in the views of the tables that are there, or declare none."""
+    asked: dict[str, list[str]] = {}
+    for one in rules:
+        for table in one.signs.keys() & {*there}:
+            asked.setdefault(table, []).append(one.signs[table])
+    seen: set[tuple[str, str]] = set()
+    for table, conditions in asked.items():
+        (told,) = con.execute(f"SELECT {', '.join(conditions)} FROM {quoted(table)}").fetchall()
+        seen |= {(table, condition) for condition, is_so in zip(conditions, told, strict=True) if is_so}
+    return [one for one in rules if not one.signs or not seen.isdisjoint(one.signs.items())]
 
 
 def protocol_of(rule: Rule) -> str | None:

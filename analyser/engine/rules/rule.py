@@ -39,6 +39,8 @@ class Rule:
     keys: table -> key column -> the column of that table that is the key there, where it has another name.
     suspects: a SELECT of the key columns over `r_<table>` (the rows wanted, key columns included): only partitions
         that it names are looked at. It must name every partition that could give a finding with the default thresholds.
+    signs: table, of those that no stage makes -> SQL aggregate of its rows, without subqueries. Where none of them is
+        true the rule could find nothing: it is not asked, and facts that nobody else reads are not made.
     """
 
     code: str
@@ -52,6 +54,7 @@ class Rule:
     rows: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     suspects: str | None = None
     keys: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+    signs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def thresholds(self) -> dict[str, Any]:

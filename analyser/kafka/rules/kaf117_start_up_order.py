@@ -124,6 +124,7 @@ RULE = Rule(
     },
     partition_by=KEYS,
     detect=detect,
+    signs={"exchanges": "count(*) FILTER (protocol = 'kafka' AND status = 'error') >= 3"},
     rows={"exchanges": f"protocol = 'kafka' AND operation IN ({_LIST}) AND status IN ('ok', 'error')"},
     suspects=f"""
         SELECT cluster_id, client_address, client_id FROM r_exchanges

@@ -130,6 +130,7 @@ RULE = Rule(
     },
     partition_by=KEYS,
     detect=detect,
+    signs={EXCHANGES: "bool_or(throttle_time_ms > 0)"},
     rows={EXCHANGES: "throttle_time_ms > 0"},
     suspects=f"SELECT DISTINCT {', '.join(KEYS)} FROM r_{EXCHANGES}",
 )  # fmt: skip

@@ -106,6 +106,7 @@ RULE = Rule(
     },
     partition_by=("cluster_id", "client_address"),
     detect=detect,
+    signs={"exchanges": "count(*) FILTER (protocol = 'kafka' AND status = 'error') > 60"},
     rows={"exchanges": "protocol = 'kafka' AND status = 'error' AND error_code <> 0"},
     suspects="""
         SELECT cluster_id, client_address FROM r_exchanges

@@ -55,6 +55,6 @@ RULE = Rule(
         + ", ".join(f"'{code}'" for code in _OTHER_RULES)
         + ") OR code IN ("
         + ", ".join(f"'{code}'" for code in _ALSO)
-        + ")) AND flow_id IN (SELECT flow_id FROM mqtt_connections)"
+        + "))"
     ),
 )

@@ -152,13 +152,18 @@ def remark_rule_tables(
     remarks, instead of their codes.
     """
     wanted = condition or remark_rows(codes)
+    of_mqtt = " AND flow_id IN (SELECT flow_id FROM mqtt_connections)" if condition else ""
+    signs = {"expert_infos": f"bool_or({wanted})"}
+    if reason is not None:
+        signs["mqtt_connections"] = f"bool_or(disconnect_reason_code = {reason})"
     flows = f"flow_id IN (SELECT flow_id FROM expert_infos WHERE {wanted})"
     closed = "" if reason is None else f" OR disconnect_reason_code = {reason}"
     own = (*CLIENT_COLUMNS, "flow_id", *_DISCONNECT_COLUMNS, *columns)
     return {
         "reads": {"mqtt_connections": own, "expert_infos": (*TOLD_COLUMNS, "flow_id")},
         "partition_by": (),
-        "rows": {"expert_infos": wanted, "mqtt_connections": flows + closed},
+        "signs": signs,
+        "rows": {"expert_infos": wanted + of_mqtt, "mqtt_connections": flows + closed},
     }
 
 

@@ -70,6 +70,7 @@ RULE = Rule(
         "expert_infos": (*REMARK_COLUMNS, "flow_id"),
     },
     partition_by=(),
+    signs={"flows": "bool_or(gap_bytes > 0)"},
     detect=detect,
     rows={
         "flows": "gap_bytes > 0 AND duplicate_of IS NULL",

@@ -73,6 +73,7 @@ RULE = Rule(
         "messages": ("ts", "file", "packet_last", "message_id", "flow_id"),
     },
     partition_by=(),
+    signs={"flows": f"bool_or({_ONE_SIDED_SQL})"},
     detect=detect,
     rows={
         "flows": _ONE_SIDED_SQL,

@@ -61,6 +61,7 @@ RULE = Rule(
         "expert_infos": (*REMARK_COLUMNS, "flow_id"),
     },
     partition_by=(),
+    signs={"flows": "bool_or(truncated_packets > 0)"},
     detect=detect,
     rows={"flows": "truncated_packets > 0", "expert_infos": "code = 'cut_segment' AND ts IS NOT NULL"},
 )

@@ -62,6 +62,7 @@ RULE = Rule(
         "expert_infos": (*REMARK_COLUMNS, "flow_id"),
     },
     partition_by=(),
+    signs={"expert_infos": "bool_or(code = 'copy')"},
     detect=detect,
     rows={
         "flows": "EXISTS (SELECT 1 FROM expert_infos WHERE code = 'copy')",

@@ -148,6 +148,7 @@ RULE = Rule(
         _MONGO_NAMES: ("client_address", "driver"),
     },
     partition_by=(),
+    signs={"expert_infos": "bool_or(code = 'encrypted')"},
     detect=detect,
     rows={
         "flows": f"bytes_to_server + bytes_to_client > 0 AND duplicate_of IS NULL AND {_IS_THERE}",

@@ -61,6 +61,7 @@ RULE = Rule(
     severity="info",
     confidence="high",
     reads={"messages": ("ts", "file", "packet_last", "message_id", "flow_id", "client_id", "error")},
+    signs={"expert_infos": "bool_or(\"group\" = 'undecoded')"},
     partition_by=("protocol", "operation", "version"),
     detect=detect,
     rows={"messages": "error IN (SELECT text FROM expert_infos WHERE \"group\" = 'undecoded')"},

@@ -101,6 +101,7 @@ RULE = Rule(
         ),
     },
     partition_by=(),
+    signs={"expert_infos": "bool_or(code = 'time_backwards')", "flows": "count(duplicate_of) > 0"},
     detect=detect,
     rows={
         "captures": "EXISTS (SELECT 1 FROM expert_infos WHERE code = 'time_backwards')",

@@ -288,6 +288,7 @@ RULE = Rule(
         ),
     },
     partition_by=(),
+    signs={"flows": f"bool_or({_SUSPECT})"},
     detect=detect,
     rows={
         # Whether the two hosts go on to talk is seen on their other connections.

@@ -258,6 +258,7 @@ def _evidence(row: Row) -> Evidence:
 
 _SIDES = ("client_address", "server_address", "server_port")
 _OFTEN = {"flows": "count(*) FILTER (handshake = 'refused') >= 20"}
+_NOT_ACCEPTED = "NOT accepted AND error_code <> 0"
 # All connections of addresses that are refused often: those that were open tell who is there.
 _REFUSED_OFTEN = (
     f"({', '.join(_SIDES)}) IN (SELECT ({', '.join(_SIDES)}) FROM flows "
@@ -278,11 +279,17 @@ RULE = Rule(
         "exchanges": ("ts", "flow_id", "client_id"),
     },
     partition_by=_SIDES,
+    signs={
+        **_OFTEN,
+        LOGINS: f"count(*) FILTER ({_NOT_ACCEPTED}) >= 20",
+        "mqtt_connections": "count(*) FILTER (error_code <> 0) >= 20",
+        "mongo_commands": f"count(*) FILTER ({_SASL} AND status = 'error') > 0",
+    },
     detect=detect,
     rows={
         "flows": f"duplicate_of IS NULL AND {_REFUSED_OFTEN}",
         "exchanges": named_by("exchanges", _REFUSED_OFTEN),
-        LOGINS: "NOT accepted AND error_code <> 0",
+        LOGINS: _NOT_ACCEPTED,
         "mqtt_connections": "error_code <> 0",
         # The user stands in an earlier command of the connection than the refusal.
         "mongo_commands": f"({_SASL} AND status = 'error') OR (user_name IS NOT NULL AND flow_id IN (SELECT flow_id "

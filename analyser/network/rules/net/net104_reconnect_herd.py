@@ -245,6 +245,7 @@ RULE = Rule(
         "exchanges": ("ts", "flow_id", "client_id"),
     },
     partition_by=_SIDE,
+    signs={"flows": "count(*) >= 20"},
     detect=detect,
     rows={
         "flows": f"duplicate_of IS NULL AND {_TROUBLED}",

@@ -117,6 +117,7 @@ RULE = Rule(
         "messages": ("ts", "client_id"),
     },
     partition_by=("flow_id",),
+    signs={"flows": f"bool_or({_SUSPECT})"},
     detect=detect,
     rows={
         "flows": _SUSPECT,

@@ -89,6 +89,7 @@ RULE = Rule(
         "messages": ("ts", "client_id"),
     },
     partition_by=("flow_id",),
+    signs={"flows": f"bool_or({_CLOSED})"},
     detect=detect,
     rows={
         "flows": _CLOSED,

@@ -157,6 +157,7 @@ RULE = Rule(
         ),
         "exchanges": ("ts", "flow_id", "client_address", "client_id"),
     },
+    signs={"flows": f"bool_or({_FAILED})"},
     partition_by=("server_address", "server_port"),
     detect=detect,
     rows={"flows": "duplicate_of IS NULL", "exchanges": _CLIENTS},

@@ -185,6 +185,7 @@ RULE = Rule(
         "exchanges": ("ts", "exchange_id", "operation", "request_message_id", "response_message_id"),
     },
     partition_by=("flow_id",),
+    signs={"tcp_waits": "count(*) FILTER (kind = 'delayed_ack') >= 5"},
     detect=detect,
     rows={
         "flows": "duplicate_of IS NULL",

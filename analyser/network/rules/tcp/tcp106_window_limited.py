@@ -166,6 +166,7 @@ RULE = Rule(
         "exchanges": ("ts", "ts_response", "exchange_id", "operation", "latency_ms"),
     },
     partition_by=("flow_id",),
+    signs={"tcp_waits": f"bool_or({_LONG})"},
     detect=detect,
     rows={
         "flows": "duplicate_of IS NULL",

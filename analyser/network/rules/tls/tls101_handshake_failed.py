@@ -39,6 +39,7 @@ from wirewitness.analyser.network.rules.tls.alert_words import MISSING, words_of
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,
+    SIGNS,
     alert_of,
     clients_words,
     ends_title,
@@ -145,5 +146,6 @@ RULE = Rule(
     partition_by=SERVER,
     detect=detect,
     rows=ROWS,
+    signs=SIGNS,
     suspects=suspects("tls_handshake IS NOT NULL AND tls_handshake <> 'complete'"),
 )  # fmt: skip

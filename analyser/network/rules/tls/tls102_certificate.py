@@ -43,6 +43,7 @@ from wirewitness.analyser.network.rules.tls.tls_flows import (
     MOST_NAMED,
     ROWS,
     SERVER,
+    SIGNS,
     alert_of,
     clients_words,
     ends_title,
@@ -197,6 +198,7 @@ RULE = Rule(
     partition_by=SERVER,
     detect=detect,
     rows=ROWS,
+    signs=SIGNS,
     suspects=suspects(
         "tls_certificate IS NOT NULL OR tls_client_certificate IS NOT NULL "
         "OR contains(client_tls_alert, 'certificate_expired') OR contains(server_tls_alert, 'certificate_expired')"

@@ -34,6 +34,7 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,
+    SIGNS,
     clients_words,
     ends_title,
     numbers,
@@ -103,6 +104,7 @@ RULE = Rule(
     partition_by=SERVER,
     detect=detect,
     rows=ROWS,
+    signs=SIGNS,
     suspects=suspects(
         "tls_handshake = 'complete' AND (tls_version NOT IN ('TLS 1.2', 'TLS 1.3') OR NOT "
         "regexp_matches(tls_cipher, '^TLS_(ECDHE|DHE|AES|CHACHA20)_.*(GCM|CCM|POLY1305|AES)'))"

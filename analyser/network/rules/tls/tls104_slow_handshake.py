@@ -35,6 +35,7 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,
+    SIGNS,
     clients_words,
     ends_title,
     numbers,
@@ -104,5 +105,6 @@ RULE = Rule(
     partition_by=SERVER,
     detect=detect,
     rows=ROWS,
+    signs=SIGNS,
     suspects=suspects("tls_handshake_ms > 1000"),
 )

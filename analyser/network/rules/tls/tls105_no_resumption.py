@@ -38,6 +38,7 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,
+    SIGNS,
     ends_title,
     numbers,
     proof,
@@ -146,6 +147,7 @@ RULE = Rule(
     partition_by=SERVER,
     detect=detect,
     rows=ROWS,
+    signs=SIGNS,
     suspects=suspects(
         "tls_handshake = 'complete' AND ts_closed IS NOT NULL "
         "GROUP BY server_address, server_port HAVING count(*) >= 30"

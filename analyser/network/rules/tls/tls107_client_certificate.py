@@ -39,6 +39,7 @@ from wirewitness.analyser.network.rules.tls.settings import OWN_CERTIFICATE
 from wirewitness.analyser.network.rules.tls.tls_flows import (
     ROWS,
     SERVER,
+    SIGNS,
     alert_of,
     clients_words,
     ends_title,
@@ -133,5 +134,6 @@ RULE = Rule(
     partition_by=SERVER,
     detect=detect,
     rows=ROWS,
+    signs=SIGNS,
     suspects=suspects("tls_handshake = 'refused by server'"),
 )  # fmt: skip

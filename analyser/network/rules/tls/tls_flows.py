@@ -31,6 +31,7 @@ _EXPECTED = f"""
     OR (server_address, server_port) IN (SELECT (host, port) FROM kafka_brokers)"""
 # Of TLS, at servers of ours.
 ENCRYPTED = f"duplicate_of IS NULL AND encrypted AND tls_offered IS NOT NULL AND ({_EXPECTED})"
+SIGNS: Mapping[str, str] = {"flows": "bool_or(encrypted AND tls_offered IS NOT NULL)"}
 # Brokers are asked for in SQL alone.
 ROWS: Mapping[str, str] = {"flows": ENCRYPTED, "kafka_brokers": "false"}
 _PROTOCOL_COLUMNS = ("protocol", "port_protocol", "sni")

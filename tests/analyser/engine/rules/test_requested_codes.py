@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 import wirewitness
 from tests.analyser.engine.rules.scenarios import FIRES, Scenario
+from tests.analyser.engine.rules.scenarios.build import Row, exchange, remark, tcp_flow
+from tests.conftest import SAMPLES
 from tests.support.packets import pcap
+from tests.support.rows import connection_from_rows
 from tests.support.wire import ACK, RST, SYN, Talk
 from wirewitness.analyser.analysis.all_rules import RULES
-from wirewitness.analyser.engine.facts.stages import STAGES
-from wirewitness.analyser.engine.rules.requested_codes import asked
+from wirewitness.analyser.engine.facts.stages import STAGE_OF, STAGES
+from wirewitness.analyser.engine.facts.topics import views
+from wirewitness.analyser.engine.rules.requested_codes import asked, with_signs
 
 
 def _codes(filled: set[str], protocols: set[str | None]) -> set[str]:
@@ -44,6 +49,33 @@ def test_rules_of_a_protocol_that_nobody_speaks_are_spared() -> None:
 
 def test_a_rule_without_rows_is_spared() -> None:
     assert "KAF101" not in _codes({"flows", "exchanges"}, {"kafka"})
+
+
+def _with_signs(rows: Mapping[str, list[Row]]) -> set[str]:
+    return {rule.code for rule in with_signs(connection_from_rows(rows), [*RULES.values()], rows)}
+
+
+def test_a_rule_is_asked_where_it_has_one_of_its_signs() -> None:
+    plain = tcp_flow("f1", protocol="mqtt")
+    assert {"CAP101", "TCP101", "TLS101", "KAF304"}.isdisjoint(_with_signs({"flows": [plain]}))
+    assert "CAP101" in _with_signs({"flows": [plain, {**plain, "flow_id": "f2", "gap_bytes": 5}]})
+    jump = remark("f1", 1, "capture", "time_backwards")
+    assert "CAP108" in _with_signs({"flows": [plain], "expert_infos": [jump]})
+    assert "KAF304" in _with_signs({"exchanges": [exchange("f1", 1, throttle_time_ms=5)]})
+
+
+def test_signs_are_of_tables_that_no_stage_makes() -> None:
+    assert [rule.code for rule in RULES.values() if rule.signs.keys() & STAGE_OF.keys()] == []
+
+
+def test_facts_are_made_where_a_rule_or_a_query_wants_them() -> None:
+    with wirewitness.read(str(SAMPLES / "mqtt_resumed.pcapng")) as analysis:
+        analysis.findings()
+        made = views(analysis._source.con)
+        assert "mqtt_deliveries" in made
+        assert {"gaps", "connection_ends"}.isdisjoint(made)
+        assert analysis.sql("SELECT count(*) AS n FROM Connection_Ends")["n"].to_pylist() != [0]
+        assert "connection_ends" in views(analysis._source.con)
 
 
 def test_a_capture_of_refused_connections_alone_names_who_does_not_wait(tmp_path: Path) -> None:

@@ -16,11 +16,14 @@ from tests.analyser.engine.rules.scenarios.build import exchange, message
 from tests.support.shares import RUNS_THE_REST, proves_more, share
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.requested_codes import with_signs
 from wirewitness.analyser.engine.rules.running import run
+from wirewitness.analyser.tables.tables import TABLES
 
 
 def findings_of(scenario: Scenario) -> list[Finding]:
-    return run(connected(scenario), looked_at(scenario))
+    con = connected(scenario)
+    return run(con, with_signs(con, looked_at(scenario), TABLES))
 
 
 # One that fires and one near miss of each code; `make test-exhaustive` runs all.
