@@ -1,7 +1,7 @@
 """TCP103 reset-with-requests: connections were reset while requests waited for their responses.
 
 Finds
-    Connections that ended with an RST although requests had no response yet.
+    Connections that one side ended with an RST (connection_ends) although requests had no response yet.
 
 Why it matters
     The sender cannot know whether these requests were carried out. It will connect again and may send them twice.
@@ -9,10 +9,10 @@ Why it matters
 How it decides
     The first RST of the flow, and requests without a response (requests_least). One finding for each client, server,
     side that reset and operation, with counts; one for all clients where a server resets connections of at least 3
-    of them (clients_least) within 2 s (together_s): it was stopped, or it crashed. A client that resets while only long
-    polls wait (a Fetch) or questions that change nothing (Metadata, Heartbeat) is shutting down: several clients do so,
-    and it is no finding. A reset by the client with other requests waiting is info, one by the server a warning if more
-    than these waited of the client, else info.
+    of them (clients_least) within 2 s (together_s): it was stopped, or it crashed. Requests whose response is not due
+    (exchanges.answer_due) are none that wait: a client that resets while only long polls wait (a Fetch), or within 5 s
+    of questions that change nothing (Metadata, Heartbeat), is shutting down. A reset by the client with other requests
+    waiting is info, one by the server a warning if more than these waited of the client, else info.
     Whether a request arrived is judged by the ACKs of the side that it went to: the server for requests of the client,
     the client for messages of the server (a PUBLISH). A request that was not sent whole never arrived.
     Nothing is said where the answers may be missing from the capture: of the side that owes them there is no packet but
@@ -107,10 +107,12 @@ def detect(
         _by_flow(rows_of(frames["expert_infos"])),
     )
     alone: list[_Reset] = []
-    for flow in rows_of(frames["flows"]):
+    ended_by = {row["flow_id"]: row["ended_by"] for row in rows_of(frames["connection_ends"])}
+    for row in rows_of(frames["flows"]):
+        flow = {**row, "reset_by": ended_by[row["flow_id"]]}
         owed: dict[str, list[Row]] = {}
         for row in waiting.get(flow["flow_id"], ()):
-            if not _may_stay(row, flow) and not _may_be_answered(flow, asker(row)):
+            if _is_waited_for(row, flow) and not _may_be_answered(flow, asker(row)):
                 owed.setdefault(asker(row), []).append(row)
         for rows in owed.values():
             one = _Reset(flow, names.get(flow["flow_id"]), rows, marks.get(flow["flow_id"], ()))
@@ -153,9 +155,9 @@ def _by_flow(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def _may_stay(row: Row, flow: Row) -> bool:
-    """Is it nothing that a client that leaves waits for?"""
-    return flow["reset_by"] == "client" and _asks_only(row, flow)
+def _is_waited_for(row: Row, flow: Row) -> bool:
+    """Was a response due, as far as that is known? Of what was not sent whole none is, but somebody waited for it."""
+    return row["answer_due"] is not False or not sent_and_acked(row, flow)[0]
 
 
 def _asks_only(row: Row, flow: Row) -> bool:
@@ -274,12 +276,10 @@ def _cut_text(cut: Sequence[Row], lost: int) -> str:
 
 
 # A server that answers in another protocol is TLS106's.
-_RESET = (
-    "reset_by IS NOT NULL AND protocol IS NOT NULL AND duplicate_of IS NULL "
-    "AND (carrier IS NOT NULL OR coalesce(encrypted, false) OR server_opening IS NULL)"
-)
-_WAITING = "status = 'unanswered'"
-_SUSPECT = f"{_RESET} AND flow_id IN (SELECT flow_id FROM exchanges WHERE {_WAITING})"
+_OF_OURS = "(carrier IS NOT NULL OR coalesce(encrypted, false) OR server_opening IS NULL)"
+_PENDING = "how = 'reset' AND pending + pending_cut + pending_of_server > 0"
+_SUSPECT = f"{_OF_OURS} AND flow_id IN (SELECT flow_id FROM connection_ends WHERE {_PENDING})"
+_ON_SUSPECTS = f"flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT})"
 
 RULE = Rule(
     code="TCP103",
@@ -288,20 +288,21 @@ RULE = Rule(
     severity="warning",
     confidence="high",
     reads={
-        "flows": (
-            *FLOW_COLUMNS, "reset_by", "gap_bytes", *STREAM_COLUMNS, "ts_last_from_server", "ts_last_from_client",
-        ),
+        "connection_ends": ("flow_id", "ended_by"),
+        "flows": (*FLOW_COLUMNS, "gap_bytes", *STREAM_COLUMNS, "ts_last_from_server", "ts_last_from_client"),
         "expert_infos": (*REMARK_COLUMNS, "flow_id"),
         "exchanges": (
-            "ts", "flow_id", "client_id", "operation", "status", "request_file", "request_packet", *REQUEST_COLUMNS,
+            "ts", "flow_id", "client_id", "operation", "status", "answer_due", "request_file", "request_packet",
+            *REQUEST_COLUMNS,
         ),
     },
     partition_by=(),
     detect=detect,
     rows={
+        "connection_ends": _PENDING,
         "flows": _SUSPECT,
-        "expert_infos": f"code = 'reset' AND flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT})",
-        "exchanges": f"({_WAITING} AND flow_id IN (SELECT flow_id FROM flows WHERE {_RESET})) "
-        f"OR {named_by('exchanges', _SUSPECT)}",
+        "expert_infos": f"code = 'reset' AND {_ON_SUSPECTS}",
+        "exchanges": f"(status = 'unanswered' AND {_ON_SUSPECTS}) OR {named_by('exchanges', _SUSPECT)}",
     },
+    signs={"flows": "bool_or(reset_by IS NOT NULL AND protocol IS NOT NULL)"},
 )  # fmt: skip

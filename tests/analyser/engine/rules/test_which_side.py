@@ -19,10 +19,13 @@ from wirewitness.analyser.analysis.evidence.rows import MessageId
 from wirewitness.analyser.engine.rules.delivery import delivered
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.running import run
+from wirewitness.analyser.network.facts.connection_ends import add_ends
 
 
 def findings(code: str, **rows: Iterable[Mapping[str, Any]]) -> list[Finding]:
-    return run(connection_from_rows(rows), [RULES[code]])
+    con = connection_from_rows(rows)
+    add_ends(con)
+    return run(con, [RULES[code]])
 
 
 def packets(found: Finding) -> list[int | None]:

@@ -207,13 +207,16 @@ TCP_NEAR_MISSES: list[Scenario] = [
         "TCP103", "a client that shuts down while a fetch waits",
         flows=[tcp_flow(reset_by="client", closed_by="client")],
         expert_infos=[remark("a", 2, "tcp", "reset")],
-        exchanges=[exchange("a", 1.5, "Fetch", lasts=None)],
+        exchanges=[exchange("a", 1.5, "Fetch", lasts=None, answer_due=False)],
     ),
     silent(
         "TCP103", "a client that shuts down while it asks for metadata",
         flows=[tcp_flow(reset_by="client", closed_by="client")],
         expert_infos=[remark("a", 2, "tcp", "reset")],
-        exchanges=[exchange("a", 1.5, "Metadata", lasts=None), exchange("a", 1.4, "Fetch", lasts=None)],
+        exchanges=[
+            exchange("a", 1.5, "Metadata", lasts=None, answer_due=False),
+            exchange("a", 1.4, "Fetch", lasts=None, answer_due=False),
+        ],
     ),
     silent(
         "TCP103", "only requests are captured",
@@ -229,6 +232,13 @@ TCP_NEAR_MISSES: list[Scenario] = [
         "TCP103", "the client confirmed an answer that was not captured",
         flows=[tcp_flow(reset_by="server", closed_by="server", acked_by_client=1400)],
         expert_infos=[remark("a", 2, "tcp", "reset")], exchanges=[exchange("a", 1.0, lasts=None)],
+    ),
+    silent(
+        "TCP103", "a client that ended its stream before, and resets what still came",
+        flows=[
+            tcp_flow(reset_by="client", closed_by="client", ts_closed=at(2), ts_last_from_client=at(2)),
+        ],
+        expert_infos=[remark("a", 3, "tcp", "reset")], exchanges=[exchange("a", 1.0, lasts=None, answer_due=True)],
     ),
     silent(
         "TCP103", "the server resets a connection without requests",
