@@ -8,6 +8,8 @@ Out: steps that lead to the rows of `mqtt_deliveries`, SELECTs of these rows and
 
 from __future__ import annotations
 
+from wirewitness.analyser.engine.facts.gaps import IS_CUT_OFF
+
 # So long a message is waited for before it counts as missing, and an acknowledgement before it holds others up.
 WAIT_MS = 10_000
 _WAIT_NS = WAIT_MS * 1_000_000
@@ -69,7 +71,8 @@ _OVERTAKEN = """
 
 # When each subscriber got something last: a queue is being sent as long as what comes is older than what waits.
 _GOT = """
-    SELECT subscriber, max(got_ns) AS got_ns, max(message) AS message FROM context_deliveries
+    SELECT subscriber, max(got_ns) AS got_ns, max(sent.ts) AS ts
+    FROM context_deliveries AS made JOIN in_publishes AS sent ON sent.row = made.message
     WHERE status = 'delivered' AND subscriber IN (
         SELECT subscriber FROM context_deliveries WHERE status IN ('missing', 'left'))
     GROUP BY subscriber"""
@@ -86,11 +89,14 @@ _GUILTY = f"""
           LEFT JOIN delivery_flows AS flows ON flows.flow = each.member)
     GROUP BY ALL"""
 
+# Bytes of the connection are missing: what is not seen may have been sent.
+_LACKS = f"(coalesce(gap_bytes, 0) + coalesce(truncated_packets, 0) > 0 OR {IS_CUT_OFF})"
+
 # Groups of which bytes of a member are missing: that one may have got what the others did not. Members that left count.
-_LACKING = """
+_LACKING = f"""
     SELECT DISTINCT share_name, matching_filter AS topic_filter
     FROM mqtt_subscriptions JOIN flows USING (flow_id)
-    WHERE share_name IS NOT NULL AND coalesce(gap_bytes, 0) + coalesce(truncated_packets, 0) > 0"""
+    WHERE share_name IS NOT NULL AND {_LACKS}"""
 
 # The subscriber holds others up, whatever the other members of its group got.
 _STANDS = f"(open.open_messages IS NOT NULL OR {_READS_NOTHING})"
@@ -146,7 +152,7 @@ _BLOCKED = f"""CASE
     WHEN {_IS_BUSY} THEN [busy.begins_ns, busy.ends_ns] END"""
 
 # Nothing held it up, and its turn had not come: what the subscriber got last is older.
-_IN_TURN = f"""(reached.message < made.message
+_IN_TURN = f"""(reached.ts < sent.ts
     AND reached.got_ns > epoch_ns(flows.observed_until) - {_WAIT_NS} AND {_HELD_UP} IS NULL)"""
 
 # What is over its message expiry interval the server deletes, whatever held it up [MQTT-3.3.2-5].
@@ -155,10 +161,10 @@ _CAUSE = f"""CASE
     WHEN sent.message_expiry_s * 1000 < made.waited_ns / 1e6 THEN 'expired'
     ELSE {_HELD_UP} END"""
 
-_FLOWS = """
+_FLOWS = f"""
     SELECT flow, flow_id, client_address, client_zero_window_ms, acked_by_client, observed_until, closed_by, ts_closed,
            unheard_sends_to_client, ts_unheard_to_client,
-           coalesce(gap_bytes, 0) + coalesce(truncated_packets, 0) > 0 AS has_gaps
+           {_LACKS} AS has_gaps
     FROM context_flows LEFT JOIN flows USING (flow_id)"""
 
 _CONNECTIONS = """

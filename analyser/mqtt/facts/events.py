@@ -42,7 +42,8 @@ _READ_FLOWS = " UNION ".join(
 )
 # DUP says that it may have been sent before, which it need not (3.3.1.1): the same one was, with this identifier.
 _IS_REPEATED = """row_number() OVER (
-    PARTITION BY server_address, client_id, packet_identifier, topic, payload_bytes, payload_crc32 ORDER BY row) > 1"""
+    PARTITION BY server_address, client_id, packet_identifier, topic, payload_bytes, payload_crc32
+    ORDER BY ts, row) > 1"""
 
 # A bridge of Mosquitto does not get back what it sent, and gets RETAIN as published (try_private; in 5.0 by options).
 _OF_BRIDGE = "flow_id IN (SELECT flow_id FROM mqtt_connections WHERE bridge)"

@@ -8,7 +8,8 @@ section 3.3.1.3); a message expiry interval ends it (5.0: 3.3.2.3.3). A will wit
 ends without a DISCONNECT of the client, or with one of reason 0x04, and after the Will Delay Interval unless the
 session goes on by then (3.1.2.5, 3.1.3.2.2): that step is what the specification asks of the server, since its own acts
 are not on the wire. What a server sends as retained and nobody in the capture had set is a step from then on (set_by
-unseen), but for connections that ask for RETAIN as published, where the flag means something else. The same content
+unseen), but for connections that ask for RETAIN as published, and those of bridges, where the flag means something
+else. The same content
 set again is no other step.
 """
 
@@ -50,6 +51,7 @@ _SENT = """
     WHERE direction = 'server_to_client' AND retain AND topic IS NOT NULL AND payload_bytes > 0
         AND payload_crc32 IS NOT NULL AND flow_id NOT IN (
             SELECT flow_id FROM mqtt_subscriptions WHERE retain_as_published
+            UNION ALL SELECT flow_id FROM mqtt_connections WHERE bridge
             UNION ALL SELECT flow_id FROM mqtt_connections
             WHERE coalesce(version, '5.0') = '5.0' AND session_present IS DISTINCT FROM false)
     QUALIFY row_number() OVER (

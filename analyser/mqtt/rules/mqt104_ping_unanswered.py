@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count, sentence_start
+from wirewitness.analyser.engine.facts.gaps import IS_CUT_OFF
 from wirewitness.analyser.engine.rules.delivery import REQUEST_COLUMNS, counted, request_delivered
 from wirewitness.analyser.engine.rules.evidence import proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -144,6 +145,9 @@ RULE = Rule(
     },
     partition_by=("flow_id",),
     detect=detect,
-    rows={"exchanges": "protocol = 'mqtt' AND operation = 'PINGREQ' AND status <> 'orphan'"},
+    rows={
+        "mqtt_connections": f"flow_id NOT IN (SELECT flow_id FROM flows WHERE {IS_CUT_OFF})",
+        "exchanges": "protocol = 'mqtt' AND operation = 'PINGREQ' AND status <> 'orphan'",
+    },
     suspects="SELECT flow_id FROM r_exchanges WHERE ts_response IS NULL OR latency_ms >= 5000",
 )  # fmt: skip

@@ -14,7 +14,8 @@ How it decides
     make it inconclusive: info, low confidence. Where PUBACK or PUBREC is missing, what TCP confirmed of the PUBLISH
     tells the side: its receiver has it and does not answer, or it never arrived, so that the way is dead or the host
     gone. A message that was refused is not counted, nor one that was sent again
-    and then completed, nor one on a connection of which the capture has nothing from the side that owes the step.
+    and then completed, nor one on a connection of which the capture has nothing from the side that owes the step, or
+    lacks the end: bytes that one side ACKed.
 
 False alarms
     A subscriber that acknowledges by hand after long work.
@@ -35,6 +36,7 @@ from typing import NamedTuple
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start, times
+from wirewitness.analyser.engine.facts.gaps import IS_CUT_OFF
 from wirewitness.analyser.engine.rules.delivery import counted, delivered
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
@@ -285,6 +287,7 @@ RULE = Rule(
     partition_by=("server_address", "client_id"),
     detect=detect,
     rows={
+        "mqtt_connections": f"flow_id NOT IN (SELECT flow_id FROM flows WHERE {IS_CUT_OFF})",
         "mqtt_publishes": "handshake IN ('no_puback', 'no_pubrec', 'no_pubrel', 'no_pubcomp', 'resent')"
         " OR (dup AND handshake = 'complete')"
     },

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from wirewitness.analyser.tables.queries import UNAWAITED_MS
+from wirewitness.reports.base.questions.failures import IS_UNANSWERED
 from wirewitness.reports.base.questions.source import Source, rows
 
 BINS = 160
@@ -21,10 +22,10 @@ _SPAN = """
 
 _CAPTURED = "select epoch_ns(min(ts_first)) as first_ns, epoch_ns(max(ts_last)) as last_ns from captures"
 
-_EXCHANGES = """
-    select epoch_ns(ts) // {width} * {width} / 1e6 as t, protocol, count(*) as exchanges,
-           count(*) filter (status = 'error') as errors, count(*) filter (status = 'unanswered') as unanswered
-    from exchanges {where} group by all order by all"""
+_EXCHANGES = f"""
+    select epoch_ns(ts) // {{width}} * {{width}} / 1e6 as t, protocol, count(*) as exchanges,
+           count(*) filter (status = 'error') as errors, count(*) filter ({IS_UNANSWERED}) as unanswered
+    from exchanges {{where}} group by all order by all"""
 
 # Rows of a heat map: four steps to a tenfold, from 0.01 ms on.
 LATENCY_STEP = "floor(log10(greatest(latency_ms, 0.01)) * 4)::integer"

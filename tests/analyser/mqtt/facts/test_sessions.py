@@ -186,11 +186,13 @@ def test_what_nobody_set_is_kept_since_it_was_sent() -> None:
     ]
 
 
-@pytest.mark.parametrize("why", ["asks for RETAIN as published", "its session is older, 5.0"])
+@pytest.mark.parametrize("why", ["asks for RETAIN as published", "its session is older, 5.0", "bridge of 3.1.1"])
 def test_live_messages_with_the_flag_are_not_kept_ones(why: str) -> None:
     capture = Capture()
-    capture.connect("1", version="5.0", session_present=why.startswith("its"))
-    if not why.startswith("its"):
+    bridge = why.startswith("bridge")
+    version = "3.1.1" if bridge else "5.0"
+    capture.connect("1", version=version, bridge=bridge, session_present=why.startswith("its"))
+    if why.startswith("asks"):
         capture.subscribe("1", 5, "t", retain_as_published=True)
     capture.publish("1", 20, "t", 7, to_client=True, retain=True)
     assert rows_of(capture, "mqtt_retained", "topic") == []

@@ -354,6 +354,34 @@ def test_of_a_group_the_member_that_stands_still_is_named() -> None:
     ]
 
 
+@pytest.mark.parametrize(("captured", "status"), [(500, "missing"), (400, "unknown")])
+def test_where_the_subscriber_acked_more_than_was_captured_nobody_knows_what_it_got(captured: int, status: str) -> None:
+    """No gap shows it: nothing of the server follows in the capture."""
+    capture = Capture()
+    capture.connect("1")
+    capture.connect("2")
+    capture.rows["flows"][-1] |= {"bytes_to_client": captured, "acked_by_client": 500}
+    capture.subscribe("2", 1, "a")
+    capture.publish("1", 20, "a", 9)
+    rows, _ = capture.result()
+    assert [row["status"] for row in rows] == [status]
+
+
+@pytest.mark.parametrize(("reached_at", "status"), [(40, "unknown"), (90, "missing")])
+def test_a_message_has_its_turn_by_time_whatever_the_order_of_rows(reached_at: int, status: str) -> None:
+    """What came last was published before it, or after it; publishers are decoded one after the other."""
+    capture = Capture()
+    for flow in ("1", "2", "3"):
+        capture.connect(flow)
+        capture.rows["flows"][-1]["observed_until"] = START + 100_000 * MS
+    capture.subscribe("2", 1, "#")
+    capture.publish("3", 50_000, "b", 10)
+    capture.publish("1", 50_000 + (reached_at - 50), "a", 9)
+    capture.publish("2", 99_000, "a", 9, to_client=True, handshake="complete")
+    rows, _ = capture.result()
+    assert {row["topic"]: row["status"] for row in rows} == {"a": "delivered", "b": status}
+
+
 @pytest.mark.parametrize(("gap_bytes", "status"), [(0, "missing"), (31, "unknown")])
 def test_where_bytes_of_a_member_are_missing_nobody_knows_what_the_group_got(gap_bytes: int, status: str) -> None:
     """Also of a member that has left the group when the message is given up."""
