@@ -156,8 +156,9 @@ def _counts(found: Sequence[Finding], by_cause: Sequence[Cause]) -> str:
     if len(by_cause) == len(found):
         return f"{count(len(found), 'finding')}: {', '.join(parts)}."
     followed = sum(len(cause.findings) - len(cause.own) for cause in by_cause)
-    some = f", {followed} of them {'consequences' if followed > 1 else 'a consequence'}" if followed else ""
-    return f"{count(len(by_cause), 'cause')}: {', '.join(parts)}. {len(found)} findings in all{some}."
+    of_causes = f": {len(found) - followed} of {'the cause' if len(by_cause) == 1 else 'these causes'}"
+    some = f"{of_causes}, {followed} of what followed" if followed else " in all"
+    return f"{count(len(by_cause), 'cause')}: {', '.join(parts)}. {len(found)} findings{some}."
 
 
 def nothing_known(seen: Quality, options: ReadOptions) -> str:

@@ -86,7 +86,7 @@ def test_reports_tell_what_is_new_or_has_grown(whole: Path, small: Path, form: s
     told = one_line(done.stdout.decode())
     assert done.returncode == 1
     assert "20 of 28 findings are collapsed" in told
-    assert "2 causes: 2 critical. 8 findings in all, 6 of them consequences." in told
+    assert "2 causes: 2 critical. 8 findings: 2 of these causes, 6 of what followed." in told
     assert "grew since" in told
 
 

@@ -148,7 +148,7 @@ _TOPIC = (
 )
 
 ADMIN_KINDS: dict[str, AdminKind] = {
-    "CreateTopics": AdminKind("made topics"),
+    "CreateTopics": AdminKind("created topics"),
     "DeleteTopics": AdminKind("deleted topics", _TOPIC, True),
     "DeleteRecords": AdminKind("deleted records of", _CUT, True),
     "CreatePartitions": AdminKind(
@@ -174,7 +174,7 @@ ADMIN_KINDS: dict[str, AdminKind] = {
     "AlterPartitionReassignments": AdminKind("moved replicas of"),
     "AlterReplicaLogDirs": AdminKind("moved log folders of"),
     "ElectLeaders": AdminKind("elected leaders of"),
-    "CreateDelegationToken": AdminKind("made delegation tokens"),
+    "CreateDelegationToken": AdminKind("created delegation tokens"),
     "RenewDelegationToken": AdminKind("renewed delegation tokens"),
     "ExpireDelegationToken": AdminKind("ended delegation tokens"),
     "UpdateFeatures": AdminKind("changed features"),

@@ -128,7 +128,7 @@ def test_findings_come_while_packets_come_and_only_once() -> None:
     new = [(row["code"], row["subject"]) for what, row in listener.news if what == "new"]
     assert len(new) == len(set(new))
     assert {(row["code"], row["subject"]) for row in final} <= set(new)
-    # In the first half: an offset went back. That an operator made topics (info) is told as well.
+    # In the first half: an offset went back. That an operator created topics (info) is told as well.
     assert next(row["code"] for _, row in listener.news if row["severity"] != "info") == "KAF103"
 
 

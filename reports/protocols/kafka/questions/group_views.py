@@ -162,7 +162,7 @@ GROUPS = {
             *(column._replace(spare=place) for column, place in zip(_COMMITS, (4, 5, 1), strict=True)),
             Column("time_lag_ms", "Time-lag", "span", only=TEXT, spare=2),
             Column("log_end_age_ms", "Log-end-age", "span", only=TEXT, spare=3),
-            Column("committed_by", "Committed-by", only=TEXT), Column("note", "Note", "known"),
+            Column("committed_by", "Committed-by", only=TEXT), Column("note", "Note"),
             Column("time_lag_ms", "Time lag", "span", only=PAGE),
             Column("log_end_age_ms", "Log end's age", "span", only=PAGE),
             *(column._replace(only=PAGE) for column in _COMMITTER), Column("owner", "Owner then", only=PAGE),

@@ -71,7 +71,7 @@ def test_codes_about_the_same_committers_are_one_block() -> None:
         }
     )
     shown = words(text_of(rows, 120))
-    assert "2 causes: 1 critical, 1 info. 6 findings in all, 1 of them a consequence." in shown
+    assert "2 causes: 1 critical, 1 info. 6 findings: 5 of these causes, 1 of what followed." in shown
     assert "Offset regression: payments-7 of group billing, and 3 more partitions KAF103 KAF103" in shown
     assert "KAF103 +1 payments-app@10.11.0.21" in shown
     assert "followed and with it: KAF101 Two write it. committing clients of" in shown
