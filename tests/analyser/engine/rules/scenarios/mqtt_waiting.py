@@ -139,7 +139,7 @@ MQTT_WAITING_FIRES: list[Scenario] = [
     fires(
         "MQT104", "warning", "pings that never arrive",
         mqtt_connections=[connection()], exchanges=[ping(900, None) | {"request_bytes": 2}],
-        flows=[flow_of(connection(), acked_by_server=900)],
+        flows=[flow_of(connection(), acked_by_server=900, bytes_to_server=1000)],
     ),
     fires(
         "MQT111", "info", "the server shuts down",
@@ -160,6 +160,12 @@ MQTT_WAITING_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 MQTT_WAITING_NEAR_MISSES: list[Scenario] = [
+    silent("MQT104", "the end of the server's stream is not in the capture, by the client's ACKs",
+           mqtt_connections=[connection()], exchanges=[ping(900, None)],
+           flows=[flow_of(connection(), acked_by_client=140)]),
+    silent("MQT105", "the end of the server's stream is not in the capture, by the client's ACKs",
+           mqtt_connections=[connection()], flows=[flow_of(connection(), acked_by_client=140)],
+           mqtt_publishes=repeated(1, 1, "no_puback", 900)),
     silent("MQT104", "nothing of the server is in the capture", mqtt_connections=[connection(server_messages=0)],
            exchanges=[ping(900, None)]),
     silent(
