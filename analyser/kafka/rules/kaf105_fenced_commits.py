@@ -184,8 +184,8 @@ def _finding(cluster: str | None, refusals: _Refusals, zombie: int) -> Finding:
         ),
         sentence=(
             f"{group_text(last)}: the broker refused {count(refusals.requests, 'commit')} of "
-            f"{committer_text(last)} for {partitions_text(refused, 3)} with error {code} ({MEANINGS[code]}). "
-            f"This was {period_text(refused[0].ts, last.ts)}. {_outcome(refusals, is_zombie)}."
+            f"{committer_text(last)} with error {code} ({MEANINGS[code]}). That was for "
+            f"{partitions_text(refused, 3)}, {period_text(refused[0].ts, last.ts)}. {_outcome(refusals, is_zombie)}."
         ),
         next_step=_next_step(refusals, is_zombie),
         proof=commit_proof(refused),

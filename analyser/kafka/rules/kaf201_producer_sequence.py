@@ -152,8 +152,8 @@ def _sentence(
     who = f"{client_text(first)} ({_producer(first)})"
     where = f" for {places_text(batches, 3)}" if batches else ""
     text = (
-        f"{sentence_start(who)} was refused {count(codes.total(), 'request')}{where} because of its sequence or epoch "
-        f"({named}), {period_text(first['ts'], last['ts'])}."
+        f"{sentence_start(who)} was refused {count(codes.total(), 'request')}{where} because of its sequence or epoch, "
+        f"{period_text(first['ts'], last['ts'])}. The broker said {named}."
     )
     if not refused:
         return text

@@ -50,10 +50,10 @@ KEYS = ("cluster_id", "client_address", "client_id")
 _OLD_METADATA, _FETCH_OF_FORMAT_2 = 2, 4
 _ASKING = ("ApiVersions", "Metadata")
 _TITLES = {
-    "offered": "Version that the broker does not offer",
+    "offered": "Version not offered",
     "too old": "Client too old for the broker",
-    "refused": "Requests refused with UNSUPPORTED_VERSION",
-    "converted": "Old Fetch version, converted by the broker",
+    "refused": "UNSUPPORTED_VERSION",
+    "converted": "Old Fetch version, converted",
 }
 _OLD = f" It knows no version of Fetch that the broker still takes ({_FETCH_OF_FORMAT_2} and later)."
 

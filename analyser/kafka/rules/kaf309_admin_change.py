@@ -62,6 +62,8 @@ from wirewitness.analyser.kafka.rules.producers import REFUSED, batches_of, evid
 CHANGES, COMMITS, RUNS = "kafka_admin_changes", "kafka_offset_commits", "kafka_fetch_ranges"
 KEYS = ("cluster_id",)
 MAX_LISTED = 50
+# Characters of a title, but for what stands between names and client.
+_TITLE_ROOM = 86
 _RESET = "OffsetReset"
 _TOPIC_GONE = (3, 100)
 # A node id as client id is in the log of the controller, and on the wire between brokers.
@@ -145,9 +147,7 @@ def _finding(operation: str, rows: Sequence[Row], in_vain: int, met: _Met) -> Fi
     return RULE.finding(
         severity=severity,
         subject=key,
-        title=(
-            f"{'Refused: ' if refused else ''}{sentence_start(kind.verb)} {first_of(names)}, by {client_title(first)}"
-        ),
+        title=_title(kind.verb, names, client_title(first), refused=refused),
         sentence=_sentence(kind.verb, rows, names, refused, in_vain) + _met_text(met),
         next_step=put_back_text(before) if before and not refused else kind.next_step,
         proof=Proof(first["ts"], last["ts"], evidence_of(rows)),
@@ -172,6 +172,12 @@ def _finding(operation: str, rows: Sequence[Row], in_vain: int, met: _Met) -> Fi
     )
 
 
+def _title(verb: str, names: Sequence[str], client: str, *, refused: bool) -> str:
+    """Without the client where there is no room: the subject names it."""
+    title = f"{'Refused: ' if refused else ''}{sentence_start(verb)} {first_of(names)}"
+    return f"{title}, by {client}" if len(title) + len(client) < _TITLE_ROOM else title
+
+
 def _before(runs: Sequence[Row]) -> list[Stored]:
     """Where the groups that met it had stood, each partition once, in order."""
     known = [run for run in runs if _moved(run) and run["group_id"] and run["topic"] and run["partition"] is not None]
@@ -182,14 +188,15 @@ def _before(runs: Sequence[Row]) -> list[Stored]:
 def _sentence(verb: str, rows: Sequence[Row], names: Sequence[str], refused: bool, in_vain: int) -> str:
     first = rows[0]
     shown = names_text([printable(name, MAX_NAME) for name in names], 3)
-    what = f" ({names_text([printable(row['change'], MAX_NAME) for row in rows], 2)})"
+    what = f" In detail: {names_text([printable(row['change'], MAX_NAME) for row in rows], 2)}."
     if len(names) == len(rows) > 1 and len({row["change"] for row in rows}) == 1:
         what = ""
-    head = f"{sentence_start(client_text(first))} {verb} {shown}{what} {period_text(first['ts'], rows[-1]['ts'])}"
+    head = f"{sentence_start(client_text(first))} {verb} {shown} {period_text(first['ts'], rows[-1]['ts'])}"
     if refused:
         error = error_text(first["error_code"], first["error_name"])
-        return f"{head}: refused with error {error}, nothing changed."
-    return head + (f"; {count(in_vain, 'more request was', 'more requests were')} refused." if in_vain else ".")
+        return f"{head}: refused with error {error}, nothing changed.{what}"
+    more = f"; {count(in_vain, 'more request was', 'more requests were')} refused" if in_vain else ""
+    return f"{head}{more}.{what}"
 
 
 def _met_text(met: _Met) -> str:

@@ -227,8 +227,8 @@ def _title(resets: Sequence[_Reset], what: str, *, many: bool) -> str:
     whose = who_title(resets[0].name, flow["client_address"])
     if many:
         whose = f"{len({one.client for one in resets})} clients"
-    connections = "Connection" if len(resets) == 1 else count(len(resets), "connection")
-    return f"{connections} reset by the {flow['reset_by']}, {what} pending: {whose} at {server_text(flow)}"
+    connections = "Reset" if len(resets) == 1 else f"{len(resets)} resets"
+    return f"{connections} by the {flow['reset_by']}, {what} pending: {whose} at {server_text(flow)}"
 
 
 def _severity(resets: Sequence[_Reset]) -> Severity:
