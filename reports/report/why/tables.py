@@ -11,7 +11,7 @@ FIRST_CAUSE_TABLES = (
 WHY_TABLES = tuple(dict.fromkeys((
     "captures", "flows", "messages", "exchanges", "expert_infos", "tcp_waits", "findings", *PARTITION_TABLES,
     "kafka_offset_commits", "kafka_offset_fetches", "kafka_fetch_partitions", "kafka_produce_batches",
-    "kafka_partitions", "kafka_group_events",
+    "kafka_partitions", "kafka_truncations", "kafka_group_events",
     "kafka_ownership", "kafka_admin_changes", "kafka_fetch_ranges", "kafka_members", "kafka_rebalances",
     "kafka_request_times", "kafka_stable_offset_waits", "mongo_commands", "mqtt_connections",
     "mqtt_publishes", "mqtt_subscriptions",

@@ -38,6 +38,7 @@ KINDS: Mapping[str, Callable[[Asking, Link], Causes]] = {
     pace.SLOWER: pace.slower_causes,
     pace.HELD_BACK: pace.held_back_causes,
     refused.NO_LEADER: refused.no_leader_causes,
+    refused.TRUNCATED: refused.no_leader_causes,
     refused.REFUSED_ACCESS: refused.refused_access_causes,
     "admin": _admin,
     commits.COMMIT: commits.commit_causes,

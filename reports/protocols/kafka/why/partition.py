@@ -41,15 +41,15 @@ from wirewitness.reports.protocols.kafka.why.pace import (
     spot_of,
     stopped,
 )
-from wirewitness.reports.protocols.kafka.why.refused import no_leader, refused_access
+from wirewitness.reports.protocols.kafka.why.refused import no_leader, refused_access, truncated
 
 PARTITION = "stored_offset"
 # Links that say why it does not go on.
 _EXPLAINS = ("no_leader", "refused_access", "refused_commit", NO_COMMIT, SLOWER)
 # What is looked for before nothing is said to be wrong.
 TESTED = (
-    "refused commits and fetches, a missing leader, offsets that moved back, commits of other members, commits that "
-    "stopped, findings about the partition, its group and its client"
+    "refused commits and fetches, a missing leader, a truncated log, offsets that moved back, commits of other "
+    "members, commits that stopped, findings about the partition, its group and its client"
 )
 
 _HIGHEST = f"""{COMMITS_OF}
@@ -104,6 +104,9 @@ def partition_causes(ask: Asking, link: Link) -> Causes:
         # Of an offset that went back the way back explains the distance.
         links[:0] = stopped(ask, facts, last) or ([] if higher else slower_links(ask, facts, last))
     links[:0] = barred(ask, facts)
+    reached = max((one["committed_offset"] or 0 for one in (facts, higher) if one is not None), default=0)
+    if (cut := truncated(ask, facts, reached)) is not None:
+        links.insert(0, cut)
     if facts["lag"] and not higher and not any(one.kind in _EXPLAINS for one in links):
         end_ns = end_ns_of(ask)
         links += related(ask, stored_ns or end_ns, end_ns, lambda one: is_about(one, facts, last))
@@ -145,7 +148,7 @@ def is_healthy(ask: Asking, stand: Mapping[str, Any]) -> str:
     last = last_commit(ask, stand)
     if last is None or last["committed_offset"] != stand["committed_offset"] or stand["lag"] is None:
         return ""
-    if barred(ask, stand):
+    if barred(ask, stand) or truncated(ask, stand, last["committed_offset"]):
         return ""
     owner = last["owner_member_id"]
     if owner is not None and owner != last["member_id"]:

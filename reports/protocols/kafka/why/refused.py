@@ -1,4 +1,4 @@
-"""What brokers refuse about a partition: no leader, a Fetch or a Produce with an error.
+"""What brokers refuse about a partition, or lost of it: no leader, a Fetch or a Produce with an error, a cut log.
 
 In: a partition (cluster, topic, number), or an exchange. Out: links, the error that came most often first.
 """
@@ -13,7 +13,7 @@ from wirewitness.analyser.base.words import count
 from wirewitness.reports.base.why.asking import Asking, known, name, place, related, where, who
 from wirewitness.reports.base.why.model import Causes, Link, Row
 
-NO_LEADER, REFUSED_ACCESS = "no_leader", "refused_access"
+NO_LEADER, REFUSED_ACCESS, TRUNCATED = "no_leader", "refused_access", "truncated"
 # org.apache.kafka.common.protocol.Errors: what the broker says with the code.
 _MEANS = {
     1: "the offset is outside the log",
@@ -54,6 +54,10 @@ _REFUSED = """
     select *, count(*) over () as refused, count(*) over (partition by error_code) as n,
            max(at_ns) over (partition by error_code) as last_ns
     from told, good where error_code <> 0 and sent_ns > good_ns order by n desc, sent_ns limit 1"""
+# The cut that took most of what the group had read or stored.
+_CUT = """
+    select *, epoch_ns(ts) as learned_ns, epoch_ns(coalesce(ts_leader, ts)) as at_ns from kafka_truncations
+    where {place} and {until} and truncated_at < {reached} order by end_before - truncated_at desc, ts limit 1"""
 _OF_EXCHANGE = """
     select topic, partition, error_code, error_name, count(*) over (partition by error_code) as n, file, request_packet,
            exchange_id, client_id, client_address, epoch_ns(ts) as sent_ns, epoch_ns(coalesce(ts_response, ts)) as at_ns
@@ -75,6 +79,23 @@ def no_leader(ask: Asking, facts: Mapping[str, Any]) -> Link | None:
     return Link(NO_LEADER, (facts["cluster_id"], facts["topic"], facts["partition"]), what, f"no leader of {named}",
                 found["since_ns"], found["last_ns"], (place(found),),
                 (Row("kafka_partitions", _place(facts) + after),), facts=dict(facts))  # fmt: skip
+
+
+def truncated(ask: Asking, facts: Mapping[str, Any], reached: int) -> Link | None:
+    """That the partition's log was cut below an offset that the group had reached."""
+    spot = where(cluster_id=facts["cluster_id"], topic=facts["topic"], partition=facts["partition"])
+    found = ask.one(_CUT.format(place=spot, until=ask.until("epoch_ns(ts)"), reached=int(reached)))
+    if found is None:
+        return None
+    named = f"{name(facts['topic'])}-{facts['partition']}"
+    lost = count(found["end_before"] - found["truncated_at"], "record")
+    led = "" if found["leader_id"] is None else f" when broker {found['leader_id']} became leader"
+    led += ", which was not in sync" if led and found["unclean"] else ""
+    what = f"the log of {named} was truncated at {found['truncated_at']}{led}: about {lost} up to {found['end_before']}"
+    return Link(TRUNCATED, (found["exchange_id"], facts["topic"], facts["partition"]), f"{what} are gone",
+                f"{named} truncated at {found['truncated_at']}", found["at_ns"], found["learned_ns"], (place(found),),
+                (Row("kafka_truncations", f"{spot} and {where(exchange_id=found['exchange_id'])}"),),
+                facts=dict(facts))  # fmt: skip
 
 
 def refused_access(ask: Asking, facts: Mapping[str, Any], operation: str, which: str = "true") -> Link | None:

@@ -11,7 +11,7 @@ from tests.support.analysis_from_rows import RowsAnalysis
 from wirewitness.reports.base.formats.document import Cells
 from wirewitness.reports.base.why.asking import Asking, coverage
 from wirewitness.reports.base.why.model import Chain, Step
-from wirewitness.reports.protocols.kafka.why.refused import no_leader, refused_access
+from wirewitness.reports.protocols.kafka.why.refused import no_leader, refused_access, truncated
 from wirewitness.reports.report.why.section import chain_sections
 from wirewitness.reports.report.why.subjects import answer
 from wirewitness.reports.report.why.waits import tcp_waits
@@ -52,6 +52,33 @@ def metadata(at_s: int, leader: int | None, error: int = 0) -> dict[str, Any]:
 def test_a_partition_without_leader(told: list[dict[str, Any]], packet: int | None) -> None:
     found = no_leader(ask(kafka_partitions=told), SPOT)
     assert (found and found.places[0].packet) == packet
+
+
+def cut(at_s: int, at: int, end: int, **more: Any) -> dict[str, Any]:
+    return {
+        "exchange_id": f"aa-c-{at_s}", "ts": at_s * SECOND, "cluster_id": "c", "topic": "orders", "partition": 3,
+        "truncated_at": at, "end_before": end, "leader_id": 3, "unclean": True, "request_packet": at_s, **more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "reached", "packet"),
+    [
+        ([cut(5, 547, 906)], 900, 5),
+        ([cut(5, 547, 906)], 547, None),
+        ([cut(5, 547, 550), cut(7, 547, 906)], 900, 7),
+        ([cut(5, 547, 906, partition=4)], 900, None),
+        ([cut(5, 547, 906, cluster_id="other")], 900, None),
+    ],
+    ids=["had been read", "never so far", "the one that took most", "another partition", "another cluster"],
+)
+def test_a_log_that_was_cut_below_what_the_group_had_reached(
+    rows: list[dict[str, Any]], reached: int, packet: int | None
+) -> None:
+    found = truncated(ask(kafka_truncations=rows), SPOT, reached)
+    assert (found and found.places[0].packet) == packet
+    if found:
+        assert "truncated at 547 when broker 3 became leader, which was not in sync: about 359 records" in found.what
 
 
 def fetch(at_s: int, error: int, client: str = "app") -> dict[str, Any]:
