@@ -122,19 +122,21 @@ _MARKERS_TOLD = f"SELECT * EXCLUDE (ts), NULL AS log_start, 'transaction marker'
 # is first told after a deletion bears the name since then; until one is told, `topic_id` is null.
 _TOPICS = f"""
     SELECT make_timestamp_ns(told_ns)::TIMESTAMPTZ_NS AS ts, nullif(cluster, '') AS cluster_id, topic, incarnation,
-           topic_id, CASE WHEN incarnation > 1 OR anew THEN make_timestamp_ns(began)::TIMESTAMPTZ_NS END AS ts_from,
+           topic_id, named_by,
+           CASE WHEN incarnation > 1 OR anew THEN make_timestamp_ns(began)::TIMESTAMPTZ_NS END AS ts_from,
            make_timestamp_ns(next)::TIMESTAMPTZ_NS AS ts_until,
-           CASE WHEN anew THEN 'DeleteTopics' WHEN incarnation > 1 THEN 'Metadata' END AS started_by
+           CASE WHEN anew THEN 'DeleteTopics' WHEN incarnation > 1 THEN named_by END AS started_by
     FROM (SELECT *, row_number() OVER own + first_value(anew) OVER own::BIGINT AS incarnation,
                  lead(began) OVER own AS next
-          FROM (SELECT cluster, topic, topic_id, told_ns,
+          FROM (SELECT cluster, topic, topic_id, told_ns, named_by,
                        topic_id IS NULL OR coalesce(lag(topic_id IS NULL) OVER told, false) AS anew,
                        CASE WHEN topic_id IS NOT NULL AND lag(topic_id IS NULL) OVER told
                             THEN lag(told_ns) OVER told ELSE told_ns END AS began
-                FROM (SELECT coalesce(cluster_id, '') AS cluster, topic, topic_id, min(epoch_ns(ts)) AS told_ns
+                FROM (SELECT coalesce(cluster_id, '') AS cluster, topic, topic_id, min(epoch_ns(ts)) AS told_ns,
+                             arg_min(source, (ts, exchange_id)) AS named_by
                       FROM kafka_partitions WHERE topic IS NOT NULL AND topic_id IS NOT NULL GROUP BY ALL
                       UNION
-                      SELECT coalesce(cluster_id, ''), resource_name, NULL, epoch_ns(coalesce(ts_response, ts))
+                      SELECT coalesce(cluster_id, ''), resource_name, NULL, epoch_ns(coalesce(ts_response, ts)), NULL
                       FROM kafka_admin_changes WHERE operation = 'DeleteTopics' AND {MADE})
                 WINDOW told AS (PARTITION BY cluster, topic ORDER BY told_ns, topic_id)
                 QUALIFY topic_id IS NOT NULL OR coalesce(lead(topic_id IS NULL) OVER told, true))

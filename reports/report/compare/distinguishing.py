@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from math import exp, log
 from typing import Any, NamedTuple
 
+from wirewitness.reports.base.questions.failures import IS_UNANSWERED
 from wirewitness.reports.base.questions.source import Source, any_rows, rows
 from wirewitness.reports.report.compare.differing_clients import NAME
 
@@ -35,7 +36,7 @@ _DIMENSIONS = (
     _Dimension("operation", "exchanges", "operation"),
     _Dimension("version", "exchanges", "operation || ' ' || version"),
     _Dimension("error", "exchanges", "case when status = 'error' then coalesce(error_name, error_code::varchar) end"),
-    _Dimension("answer", "exchanges", "case when status in ('unanswered', 'orphan') then status end"),
+    _Dimension("answer", "exchanges", f"case when {IS_UNANSWERED} or status = 'orphan' then status end"),
     _Dimension("client", "exchanges", NAME),
     _Dimension("client address", "exchanges", "client_address"),
     _Dimension("server", "exchanges", "server_address || ':' || server_port"),

@@ -32,8 +32,8 @@ def produced(second: float, end: int, **changes: Any) -> tuple[str, Row]:
     return "kafka_produce_batches", PLACE | batch | {"ts": at(second), **changes}
 
 
-def described(second: float, topic_id: str) -> tuple[str, Row]:
-    return "kafka_partitions", PLACE | {"ts": at(second), "topic_id": topic_id}
+def described(second: float, topic_id: str, source: str = "Metadata") -> tuple[str, Row]:
+    return "kafka_partitions", PLACE | {"ts": at(second), "topic_id": topic_id, "source": source}
 
 
 def committed(second: float, offset: int) -> tuple[str, Row]:
@@ -215,6 +215,10 @@ TOPICS: dict[str, tuple[list[tuple[str, Row]], list[tuple[Any, ...]]]] = {
         [described(1, "id1"), described(5, "id2")],
         [(1, 1, "id1", None, 5, None), (5, 2, "id2", 5, None, "Metadata")],
     ),
+    "another id, by who created it": (
+        [described(1, "id1"), described(5, "id2", "CreateTopics"), described(6, "id2")],
+        [(1, 1, "id1", None, 5, None), (5, 2, "id2", 5, None, "CreateTopics")],
+    ),
     "deleted and made anew": (
         [described(1, "id1"), deleted(3), described(5, "id2")],
         [(1, 1, "id1", None, 3, None), (5, 2, "id2", 3, None, "DeleteTopics")],
@@ -235,6 +239,7 @@ def test_incarnations_of_a_topic(name: str) -> None:
     found = con.sql("""
         SELECT epoch_ns(ts), incarnation, topic_id, epoch_ns(ts_from), epoch_ns(ts_until), started_by
         FROM kafka_topics ORDER BY incarnation""").fetchall()
+    assert con.sql("SELECT * FROM kafka_topics WHERE (topic_id IS NULL) <> (named_by IS NULL)").fetchall() == []
     assert found == [
         (at(ts), number, topic_id, *(None if one is None else at(one) for one in (since, until)), started_by)
         for ts, number, topic_id, since, until, started_by in expected
