@@ -1,7 +1,7 @@
 """TCP103 reset-with-requests: connections were reset while requests waited for their responses.
 
 Finds
-    Connections that one side ended with an RST (connection_ends) although requests had no response yet.
+    Connections that ended with an RST although requests had no response yet (connection_ends: what was pending).
 
 Why it matters
     The sender cannot know whether these requests were carried out. It will connect again and may send them twice.
@@ -107,9 +107,7 @@ def detect(
         _by_flow(rows_of(frames["expert_infos"])),
     )
     alone: list[_Reset] = []
-    ended_by = {row["flow_id"]: row["ended_by"] for row in rows_of(frames["connection_ends"])}
-    for row in rows_of(frames["flows"]):
-        flow = {**row, "reset_by": ended_by[row["flow_id"]]}
+    for flow in rows_of(frames["flows"]):
         owed: dict[str, list[Row]] = {}
         for row in waiting.get(flow["flow_id"], ()):
             if _is_waited_for(row, flow) and not _may_be_answered(flow, asker(row)):
@@ -276,9 +274,9 @@ def _cut_text(cut: Sequence[Row], lost: int) -> str:
 
 
 # A server that answers in another protocol is TLS106's.
-_OF_OURS = "(carrier IS NOT NULL OR coalesce(encrypted, false) OR server_opening IS NULL)"
-_PENDING = "how = 'reset' AND pending + pending_cut + pending_of_server > 0"
-_SUSPECT = f"{_OF_OURS} AND flow_id IN (SELECT flow_id FROM connection_ends WHERE {_PENDING})"
+_RESET = "reset_by IS NOT NULL AND (carrier IS NOT NULL OR coalesce(encrypted, false) OR server_opening IS NULL)"
+_PENDING = "pending + pending_cut + pending_of_server > 0"
+_SUSPECT = f"{_RESET} AND flow_id IN (SELECT flow_id FROM connection_ends WHERE {_PENDING})"
 _ON_SUSPECTS = f"flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT})"
 
 RULE = Rule(
@@ -288,8 +286,10 @@ RULE = Rule(
     severity="warning",
     confidence="high",
     reads={
-        "connection_ends": ("flow_id", "ended_by"),
-        "flows": (*FLOW_COLUMNS, "gap_bytes", *STREAM_COLUMNS, "ts_last_from_server", "ts_last_from_client"),
+        "connection_ends": ("flow_id",),
+        "flows": (
+            *FLOW_COLUMNS, "reset_by", "gap_bytes", *STREAM_COLUMNS, "ts_last_from_server", "ts_last_from_client",
+        ),
         "expert_infos": (*REMARK_COLUMNS, "flow_id"),
         "exchanges": (
             "ts", "flow_id", "client_id", "operation", "status", "answer_due", "request_file", "request_packet",
@@ -299,7 +299,7 @@ RULE = Rule(
     partition_by=(),
     detect=detect,
     rows={
-        "connection_ends": _PENDING,
+        "connection_ends": "false",
         "flows": _SUSPECT,
         "expert_infos": f"code = 'reset' AND {_ON_SUSPECTS}",
         "exchanges": f"(status = 'unanswered' AND {_ON_SUSPECTS}) OR {named_by('exchanges', _SUSPECT)}",

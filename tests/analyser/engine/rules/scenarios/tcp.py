@@ -234,13 +234,6 @@ TCP_NEAR_MISSES: list[Scenario] = [
         expert_infos=[remark("a", 2, "tcp", "reset")], exchanges=[exchange("a", 1.0, lasts=None)],
     ),
     silent(
-        "TCP103", "a client that ended its stream before, and resets what still came",
-        flows=[
-            tcp_flow(reset_by="client", closed_by="client", ts_closed=at(2), ts_last_from_client=at(2)),
-        ],
-        expert_infos=[remark("a", 3, "tcp", "reset")], exchanges=[exchange("a", 1.0, lasts=None, answer_due=True)],
-    ),
-    silent(
         "TCP103", "the server resets a connection without requests",
         flows=[tcp_flow(reset_by="server")],
         expert_infos=[remark("a", 2, "tcp", "reset")], exchanges=[exchange("a", 1.5)],
