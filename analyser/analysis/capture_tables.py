@@ -299,10 +299,13 @@ class CaptureTables:
         """The findings, with identities of the clients where flows know them."""
         if not self._decoded_rows.has_identities or not findings.num_rows:
             return findings
-        from wirewitness.analyser.analysis.client_names import named_findings
+        from wirewitness.analyser.analysis.client_names import NEEDED, named_findings
 
+        asked = [name for name in self.names if name in NEEDED and self.may_have_rows(name)]
         try:
-            return named_findings(self.con, findings, self.names)
+            for name in asked:
+                self.ensure(name)
+            return named_findings(self.con, findings, asked)
         except Exception as error:
             self.faults.append(sentence(caught(error), "who the clients of findings are", "nobody is named in them"))
             return findings
