@@ -225,5 +225,6 @@ class _FrameMaker:
 
 def empty(rule: Rule, table: str) -> Frame:
     """A frame without rows, with the registered column types."""
-    kinds = {column: TABLES[table].column(column).kind for column in rule.columns(table)}
+    names = rule.keys.get(table, {})
+    kinds = {column: TABLES[table].column(names.get(column, column)).kind for column in rule.columns(table)}
     return Frame(pa.schema([(column, ARROW_TYPES[kind]) for column, kind in kinds.items()]), [])

@@ -9,8 +9,9 @@ Why it matters
 
 How it decides
     An insert was acknowledged, and within 5 s (within_s) the same application asks another member for that _id and
-    nothing else, and gets no document. That member called itself a secondary in its hello, or, where its hello is not
-    in the capture, the request carries a read preference that allows for one. A warning from the second time on
+    nothing else, and gets no document. That member called itself a secondary in the hello of the connection, or, where
+    that is not in the capture, in all others (mongo_servers); or nobody was told what it is, and the request carries a
+    read preference that allows for a secondary. A warning from the second time on
     (several), else info. Silent where anybody deleted in that collection, or dropped it, in between. Ids are compared
     by digests of 32 bits; of an insert by those of its first 100 documents.
 
@@ -129,7 +130,19 @@ def _finding(reads: Sequence[_Stale], several: int) -> Finding:
 
 
 _ALLOWS_SECONDARIES = "('secondary', 'secondaryPreferred', 'nearest')"
-_MAY_BE_LATE = f"server_role = 'secondary' OR (server_role IS NULL AND read_preference IN {_ALLOWS_SECONDARIES})"
+
+
+def _told(condition: str) -> str:
+    """SQL: the hellos of this member, on whichever connections, are so."""
+    at = "server_address, server_port"
+    return f"({at}) IN (SELECT ({at}) FROM mongo_servers GROUP BY {at} HAVING {condition})"
+
+
+_ONLY, _NEVER = "bool_and(server_role = 'secondary')", "NOT bool_or(server_role = 'secondary')"
+_MAY_BE_LATE = (
+    f"server_role = 'secondary' OR (server_role IS NULL AND ({_told(_ONLY)} "
+    f"OR (read_preference IN {_ALLOWS_SECONDARIES} AND NOT {_told(_NEVER)})))"
+)
 _DELETES = "('delete', 'findAndModify', 'findandmodify', 'bulkWrite', 'drop', 'renameCollection')"
 
 RULE = Rule(
@@ -140,10 +153,14 @@ RULE = Rule(
     confidence="high",
     reads={
         "mongo_commands": (*COMMAND_COLUMNS, "document_ids", "server_role", "read_preference"),
+        "mongo_servers": ("server_address", "server_port", "server_role"),
     },
+    # Servers are asked for in SQL alone: they have no collections.
+    keys={"mongo_servers": {"database": "set_name", "collection": "own_host"}},
     partition_by=("database", "collection"),
     detect=detect,
     rows={
+        "mongo_servers": "false",
         "mongo_commands": "(command = 'find' AND status = 'ok' AND documents_returned = 0 AND len(document_ids) = 1 "
         f"AND ({_MAY_BE_LATE})) OR (command = 'insert' AND status = 'ok' AND error_code = 0 AND ts_response IS NOT "
         f"NULL AND len(document_ids) > 0) OR command IN {_DELETES}",

@@ -236,6 +236,11 @@ def own_reads(count: int, pause_s: float, insert: Row | None = None, **more: Any
     ]
 
 
+def said_of_itself(role: str) -> Row:
+    """What the member that `own_reads` asks says to somebody else."""
+    return hello(0.5, flow="m", server_address="10.3.0.10", server_role=role, app_name="monitor")
+
+
 def stood_still(seconds: float, flows: str = "abc", usual_ms: float = 2, **more: Any) -> list[Row]:
     """Requests of several applications, none of which is answered for so long, five seconds after the first."""
     until = 6 + seconds

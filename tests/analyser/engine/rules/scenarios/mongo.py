@@ -31,6 +31,7 @@ from tests.analyser.engine.rules.scenarios.build_mongo import (
     pool,
     remarked,
     run,
+    said_of_itself,
     seldom_slow,
     short_lives,
     slow_for_a_while,
@@ -216,6 +217,12 @@ MONGO_FIRES: list[Scenario] = [
         "warning",
         "the hello of the secondary is not in the capture",
         **alone(*own_reads(3, 0.02, server_role=None, read_preference="secondaryPreferred")),
+    ),
+    fires(
+        "MON115",
+        "warning",
+        "another connection was told that it is a secondary",
+        **alone(*own_reads(3, 0.02, server_role=None), said_of_itself("secondary")),
     ),
     fires(
         "MON114",
@@ -444,6 +451,11 @@ MONGO_NEAR_MISSES: list[Scenario] = [
     silent("MON115", "of another application", **alone(*own_reads(3, 0.02, app_name="reports"))),
     silent("MON115", "another document", **alone(*own_reads(3, 0.02, document_ids=[99]))),
     silent("MON115", "not at a secondary", **alone(*own_reads(3, 0.02, server_role="mongos"))),
+    silent(
+        "MON115",
+        "the nearest member is the primary, as another connection was told",
+        **alone(*own_reads(3, 0.02, server_role=None, read_preference="nearest"), said_of_itself("primary")),
+    ),
     silent("MON115", "nobody knows what it is", **alone(*own_reads(3, 0.02, server_role=None))),
     silent("MON115", "at the same member", **alone(*own_reads(3, 0.02, server_address="10.3.0.9"))),
     silent(
