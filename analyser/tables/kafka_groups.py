@@ -91,6 +91,22 @@ READING_RUNS = Table(
         Column(
             "listed_timestamp", "int64", "what it asked: -1 latest, -2 earliest, else Unix ms", "context", unit="ms"
         ),
+        text(
+            "jump_cause",
+            "why it began elsewhere than its group had stored: reset, offsets deleted, group deleted, records deleted, "
+            "partitions added, records expired, log cut, truncated, offset gone, never stored, asked beyond, older "
+            "offset, time, seek; null: it did not, or that is not known",
+        ),
+        number("expected_offset", "of such a begin: where the group should have gone on"),
+        number("records_skipped", "from there, or from where the group had read to, up to the first fetch"),
+        number("records_again", "from the first fetch up to there"),
+        text(
+            "own_move",
+            "how it began elsewhere by itself, no answer having led there: forward (above where its last response led "
+            "to), refused (so far above that the log has no such offset), back (below the stored offset), ahead "
+            "(within what it had fetched, above what it had stored itself); null: it did not, or that is not known",
+        ),
+        number("own_move_records", "between both, without those that the group had read by then; null for refused"),
         number("last_log_end_offset", "the last known end of the log (kafka_log_ends)"),
         time("ts_last_log_end", "when a response reported on it last"),
         number("earlier_log_end_offset", "the end of the log that was known ten seconds before that"),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from tests.support.run_jumps import jump_columns
+
 Row = dict[str, Any]
 Tables = Mapping[str, Sequence[Row]]
 Found = dict[str, Any] | None
@@ -143,7 +145,7 @@ class _Capture:
         end, earlier, transactional = self._log_end(part[:3])
         gaps = sorted(gap for address, gap in self._gaps if address == run["client"][0])
         commit = stored["row"] if stored and stored["row"] else {}
-        return {
+        made = {
             "ts": at, "ts_last": fetches[-1]["ts"], **lowest,
             "cluster_id": part[0] or None, "group_id": part[3] or None, "topic": part[1] or None, "partition": part[2],
             "client_id": run["client"][1] or None, "client_address": run["client"][0] or None,
@@ -178,6 +180,7 @@ class _Capture:
             "earlier_log_end_offset": earlier, "transactional": transactional,
             "client_gap_ts": _most(gap for gap in gaps if gap <= at), "ts_last_gap": _most(gaps),
         }  # fmt: skip
+        return made | jump_columns(made)
 
     @staticmethod
     def _since(since: int, found: Found) -> Found:

@@ -25,6 +25,7 @@ from wirewitness.analyser.engine.facts.columns import (
 from wirewitness.analyser.engine.facts.gaps import losses
 from wirewitness.analyser.engine.facts.keyed_rows import known_rows
 from wirewitness.analyser.engine.facts.keys import Key
+from wirewitness.analyser.kafka.facts.fetch_jumps import with_jumps
 from wirewitness.analyser.kafka.facts.fetch_members import members_of
 from wirewitness.analyser.kafka.facts.fetch_rows import CLIENT_SQL, Fetches, Readers
 from wirewitness.analyser.kafka.facts.fetch_start_rows import Places, unseen
@@ -213,7 +214,8 @@ def run_pieces(con: duckdb.DuckDBPyConnection, unseen_connections: pa.Table | No
     for start in range(0, runs, most):
         pa.default_memory_pool().release_unused()  # what the rows before left behind
         some = slice(start, start + most)
-        yield pa.table({field.name: names[field.name](some) for field in arrow_schema(TABLE)})
+        piece = with_jumps(con, pa.table({name: column(some) for name, column in names.items()}))
+        yield piece.select(arrow_schema(TABLE).names)
 
 
 def unseen_of(con: duckdb.DuckDBPyConnection) -> pa.Table:

@@ -10,14 +10,12 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from wirewitness.analyser.engine.rules.columns import UNKNOWN, Integers, Texts
+from wirewitness.analyser.engine.rules.columns import Integers, Texts
 from wirewitness.analyser.engine.rules.findings import Evidence, first_and_last
-from wirewitness.analyser.engine.rules.frame import Frame, numbered, pairs, together
+from wirewitness.analyser.engine.rules.frame import Frame, numbered, pairs
 from wirewitness.analyser.kafka.rules.fetch_ranges import FetchRange, Place, runs_of
 
-Booleans = npt.NDArray[np.bool_]
 _AT_ONCE = 4096
 
 
@@ -40,20 +38,9 @@ class FetchRangeColumns:
         return self._frame[name].texts()
 
     @cached_property
-    def readers(self) -> tuple[Texts, Texts]:
-        """Their addresses and client ids."""
-        return self.texts("client_address"), self.texts("client_id")
-
-    @cached_property
     def topics(self) -> Texts:
         """Their topics."""
         return self.texts("topic")
-
-    @cached_property
-    def clients(self) -> Integers:
-        """A number for each reader (`Run.client`)."""
-        address, client = self.readers
-        return pairs(address.codes, client.codes)
 
     @cached_property
     def partitions(self) -> Integers:
@@ -63,25 +50,6 @@ class FetchRangeColumns:
     def place(self, row: int) -> Place:
         """`Run.place` of one row."""
         return self.topics.at(row), int(self.numbers("partition")[row])
-
-    def is_unknown(self, *names: str) -> Booleans:
-        """Which rows have a value in none of these columns."""
-        found: Booleans = ~np.logical_or.reduce([self._frame[name].is_known() for name in names])
-        return found
-
-    def is_named(self) -> Booleans:
-        """Which rows have a topic with a name (`Run.is_named`)."""
-        topics, ids = together(self.topics, self.texts("topic_id"))
-        found: Booleans = (topics >= 0) & (topics != ids)
-        return found
-
-    def has_stored_itself(self) -> Booleans:
-        """Which readers had committed the stored offset themselves."""
-        own = np.ones(len(self), dtype=bool)
-        for texts, name in zip(self.readers, ("stored_client_address", "stored_client_id"), strict=True):
-            here, there = together(texts, self.texts(name))
-            own &= here == there
-        return own
 
     def in_order(self, rows: Integers) -> Integers:
         """These rows in the order of `runs_of`."""
@@ -129,8 +97,3 @@ def _ranks(texts: Texts, rows: Integers) -> Integers:
     names = [texts.at(row) or "" for row in rows[first].tolist()]
     ranks = {name: rank for rank, name in enumerate(sorted({*names}))}
     return np.array([ranks[name] for name in names], np.int64)[codes]
-
-
-def known_or_zero(numbers: Integers) -> Integers:
-    """The numbers, 0 for unknown."""
-    return np.where(numbers == UNKNOWN, 0, numbers)

@@ -25,6 +25,7 @@ RUN_COLUMNS = (
     "ts_change", "change", "change_offset", "change_client_id", "change_client_address", "change_exchange_id",
     "ts_answered", "answered_offset", "ts_out_of_range", "out_of_range_offset", "out_of_range_reported_by",
     "ts_epoch_end", "epoch_end_offset", "ts_listed", "listed_timestamp",
+    "jump_cause", "expected_offset", "records_skipped", "records_again",
     "last_log_end_offset", "ts_last_log_end", "earlier_log_end_offset", "transactional", "client_gap_ts", "ts_last_gap",
     "file", "request_packet",
 )  # fmt: skip
@@ -81,6 +82,10 @@ class FetchRange(NamedTuple):
     epoch_end_offset: int | None
     ts_listed: int | None
     listed_timestamp: int | None
+    jump_cause: str | None
+    expected_offset: int | None
+    records_skipped: int | None
+    records_again: int | None
     last_log_end_offset: int | None
     ts_last_log_end: int | None
     earlier_log_end_offset: int | None

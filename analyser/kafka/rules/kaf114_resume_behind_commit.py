@@ -9,7 +9,7 @@ Why it matters
     expired that may be the whole log.
 
 How it decides
-    As KAF121, by the begins of reading (`kafka_fetch_ranges`): the first fetch behind an OffsetFetch, or behind a
+    As KAF121, by `kafka_fetch_ranges.records_again`: the first fetch behind an OffsetFetch, or behind a
     refusal with OFFSET_OUT_OF_RANGE (1), against the last offset stored by a consumer. Causes as there; here an answer
     of OffsetFetch below the last accepted commit is one, too. Records delivered again: from the first fetch to the
     stored offset.
@@ -45,8 +45,9 @@ from wirewitness.analyser.kafka.rules.offset_reset_findings import (
     jump_findings,
     jump_title,
     partitions_text,
+    rows_of_jumps,
 )
-from wirewitness.analyser.kafka.rules.offset_resets import JUMPS_SQL, OWN_CHOICE, Jump
+from wirewitness.analyser.kafka.rules.offset_resets import OWN_CHOICE, Jump
 
 KEYS = ("cluster_id", "group_id")
 
@@ -98,9 +99,6 @@ RULE = Rule(
     reads={RUNS: RUN_COLUMNS},
     partition_by=KEYS,
     detect=detect,
-    rows={RUNS: JUMPS_SQL},
-    suspects=f"""
-        SELECT cluster_id, group_id FROM r_{RUNS}
-        WHERE first_offset < greatest(stored_offset, answered_offset)
-            AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL)""",
+    rows={RUNS: rows_of_jumps("records_again")},
+    suspects=f"SELECT cluster_id, group_id FROM r_{RUNS}",
 )

@@ -48,8 +48,9 @@ from wirewitness.analyser.kafka.rules.offset_reset_findings import (
     jump_findings,
     jump_title,
     partitions_text,
+    rows_of_jumps,
 )
-from wirewitness.analyser.kafka.rules.offset_resets import JUMPS_SQL, OWN_CHOICE, Jump
+from wirewitness.analyser.kafka.rules.offset_resets import OWN_CHOICE, Jump
 
 KEYS = ("cluster_id", "group_id")
 
@@ -120,9 +121,6 @@ RULE = Rule(
     reads={RUNS: RUN_COLUMNS},
     partition_by=KEYS,
     detect=detect,
-    rows={RUNS: JUMPS_SQL},
-    suspects=f"""
-        SELECT cluster_id, group_id FROM r_{RUNS}
-        WHERE first_offset > coalesce(stored_offset, -1)
-            AND (answered_offset IS NOT NULL OR ts_out_of_range IS NOT NULL)""",
+    rows={RUNS: rows_of_jumps("records_skipped")},
+    suspects=f"SELECT cluster_id, group_id FROM r_{RUNS}",
 )

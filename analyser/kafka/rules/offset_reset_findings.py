@@ -14,8 +14,7 @@ from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
-from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUNS, proof_of_runs, reader_numbers
+from wirewitness.analyser.kafka.rules.fetch_ranges import MAX_NAMED, RUNS, proof_of_runs, reader_numbers, runs_of
 from wirewitness.analyser.kafka.rules.names import (
     MAX_LISTED,
     partition_names,
@@ -25,7 +24,7 @@ from wirewitness.analyser.kafka.rules.names import (
     who_numbers,
     who_text,
 )
-from wirewitness.analyser.kafka.rules.offset_resets import BY_SOMEBODY, OWN_CHOICE, Cause, Jump, jumps_of
+from wirewitness.analyser.kafka.rules.offset_resets import BY_SOMEBODY, OWN_CHOICE, Cause, Jump
 
 
 class Told(NamedTuple):
@@ -41,16 +40,11 @@ class Told(NamedTuple):
 def jump_findings(
     rule: Rule, frames: Frames, records: Callable[[Jump], int], least: int, told: Callable[[list[Jump]], Told]
 ) -> Iterator[Finding]:
-    """One finding for each cause of jumps with records, from so many records on.
-
-    What a truncated log has behind its end are other records than before: none is read again, and none skipped.
-    """
+    """One finding for each cause of the jumps in the frame, from so many records on."""
     frame = frames[RUNS]
-    cluster = first_value(frame, "cluster_id") if len(frame) else None
-    found = (jump for jump in jumps_of(FetchRangeColumns(frame).each()) if jump.cause != "truncated")
-    for jumps in _by_cause(jump for jump in found if records(jump)):
+    for jumps in _by_cause(map(Jump, runs_of(frame))):
         if sum(map(records, jumps)) >= least:
-            yield _finding(rule, cluster, jumps, told(jumps))
+            yield _finding(rule, first_value(frame, "cluster_id"), jumps, told(jumps))
 
 
 def _finding(rule: Rule, cluster: str | None, jumps: list[Jump], told: Told) -> Finding:
@@ -179,6 +173,14 @@ def _evidence_before(jumps: list[Jump]) -> tuple[list[Evidence], int | None]:
     stored = [jump.run for jump in jumps if jump.run.stored_exchange_id is not None]
     times = [run.ts_stored for run in stored if run.ts_stored is not None]
     return [Evidence(None, None, run.stored_exchange_id) for run in stored], min(times, default=None)
+
+
+def rows_of_jumps(records: str) -> str:
+    """The rows of `kafka_fetch_ranges` that tell of a jump with records, by the column that counts them.
+
+    What a truncated log has behind its end are other records than before: none is read again, and none skipped.
+    """
+    return f"{records} > 0 AND jump_cause <> 'truncated'"
 
 
 def _by_cause(jumps: Iterable[Jump]) -> list[list[Jump]]:

@@ -31,8 +31,6 @@ NULL_SAYS = {
     ("KAF101", "cluster_id"): "a connection whose server is known has a cluster, if only one named after its brokers",
     ("KAF105", "client_gap_ts"): "null says that no bytes of this client are missing",
     ("KAF129", "client_gap_ts"): "null says that no bytes of this client are missing",
-    ("KAF120", "ts_last_gap"): "null says that no bytes of this client are missing",
-    ("KAF120", "topic_id"): "a topic without a known name has its id as name: both come from one place",
     ("KAF205", "ts_stored"): "null says that the batch was not stored later",
 }
 SHOWN = re.compile(r"\b(None|NaT|nan|NaN)\b|<NA>")
