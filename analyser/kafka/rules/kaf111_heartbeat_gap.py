@@ -12,7 +12,8 @@ How it decides
     Silence runs from one request, or its answer where that came later, to the next one; of a member that never came
     back, until the group went on without it. Waiting for the answer to a JoinGroup is no silence.
     warning: from `near` of the session timeout on, while it stayed a member; and when it was removed after a silence of
-        at least `least_s`. critical: when that lasted for a minute or more.
+        at least `least_s`. critical: when that lasted for a minute or more. info: a static member, or one of Kafka
+        Streams, whose host closed its connection: these do not leave when they stop, by design.
     The session timeout is that of its JoinGroup, else 45 s, the default (in KIP-848 it is the broker's). A member of a
         classic group that may have a longer one, since its JoinGroup is not in the capture, is info while it stays.
     Silent: where no answer to the member is in the capture (one side of it only: nobody knows whether the coordinator
@@ -55,6 +56,7 @@ from wirewitness.analyser.kafka.rules.members import (
     partitions_of,
     partitions_text,
     proof,
+    stays_by_design,
     who,
 )
 from wirewitness.analyser.kafka.rules.names import group_text, short_who, title_text
@@ -153,6 +155,8 @@ def _severity(silence: _Silence) -> Severity:
     if not silence.removed:
         is_known = silence.member["session_timeout_ms"] or silence.member["protocol"] != "classic"
         return "warning" if is_known else "info"
+    if stays_by_design(silence.member):
+        return "info"
     return "critical" if silence.lasts_ns >= _LONG_NS else "warning"
 
 
@@ -168,6 +172,8 @@ def _finding(silence: _Silence) -> Finding:
         what = "The group had gone on without it when it came back: what it read last may be handled twice."
     else:
         what = "It did not come back, and the group went on without it."
+        if by_design := stays_by_design(member):
+            what += f" It is {by_design}, which does not leave by design when it stops."
     died = member["ended"] == "expired" and member["closed_by"] == "client"
     side = "" if died else f" {sentence_start(side_text(member))}."
     names = partitions_of(member)

@@ -13,8 +13,10 @@ How it decides
     dead: it sent no LeaveGroup, and a later generation began without it, or what it had was given to another
         (KIP-848), or it was told that it is no member any more (25, 110), after a silence that covers the moment at
         which it was removed. Its partitions stood from its last request on until the others had theirs: at least
-        `absent_s`. warning; critical from a minute on. How its connection ended tells a process that died from one
-        that is frozen or cut off; which of these, `kafka_members.idle_side` says.
+        `absent_s`. warning; critical from a minute on. How its connection ended tells a process that ended from one
+        that is frozen or cut off; which of these, `kafka_members.idle_side` says. A client whose host closed the
+        connection was killed, or is one that does not leave by design: a static member, or Kafka Streams. Where it is
+        known to be one of these two, it is info, and warning from a minute on.
     late: the JoinGroup answers followed its request at once, and everybody had waited for it alone for at least
         `late_s` since it was told of the rebalance (27 REBALANCE_IN_PROGRESS). warning where its heartbeats prove that
         it lived and knew (it was told at least twice before it joined), and that happened `late_often` times, or once
@@ -33,15 +35,14 @@ What it cannot tell
     dead members are named.
 
 References
-    KIP-62 (session timeout, poll), KIP-345 (static members: leaving is not told on purpose), KIP-800, KIP-848.
+    KIP-62 (session timeout, poll), KIP-345 (static members: leaving is not told on purpose), KIP-800, KIP-812, KIP-848.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import ceil, inf
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.severity import Severity
@@ -59,24 +60,21 @@ from wirewitness.analyser.kafka.rules.members import (
     REBALANCE_COLUMNS,
     REBALANCES,
     culprit,
-    member_text,
+    named_text,
     partitions_of,
     partitions_text,
     pauses_of,
     proof,
+    stays_by_design,
     who,
 )
-from wirewitness.analyser.kafka.rules.names import group_text, short_who, title_text
-from wirewitness.analyser.kafka.rules.other_members import NONE, Elsewhere
+from wirewitness.analyser.kafka.rules.names import client_text, group_text, short_who, title_text
+from wirewitness.analyser.kafka.rules.other_members import Death, shared_deaths
 
 EVENTS = "kafka_group_events"
 REBALANCE_IN_PROGRESS = 27
 _LONG_NS = 60 * NS_PER_S
 _MOST_VICTIMS = 20
-# Members beat every few seconds: what cuts off several is told by each of them within so long.
-_AT_ONCE_NS = 4 * NS_PER_S
-# A silence of which only the begin is known may have lasted.
-_ALWAYS = inf
 # Requests go one after the other: who asks a second time has had the first answer.
 _PROVES = 2
 
@@ -89,29 +87,17 @@ class _Wait(NamedTuple):
     told: int
 
 
-class _Death(NamedTuple):
-    """A member that went silent, and when the others had its partitions."""
-
-    member: Row
-    since_ns: int
-    until_ns: int
-
-    @property
-    def stood_ns(self) -> int:
-        return self.until_ns - self.since_ns
-
-
 def detect(
     frames: Frames, *, absent_s: float = 2.0, late_s: float = 5.0, late_often: int = 2, late_long_s: float = 30.0
 ) -> Iterator[Finding]:
     """One finding per client that died, and one per client that is late, however often."""
     members, rebalances = rows_of(frames[MEMBERS]), rows_of(frames[REBALANCES])
-    dead: dict[tuple[Any, ...], list[_Death]] = {}
+    dead: dict[tuple[Any, ...], list[Death]] = {}
     for member, until_ns in zip(members, _read_again_ns(members, rebalances), strict=True):
         if until_ns is not None and until_ns - _silent_since_ns(member) >= absent_s * NS_PER_S:
-            death = _Death(member, _silent_since_ns(member), until_ns)
+            death = Death(member, _silent_since_ns(member), until_ns)
             dead.setdefault((member["client_id"], member["client_address"]), []).append(death)
-    is_shared = _shared([death for deaths in dead.values() for death in deaths], members)
+    is_shared = shared_deaths([death for deaths in dead.values() for death in deaths], members)
     for client, found in list(dead.items()):
         dead[client] = [death for death in found if not is_shared(death)]
     for deaths in filter(None, dead.values()):
@@ -126,45 +112,6 @@ def detect(
         proven = [one for one in waits if one.told >= _PROVES]
         often = len(proven) >= late_often or any(one.ms >= late_long_s * 1000 for one in proven)
         yield _late(waits, members, "warning" if often else "info")
-
-
-def _shared(deaths: Sequence[_Death], members: Sequence[Row]) -> Callable[[_Death], bool]:
-    """Whether somebody at another address went silent for about the same time, or may have, as far as is known: not one
-    client, but what is between them. Silences begin within _AT_ONCE_NS and have three quarters of the death in common.
-    """
-    until, stood = (Elsewhere(death.since_ns for death in deaths) for _ in range(2))
-    for death in deaths:
-        until.put(death.since_ns, death.until_ns, death.member)
-        stood.put(death.since_ns, death.stood_ns, death.member)
-    unsure = [member for member in members if _is_unsure(member)]
-    begun = [member for member in unsure if member["ts_silent"] is not None]
-    gone = [member for member in unsure if member["ts_silent"] is None and member["ts_ended"] is not None]
-    perhaps, ended = Elsewhere(one["ts_silent"] for one in begun), Elsewhere(one["ts_ended"] for one in gone)
-    for one in begun:
-        lasts = one["max_heartbeat_gap_ms"]
-        perhaps.put(one["ts_silent"], _ALWAYS if lasts is None else lasts * NS_PER_MS, one)
-    for one in gone:
-        ended.put(one["ts_ended"], 1, one)
-
-    def is_shared(death: _Death) -> bool:
-        who, since, common = death.member, death.since_ns, death.stood_ns * 3 / 4
-        first, last = since - _AT_ONCE_NS, since + _AT_ONCE_NS
-        latest = min(last, death.until_ns - ceil(common))  # what begins later has less in common
-        return (
-            until.most(who, first, since) - since >= common
-            or stood.most(who, since + 1, latest) >= common
-            or perhaps.most(who, first, latest) >= common
-            or perhaps.most(who, first, last) == _ALWAYS
-            or ended.most(who, death.until_ns - _AT_ONCE_NS, death.until_ns + _AT_ONCE_NS) > NONE
-        )
-
-    return is_shared
-
-
-def _is_unsure(member: Row) -> bool:
-    """It may have gone silent, and not all of that is known."""
-    known = (member[name] for name in ("ended", "ts_silent", "max_heartbeat_gap_ms", "ts_ended"))
-    return member["ended"] in (None, "expired", "removed") and None in known
 
 
 def _silent_since_ns(member: Mapping[str, Any]) -> int:
@@ -221,7 +168,7 @@ def _wait(rebalance: Row, told: Mapping[str | None, list[int]]) -> _Wait | None:
     return _Wait(rebalance, float(min(rebalance["waited_ms"], own["join_ms"] - own["told_ms"])), times_told)
 
 
-def _dead(deaths: Sequence[_Death], members: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
+def _dead(deaths: Sequence[Death], members: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
     worst = max(deaths, key=lambda one: one.stood_ns)
     member, since_ns, until_ns = worst
     stood_ns, names = worst.stood_ns, partitions_of(member)
@@ -233,20 +180,21 @@ def _dead(deaths: Sequence[_Death], members: Sequence[Row], rebalances: Sequence
     )
     compared(len(members) + len(rebalances))
     victims = [one for one in members if one["ts"] < until_ns and one["ts_last"] > until_ns and one is not member]
-    back = member["ended"] == "removed"
+    back, by_design = member["ended"] == "removed", stays_by_design(member)
     timeout = member["session_timeout_ms"]
-    session = f" (session timeout {seconds_text(timeout * NS_PER_MS)})" if timeout else ""
+    session = f"; its session timeout is {seconds_text(timeout * NS_PER_MS)}" if timeout else ""
+    usual, long = ("info", "warning") if by_design else ("warning", "critical")
     return RULE.finding(
-        severity="critical" if stood_ns >= _LONG_NS else "warning",
+        severity=long if stood_ns >= _LONG_NS else usual,
         subject={**key, "client": member["client_id"], "address": member["client_address"], "kind": "dead"},
         title=title_text(
             f"Member silent for {seconds_text(stood_ns)} without leaving: {{}} in group {{}}",
             short_who(member["client_address"], member["client_id"]), member["group_id"] or "?",
         ),
         sentence=(
-            f"{group_text(member['group_id'])}: {member_text(member)} went silent without leaving, and for "
-            f"{seconds_text(stood_ns)} nobody else could read {partitions_text(names, 3)}{session}. It was silent from "
-            f"{clock_text(since_ns)} on{_end_text(member, back)}.{again}"
+            f"{group_text(member['group_id'])}: {client_text(member)} went silent without leaving, and for "
+            f"{seconds_text(stood_ns)} nobody else could read {partitions_text(names, 3)}. It was "
+            f"{named_text(member)}, silent from {clock_text(since_ns)} on{session}{_end_text(member, back)}.{again}"
         ),
         next_step=_dead_step(member, back),
         proof=proof(
@@ -279,21 +227,33 @@ def _end_text(member: Mapping[str, Any], back: bool) -> str:
     if back:
         return f", and came back when it was no member any more; {side_text(member)}"
     if member["closed_by"] == "client" and closed_ns is not None and closed_ns >= member["ts_last"]:
-        return f"; its host closed the connection at {clock_text(closed_ns)}, as when a process dies"
+        closed = f"; its host closed the connection at {clock_text(closed_ns)}"
+        if by_design := stays_by_design(member):
+            return f"{closed}. It is {by_design}, which does not leave by design: it was stopped, or killed"
+        return (
+            f"{closed}. No LeaveGroup was seen: it was killed, or is a client that does not leave by design (Kafka "
+            "Streams, static membership)"
+        )
     if member["closed_by"] is None:
         return f"; its connection was never closed; {side_text(member)}"
     return ""
 
 
 def _dead_step(member: Mapping[str, Any], back: bool) -> str:
-    name = member["client_id"] or "the client"
+    name = f"{member['client_id'] or 'the client'} at {member['client_address'] or 'its address'}"
+    if stays_by_design(member):
+        return (
+            f"If {name} was stopped for good on purpose, let it leave, so that others read its partitions at once "
+            "(static members: removeMembersFromConsumerGroup; Kafka Streams: CloseOptions.leaveGroup, KIP-812). Else "
+            "find out how it ended."
+        )
     why = (
         side_step(member)
         if back or member["closed_by"] is None
         else "how it ended: killed (out of memory, kill -9, a shutdown grace period that is too short), or a crash"
     )
     return (
-        f"Find out about {name} at {member['client_address'] or 'its address'} {why}. Let it close its consumer when "
+        f"Find out about {name} {why}. Let it close its consumer when "
         "it stops, so that it leaves at once; a smaller session.timeout.ms finds a dead member sooner."
     )
 
@@ -324,8 +284,8 @@ def _late(waits: Sequence[_Wait], members: Sequence[Row], severity: Severity) ->
         ),
         sentence=(
             f"{group_text(worst['group_id'])}: {count(len(own), 'other member')} waited "
-            f"{seconds_text(round(waited_ms * NS_PER_MS))} for {member_text(named)} to join again{often}, "
-            f"at {clock_text(worst['ts'])}. {_knew(longest)}."
+            f"{seconds_text(round(waited_ms * NS_PER_MS))} for {client_text(named)} to join again{often}, "
+            f"at {clock_text(worst['ts'])}. It is {named_text(named)}. {_knew(longest)}."
         ),
         next_step=(
             f"Look at what {worst['waited_client_id'] or 'that client'} does between two polls: it joins again only "

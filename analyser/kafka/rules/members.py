@@ -96,12 +96,28 @@ def is_elsewhere(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return bool(one["member_id"] != other["member_id"]) if here is None or there is None else bool(here != there)
 
 
+def stays_by_design(member: Mapping[str, Any]) -> str | None:
+    """`a static member`: what a member is that its host stopped, and that sends no LeaveGroup then (KIP-345; Kafka
+    Streams keeps its tasks for a restart); None where it is no such one, or not known to be."""
+    if member["ended"] != "expired" or member["closed_by"] != "client":
+        return None
+    if member["group_instance_id"]:
+        return "a static member"
+    is_streams = member["protocol"] == "streams" or member["assignor"] == "stream"
+    return "a Kafka Streams member" if is_streams or "-StreamThread-" in (member["client_id"] or "") else None
+
+
 def member_text(member: Mapping[str, Any]) -> str:
     """`client shop-1 at 10.0.0.3 (member shop-1-c27f, static name pod-0)`."""
+    return f"{client_text(member)} ({named_text(member)})"
+
+
+def named_text(member: Mapping[str, Any]) -> str:
+    """The part of it in brackets."""
     named = f"member {member_name(member['member_id'] or '?')}"
     if member.get("group_instance_id"):
         named += f", group.instance.id {printable(member['group_instance_id'], MAX_NAME)}"
-    return f"{client_text(member)} ({named})"
+    return named
 
 
 def partitions_of(member: Mapping[str, Any]) -> list[str]:

@@ -8,11 +8,18 @@ address: an answer takes as many steps as the logarithm of their number.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from math import ceil, inf
+from typing import NamedTuple
 
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S
 from wirewitness.analyser.engine.rules.frame_rows import Row
 
 NONE = float("-inf")
+# Members beat every few seconds: what cuts off several is told by each of them within so long.
+_AT_ONCE_NS = 4 * NS_PER_S
+# A silence of which only the begin is known may have lasted.
+_ALWAYS = inf
 
 
 class Elsewhere:
@@ -76,3 +83,55 @@ class _Largest:
 
     def _of_others(self, at: int, but: Hashable) -> float:
         return self._second[at] if self._whose[at] == but else self._first[at]
+
+
+class Death(NamedTuple):
+    """A member that went silent, and when the others had its partitions."""
+
+    member: Row
+    since_ns: int
+    until_ns: int
+
+    @property
+    def stood_ns(self) -> int:
+        """How long nobody had them."""
+        return self.until_ns - self.since_ns
+
+
+def shared_deaths(deaths: Sequence[Death], members: Sequence[Row]) -> Callable[[Death], bool]:
+    """Whether somebody at another address went silent for about the same time, or may have, as far as is known: not one
+    client, but what is between them. Silences begin within _AT_ONCE_NS and have three quarters of the death in common.
+    """
+    until, stood = (Elsewhere(death.since_ns for death in deaths) for _ in range(2))
+    for death in deaths:
+        until.put(death.since_ns, death.until_ns, death.member)
+        stood.put(death.since_ns, death.stood_ns, death.member)
+    unsure = [member for member in members if _is_unsure(member)]
+    begun = [member for member in unsure if member["ts_silent"] is not None]
+    gone = [member for member in unsure if member["ts_silent"] is None and member["ts_ended"] is not None]
+    perhaps, ended = Elsewhere(one["ts_silent"] for one in begun), Elsewhere(one["ts_ended"] for one in gone)
+    for one in begun:
+        lasts = one["max_heartbeat_gap_ms"]
+        perhaps.put(one["ts_silent"], _ALWAYS if lasts is None else lasts * NS_PER_MS, one)
+    for one in gone:
+        ended.put(one["ts_ended"], 1, one)
+
+    def is_shared(death: Death) -> bool:
+        who, since, common = death.member, death.since_ns, death.stood_ns * 3 / 4
+        first, last = since - _AT_ONCE_NS, since + _AT_ONCE_NS
+        latest = min(last, death.until_ns - ceil(common))  # what begins later has less in common
+        return (
+            until.most(who, first, since) - since >= common
+            or stood.most(who, since + 1, latest) >= common
+            or perhaps.most(who, first, latest) >= common
+            or perhaps.most(who, first, last) == _ALWAYS
+            or ended.most(who, death.until_ns - _AT_ONCE_NS, death.until_ns + _AT_ONCE_NS) > NONE
+        )
+
+    return is_shared
+
+
+def _is_unsure(member: Row) -> bool:
+    """It may have gone silent, and not all of that is known."""
+    known = (member[name] for name in ("ended", "ts_silent", "max_heartbeat_gap_ms", "ts_ended"))
+    return member["ended"] in (None, "expired", "removed") and None in known

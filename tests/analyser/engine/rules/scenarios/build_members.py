@@ -21,6 +21,17 @@ def died(timeout: float) -> list[Row]:
     ]  # fmt: skip
 
 
+def of_member(rows: list[Row], member: str, **more: Any) -> list[Row]:
+    """The same, with more in the rows of one member."""
+    return [row | more if row["member_id"] == member else row for row in rows]
+
+
+def of_streams(rows: list[Row]) -> list[Row]:
+    """The members are of Kafka Streams."""
+    offered = {"protocol_name": "stream", "protocols_offered": "stream"}
+    return [row | offered if row["event"] == "join" else row for row in rows]
+
+
 def late(by: float, told: int = 1) -> list[Row]:
     """m3 joins, m1 follows at once, m2 had been told so often from 21.0 on and comes so many seconds later."""
     last = 21 + by

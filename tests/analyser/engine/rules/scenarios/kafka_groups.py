@@ -15,7 +15,9 @@ from tests.analyser.engine.rules.scenarios.build_members import (
     flapping,
     killed_static,
     late,
+    of_member,
     of_one_client,
+    of_streams,
     reconfigured,
     refused_requests,
     refused_static,
@@ -266,6 +268,17 @@ KAFKA_GROUPS_NEAR_MISSES: list[Scenario] = [
     silent(
         "KAF126", "a member is late once by some seconds, while it handles what it has", ("KAF126", "info"),
         kafka_group_events=late(9, told=4), flows=flows(200),
+    ),
+    silent(
+        "KAF126", "a static member is stopped for good: it does not leave by design",
+        ("KAF126", "info"), ("KAF111", "info"),
+        kafka_group_events=of_member(died(6), "m2", group_instance_id="pod-2"), kafka_assignments=PLAN,
+        flows=flows(200, m2=4.5),
+    ),
+    silent(
+        "KAF126", "a Kafka Streams member is stopped: it does not leave by design",
+        ("KAF126", "info"), ("KAF111", "info"),
+        kafka_group_events=of_streams(died(6)), kafka_assignments=PLAN, flows=flows(200, m2=4.5),
     ),
     silent(
         "KAF126", "a static member is back before its session times out",
