@@ -10,7 +10,8 @@ from wirewitness.analyser.engine.facts.chunk_files import show_made
 from wirewitness.analyser.engine.facts.stage import GAPS, NOTHING, Held
 from wirewitness.analyser.engine.facts.topics import views
 
-# Of rows of `gaps`: something was lost on the way, and not before the connection was seen first.
+# Of rows of `gaps`: the connection began before the capture, or unseen; else something was lost on the way.
+BEGAN_UNSEEN = "reason = 'start missing'"
 IS_LOSS = "reason <> 'start missing'"
 # Of `expert_infos`: bytes that the capture lacks.
 BYTES_MISSING = "\"group\" = 'tcp' AND code = 'gap' AND ts IS NOT NULL"

@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from wirewitness.analyser.engine.facts.chunk_files import given_or_shown, show_pieces
+from wirewitness.analyser.engine.facts.gaps import BEGAN_UNSEEN
 from wirewitness.analyser.engine.facts.shards import Dealer, MakeShard, dealt, pieces_in, shards_of
 from wirewitness.analyser.engine.facts.stage import NOTHING, OF_PARTITIONS, PARTITION, READING, Held
 from wirewitness.analyser.engine.facts.topics import views
@@ -34,10 +35,11 @@ _ALL_UNSEEN, _ALL_COMMITTERS = "reading_all_unseen", "reading_all_committers"
 _ROWS_READ = """
     SELECT (SELECT count(group_id) FROM whole_kafka_fetch_partitions),
            (SELECT count(*) FROM whole_kafka_offset_commits)"""
-# Did any connection begin after the first fetch, and without its handshake? Of those of logs any may be in doubt.
-_MAY_BE_UNSEEN = """
-    SELECT EXISTS (FROM read_flows WHERE NOT handshake_seen AND (identified_by = 'request log' OR ts_first > (
-        SELECT min(ts) FROM whole_kafka_fetch_partitions WHERE group_id IS NOT NULL)))"""
+# Did any connection begin after the first fetch, and unseen? Of those of logs any may be in doubt.
+_MAY_BE_UNSEEN = f"""
+    SELECT EXISTS (FROM read_flows WHERE identified_by = 'request log') OR EXISTS (
+        FROM read_gaps WHERE {BEGAN_UNSEEN} AND ts > (
+            SELECT min(ts) FROM whole_kafka_fetch_partitions WHERE group_id IS NOT NULL))"""
 
 
 def add_fetch_ranges(con: duckdb.DuckDBPyConnection, held: Held = NOTHING, dealer: Dealer | None = None) -> Held:

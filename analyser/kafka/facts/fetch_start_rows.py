@@ -13,6 +13,7 @@ import pyarrow as pa
 from wirewitness.analyser.base import compute as pc
 from wirewitness.analyser.engine.facts.as_of import NOWHERE, Integers, taken
 from wirewitness.analyser.engine.facts.columns import UNKNOWN, booleans, codes, integers
+from wirewitness.analyser.engine.facts.gaps import BEGAN_UNSEEN
 from wirewitness.analyser.engine.facts.keyed_rows import known_rows
 from wirewitness.analyser.engine.facts.keys import Key
 from wirewitness.analyser.engine.facts.row_groups import changes
@@ -20,10 +21,14 @@ from wirewitness.analyser.kafka.facts.fetch_rows import Fetches
 from wirewitness.analyser.kafka.facts.fetch_starts import Begun
 
 UNSEEN_SCHEMA = pa.schema([("address", pa.string()), ("at_ns", pa.int64())])
-_FLOWS = """
-    SELECT flow_id, epoch_ns(ts_first) AS began_ns, handshake_seen,
-           coalesce(identified_by = 'request log' AND missing_requests IS NULL, false) AS unnumbered
-    FROM read_flows"""
+# Connections that began unseen, and those in a request log of which nothing tells that all their lines are there.
+_STARTS = f"""
+    SELECT flow_id, max(began_ns) AS began_ns, bool_or(unnumbered) AS unnumbered
+    FROM (SELECT flow_id, epoch_ns(ts) AS began_ns, false AS unnumbered FROM read_gaps WHERE {BEGAN_UNSEEN}
+          UNION ALL
+          SELECT flow_id, NULL, true FROM read_flows
+          WHERE identified_by = 'request log' AND missing_requests IS NULL)
+    GROUP BY flow_id"""
 
 
 class Places:
@@ -66,13 +71,12 @@ def unseen(con: duckdb.DuckDBPyConnection, fetches: Fetches, begun: Begun, place
     """
     flow_ids = fetches.columns["flow_id"]
     known = Key({"flow_id": flow_ids.dictionary}, ("flow_id",))
-    flows = known_rows(con, _FLOWS, {"flow": known}, ("began_ns", "handshake_seen", "unnumbered"))
+    flows = known_rows(con, _STARTS, {"flow": known}, ("began_ns", "unnumbered"))
     by_code = np.full(known.count, NOWHERE)
     by_code[integers(flows["flow"])] = np.arange(len(flows["flow"]))
     flow = taken(by_code, codes(flow_ids)[places.rows("flow_id")], NOWHERE)
-    silent = ~booleans(flows["handshake_seen"])
     later = begun.other_flow & (taken(integers(flows["began_ns"]), flow, UNKNOWN) > begun.before_ns)
-    found = np.flatnonzero((later & taken(silent, flow, False)) | taken(booleans(flows["unnumbered"]), flow, False))
+    found = np.flatnonzero(later | taken(booleans(flows["unnumbered"]), flow, False))
     address = pc.take(fetches.readers.columns["address"], pa.array(begun.reader[found]))
     rows = pa.table({"address": pc.cast(address, pa.string()), "at_ns": begun.at_ns[found]}, UNSEEN_SCHEMA)
     return rows.group_by(UNSEEN_SCHEMA.names).aggregate([])

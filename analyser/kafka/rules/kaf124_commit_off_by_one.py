@@ -35,7 +35,6 @@ from wirewitness.analyser.base.words import count, names_text
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
 from wirewitness.analyser.kafka.rules.fetch_ranges import (
     RUN_COLUMNS,
     RUNS,
@@ -44,6 +43,7 @@ from wirewitness.analyser.kafka.rules.fetch_ranges import (
     places_of,
     proof_of_runs,
     readers_text,
+    runs_of,
 )
 from wirewitness.analyser.kafka.rules.names import (
     first_text,
@@ -61,18 +61,11 @@ _EPISODE_NS = 1_000_000_000
 
 def detect(frames: Frames, *, restarts: int = 3, share: float = 0.8) -> Iterator[Finding]:
     """One finding per group."""
-    begun = [run for run in FetchRangeColumns(frames[RUNS]).each() if _is_restart(run)]
+    begun = runs_of(frames[RUNS])
     short = [run for run in begun if run.group_offset_before == (run.stored_offset or 0) + 1]
     episodes = 1 + sum(later.ts - earlier.ts > _EPISODE_NS for earlier, later in pairwise(short))
     if short and episodes >= restarts and len(short) >= share * len(begun):
         yield _finding(first_value(frames[RUNS], "cluster_id"), short, len(begun))
-
-
-def _is_restart(run: FetchRange) -> bool:
-    stored = run.stored_offset
-    told = stored is not None and run.answered_offset == stored == run.first_offset and run.change is None
-    known = run.topic is not None and run.group_offset_before is not None
-    return told and known and not run.transactional and (stored or 0) > 0
 
 
 def _finding(cluster: str | None, short: Sequence[FetchRange], begun: int) -> Finding:
@@ -129,6 +122,13 @@ RULE = Rule(
     reads={RUNS: RUN_COLUMNS},
     partition_by=KEYS,
     detect=detect,
-    rows={RUNS: "answered_offset = first_offset AND stored_offset = first_offset"},
-    suspects=f"SELECT cluster_id, group_id FROM r_{RUNS} WHERE group_offset_before = stored_offset + 1",
+    # Begins where OffsetFetch led, behind what the group had read before.
+    rows={
+        RUNS: """first_offset > 0 AND answered_offset = first_offset AND stored_offset = first_offset
+            AND group_offset_before IS NOT NULL AND change IS NULL AND topic IS NOT NULL
+            AND transactional IS NOT TRUE"""
+    },
+    suspects=f"""
+        SELECT cluster_id, group_id FROM r_{RUNS} GROUP BY ALL
+        HAVING count(*) FILTER (group_offset_before = stored_offset + 1) >= 0.8 * count(*)""",
 )

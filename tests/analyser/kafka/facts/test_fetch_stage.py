@@ -12,6 +12,7 @@ import pytest
 from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, group_event, simple_commit, stored
 from tests.support.rows import connection_from_rows, with_log_ends
 from wirewitness.analyser.engine.facts import chunk_files
+from wirewitness.analyser.engine.facts.gaps import add_gaps
 from wirewitness.analyser.kafka.facts import fetch_stage
 from wirewitness.analyser.kafka.facts.enrich import enrich
 from wirewitness.analyser.kafka.facts.fetch_stage import TABLE, add_fetch_ranges
@@ -31,11 +32,13 @@ def runs(columns: str, **rows: list[Row]) -> list[Values]:
     """These columns of the runs that the context makes of the rows, and gives back to who makes the view himself."""
     given = {"kafka_group_events": [group_event(0, "join", "m1"), group_event(0, "join", "m2")], **rows}
     con = with_log_ends(connection_from_rows(given))
+    add_gaps(con)
     add_owners(con)
     enrich(con)
     held = add_fetch_ranges(con, {TABLE: Path("nowhere")}).get(TABLE)
     con.close()
     con = with_log_ends(connection_from_rows(given))
+    add_gaps(con)
     add_owners(con)
     enrich(con)
     assert add_fetch_ranges(con) == {}
@@ -218,6 +221,7 @@ def test_many_runs_lie_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def made(given: dict[str, list[Row]], path: Path) -> pa.Table | Path:
     con = with_log_ends(connection_from_rows(given))
+    add_gaps(con)
     add_owners(con)
     enrich(con)
     found = add_fetch_ranges(con, {TABLE: path})[TABLE]
