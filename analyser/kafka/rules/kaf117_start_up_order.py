@@ -31,7 +31,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text, time_text
-from wirewitness.analyser.base.words import times
+from wirewitness.analyser.base.words import sentence_start, times
 from wirewitness.analyser.engine.rules.evidence import Proof, evidence_of
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -86,8 +86,8 @@ def _finding(step: str, stuck: Sequence[Row], rows: Sequence[Row], fine: Sequenc
             short_who(last["client_address"], last["client_id"]), error_text(code, name),
         ),
         sentence=(
-            f"A consumer that started, {client_text(last)}, never came to read: its {step} was refused "
-            f"{times(len(stuck))} with {error_text(code, name)}. This was {period_text(first_ns, last_ns)}{way}."
+            f"{sentence_start(client_text(last))} never came to read: its {step} was refused {times(len(stuck))} with "
+            f"{error_text(code, name)}. It is a consumer that started; this was {period_text(first_ns, last_ns)}{way}."
         ),
         next_step=error_class(code, step).next_step
         or f"Look up error {error_text(code, name)} for {step}, and into the log of that client.",

@@ -123,10 +123,8 @@ class _Stuck(NamedTuple):
 
 def detect(frames: Frames, *, deliveries: int = 3, thrown_out: int = 2) -> Iterator[Finding]:
     """One finding per group and set of partitions that stand still."""
-    if not len(frames[RUNS]):
-        return
     thrown = _thrown_out(frames[EVENTS])
-    if len(thrown) < max(thrown_out, 1):
+    if len(thrown) < max(thrown_out, 1) or not len(frames[RUNS]):
         return
     commits = sorted(rows_of(frames[COMMITS]), key=lambda row: row["ts"])
     stuck = [one for one in _stuck(runs_of(frames[RUNS]), thrown, commits) if one.deliveries >= deliveries]
@@ -182,31 +180,23 @@ def _stuck(runs: Sequence[FetchRange], thrown: Sequence[_Thrown], commits: Seque
     by_place: dict[tuple[str | None, int], list[FetchRange]] = {}
     for run in runs:
         by_place.setdefault(run.place, []).append(run)
-    for own in by_place.values():
+    for place, own in by_place.items():
         last = own[-1]
         offset = last.first_offset
         unknown_last = any(run.first_offset is None for run in own if run.ts == last.ts)
         if offset is None or unknown_last or (last.stored_offset or 0) > offset:
             continue
-        again = [run for run in own if _begins_at(run, offset) and thrown[0].ts <= run.ts]
-        earlier = [run for run in own if again and run.ts < again[0].ts and _covers(run, offset)]
+        had = [
+            one for one in own if one.first_offset is not None and one.first_offset <= offset < (one.next_offset or 0)
+        ]
+        again = [run for run in had if run.first_offset == offset and thrown[0].ts <= run.ts]
         if again and again[-1] is last:
             compared(len(commits))
+            later = (row for row in commits if row["ts"] > last.ts and (row["topic"], row["partition"]) == place)
+            earlier = [run for run in had if run.ts < again[0].ts]
             unseen = sum(run.first_offset is None for run in own)
-            yield _Stuck(again, earlier[-1] if earlier else None, unseen, _passed(last, offset, commits))
-
-
-def _passed(last: FetchRange, offset: int, commits: Sequence[Row]) -> Row | None:
-    after = (row for row in commits if row["ts"] > last.ts and (row["topic"], row["partition"]) == last.place)
-    return next((row for row in after if row["committed_offset"] > offset), None)
-
-
-def _begins_at(run: FetchRange, offset: int) -> bool:
-    return run.first_offset == offset and (run.next_offset or 0) > offset
-
-
-def _covers(run: FetchRange, offset: int) -> bool:
-    return run.first_offset is not None and run.first_offset <= offset < (run.next_offset or 0)
+            passed = next((row for row in later if row["committed_offset"] > offset), None)
+            yield _Stuck(again, earlier[-1] if earlier else None, unseen, passed)
 
 
 def _finding(
@@ -263,8 +253,7 @@ def _finding(
 
 def _candidate(stuck: _Stuck) -> dict[str, Any]:
     """What is known of one partition: the record is one from `offset` to `up_to`."""
-    topic, partition = stuck.place
-    passed = stuck.passed
+    (topic, partition), passed = stuck.place, stuck.passed
     return {
         "topic": topic, "partition": partition, "offset": stuck.offset, "up_to": stuck.up_to,
         "deliveries": stuck.deliveries, "members": list(dict.fromkeys(run.member_id for run in stuck.runs)),
@@ -284,7 +273,6 @@ def _sentence(
     clients: Counter[tuple[str | None, str | None]],
     members: dict[tuple[str | None, str | None], str | None],
 ) -> str:
-    runs = [run for one in worst for run in one.runs]
     where = [f"{partition_text(*one.place)} offset {one.offset}" for one in worst[:MAX_NAMED]]
     several = len(clients) > 1
     who = [
@@ -297,7 +285,7 @@ def _sentence(
         f"{group_text(worst[0].again[-1].group_id)} does not get past {' or '.join(where)}: a record from there on "
         f"was delivered {least}{times(worst[0].deliveries)}, and each time its reader left the group."
         f"{one_of if len(worst) > 1 else ''} Reader: {', '.join(who)}, since "
-        f"{moment_text(min(run.ts for run in runs))}; it {thrown}. {_passed_text(worst)}."
+        f"{moment_text(min(run.ts for one in worst for run in one.runs))}; it {thrown}. {_passed_text(worst)}."
     )
 
 
@@ -342,11 +330,14 @@ RULE = Rule(
         EVENTS: f"""event IN ('join', 'leave') OR (event = 'consumer_heartbeat' AND topics IS NOT NULL)
             OR generation < 0 OR coalesce(error_code, {FENCED_INSTANCE_ID}) = {FENCED_INSTANCE_ID}""",
     },
-    # Reading that began twice at one offset, in a group of which a member left, or joined twice on a connection.
+    # Reading whose last begin was not its first at that offset, in a group of which a member left, or joined twice on a
+    # connection.
     suspects=f"""
         SELECT cluster_id, group_id FROM (
-            SELECT cluster_id, group_id FROM r_{RUNS} WHERE next_offset > first_offset
-            GROUP BY cluster_id, group_id, topic, partition, first_offset HAVING count(*) > 1) AS again
+            SELECT cluster_id, group_id, topic, partition FROM (
+                SELECT cluster_id, group_id, topic, partition, first_offset, count(*) AS begins, max(ts) AS ts
+                FROM r_{RUNS} WHERE next_offset > first_offset GROUP BY ALL)
+            GROUP BY ALL HAVING arg_max(begins, (ts, begins)) > 1) AS again
         SEMI JOIN (
             SELECT cluster_id, group_id FROM r_{EVENTS}
             WHERE error_code = 0 AND (event = 'leave' OR generation < 0)

@@ -86,6 +86,9 @@ class _Way(NamedTuple):
     words: str
 
 
+_LEFT_OUT = (
+    " Its next commits leave the partition out: unless a worker had these records still, they were never handled."
+)
 _WAYS: dict[Direction, _Way] = {
     "forward": _Way(
         ("forward", "refused"), "warning", "medium", "Reader skipped records by itself", "skipped records by itself"
@@ -96,7 +99,7 @@ _WAYS: dict[Direction, _Way] = {
     ),
     "ahead": _Way(
         ("ahead",), "info", "low", "Reader may have left records out",
-        "fetched again from above what it had committed, and its next commits leave the partition out",
+        "fetched again from above what it had committed",
     ),
 }  # fmt: skip
 
@@ -158,8 +161,8 @@ def _finding(runs: FetchRangeColumns, rows: Integers, direction: Direction) -> F
             f"{way.title}: {{}}, {_origin(first)} to {_target(first)}{more}, {{}}",
             partition_text(first["topic"], first["partition"]), short_who(*who[:2]),
         ),
-        sentence=_sentence(listed, len(rows), f"{group_text(last['group_id'])}: {who_text(*who)}", way.words)
-        + (" Unless a worker had these records still, they were never handled." if direction == "ahead" else ""),
+        sentence=_sentence(listed, len(rows), f"{group_text(last['group_id'])}: {who_text(*who[:2])}", way.words)
+        + (_LEFT_OUT if direction == "ahead" else ""),
         next_step=(
             "Look for a seek in the application, or positions that it keeps elsewhere; if there is none, update the "
             "client library and look for its faults about positions (for example librdkafka#1720)."
@@ -198,14 +201,17 @@ def _numbers(run: Row) -> dict[str, Any]:
 
 
 def _sentence(listed: Sequence[Row], jumps: int, head: str, words: str) -> str:
-    named = []
-    for run in listed[:MAX_NAMED]:
-        place, at = partition_text(run["topic"], run["partition"]), moment_text(run["ts"])
-        refused = f" (OFFSET_OUT_OF_RANGE; then from {run['first_offset']})"
-        how = refused if run["own_move"] == "refused" else f" ({count(run['own_move_records'], 'record')})"
-        named.append(f"{place} from {_origin(run)} to {_target(run)} at {at}{how}")
+    first, *others = [_jump_text(run) for run in listed[:MAX_NAMED]]
     more = f" and {count(jumps - MAX_NAMED, 'time')} more" if jumps > MAX_NAMED else ""
-    return f"{head} {words}: {'; '.join(named)}{more}. It requested no offset in between."
+    also = f" Also {'; '.join(others)}{more}." if others else ""
+    return f"{head} {words}: {first}.{also} It requested no offset in between."
+
+
+def _jump_text(run: Row) -> str:
+    place, at = partition_text(run["topic"], run["partition"]), moment_text(run["ts"])
+    refused = f" (OFFSET_OUT_OF_RANGE; then from {run['first_offset']})"
+    how = refused if run["own_move"] == "refused" else f" ({count(run['own_move_records'], 'record')})"
+    return f"{place} from {_origin(run)} to {_target(run)} at {at}{how}"
 
 
 _MOVED = """

@@ -48,6 +48,7 @@ from wirewitness.analyser.kafka.rules.idle_members import side_step, side_text
 from wirewitness.analyser.kafka.rules.members import MEMBERS
 from wirewitness.analyser.kafka.rules.names import (
     group_text,
+    member_name,
     partition_names,
     partition_text,
     short_clients,
@@ -187,7 +188,11 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
         f"{(one.other.first_offset or 0) + one.records - 1}"
         for one in overlaps[:MAX_NAMED]
     ]
-    member = late["member_id"]
+    member, places = late["member_id"] or own.member_id, len({one.own.place for one in overlaps})
+    known = [member_name(one) for one in (member, other.member_id) if one]
+    members = f" They are members {' and '.join(known)}." if len(known) == 2 else ""
+    elsewhere = f" of {count(places, 'partition')}" if places > 1 else ""
+    also = f" Also {', '.join(where[1:])}." if where[1:] else ""
     more = f" and {len(overlaps) - 1:,} more" if overlaps[1:] else ""
     return RULE.finding(
         severity="critical" if accepted else "warning",
@@ -198,9 +203,9 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
             partition_text(*overlaps[0].own.place), *_two(own.client, other.client),
         ),
         sentence=(
-            f"{group_text(own.group_id)}: {who_text(*own.client, member or own.member_id)} and "
-            f"{who_text(*other.client, other.member_id)} handled the same {count(records, 'record')} "
-            f"({', '.join(where)}). The first came back at {moment_text(back)}{pause}; its late commit was "
+            f"{group_text(own.group_id)}: {who_text(*own.client)} and {who_text(*other.client)} handled the same "
+            f"{count(records, 'record')}{elsewhere} ({where[0]}).{also}{members} "
+            f"The first came back at {moment_text(back)}{pause}; its late commit was "
             f"{'accepted' if accepted else 'refused'}. The other had read since {moment_text(began)}.{side}"
         ),
         next_step=(
@@ -215,7 +220,7 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
         numbers={
             **key,
             "client_id": own.client_id,
-            "member": member or own.member_id,
+            "member": member,
             "partitions": partition_names(one.own.place for one in overlaps),
             "records_again": records,
             "accepted": accepted,
@@ -223,7 +228,7 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
             "idle_side": silence["idle_side"] if silence is not None else None,
             "ts_taken_over": time_text(began),
             "ts_back": time_text(back),
-            "clients": [who_numbers(*own.client, member or own.member_id),
+            "clients": [who_numbers(*own.client, member),
                         who_numbers(*other.client, other.member_id)],
         },
     )  # fmt: skip
