@@ -13,14 +13,14 @@ import numpy as np
 
 from wirewitness.analyser.engine.rules.columns import Integers, Texts
 from wirewitness.analyser.engine.rules.findings import Evidence, first_and_last
-from wirewitness.analyser.engine.rules.frame import Frame, numbered, pairs
+from wirewitness.analyser.engine.rules.frame import Frame, pairs
 from wirewitness.analyser.kafka.rules.fetch_ranges import FetchRange, Place, runs_of
 
 _AT_ONCE = 4096
 
 
 class FetchRangeColumns:
-    """The rows of a frame, in its order."""
+    """The rows of a frame, which are in the order of time."""
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
@@ -51,30 +51,16 @@ class FetchRangeColumns:
         """`Run.place` of one row."""
         return self.topics.at(row), int(self.numbers("partition")[row])
 
-    def in_order(self, rows: Integers) -> Integers:
-        """These rows in the order of `runs_of`."""
-        keys = (self.numbers("partition")[rows], _ranks(self.topics, rows), self.numbers("ts")[rows])
-        order = np.lexsort(keys)
-        exchanges = self.texts("exchange_id")
-        at_once = np.diff(keys[-1][order]) == 0
-        if (at_once & (np.diff(exchanges.codes[rows][order]) != 0)).any():
-            order = np.lexsort((*keys[:-1], _ranks(exchanges, rows), keys[-1]))
-        return rows[order]
-
     def taken(self, rows: Integers) -> Frame:
         """These rows of the frame."""
         return self._frame.take(rows)
 
-    def runs(self, rows: Integers) -> list[FetchRange]:
-        """These rows as plain values, in the order of `runs_of`."""
-        return runs_of(self.taken(rows))
-
     def each(self, rows: Integers | None = None) -> Iterator[FetchRange]:
-        """These rows as plain values in the order of `in_order`, None for all; some at a time, so that rules that want
-        few of them never hold all."""
-        order = self.in_order(np.arange(len(self)) if rows is None else rows)
-        for start in range(0, len(order), _AT_ONCE):
-            yield from self.runs(order[start : start + _AT_ONCE])
+        """These rows as plain values, None for all; some at a time, so that rules that want few of them never hold
+        all."""
+        chosen = np.arange(len(self)) if rows is None else rows
+        for start in range(0, len(chosen), _AT_ONCE):
+            yield from runs_of(self.taken(chosen[start : start + _AT_ONCE]))
 
     def places(self, rows: Integers) -> list[Place]:
         """The partitions of these rows, each once."""
@@ -88,12 +74,3 @@ class FetchRangeColumns:
         some = rows[first_and_last(requests)]
         taken = self._frame.take(some)
         return [*map(Evidence, *(taken[name].values() for name in ("file", "request_packet", "exchange_id")))]
-
-
-def _ranks(texts: Texts, rows: Integers) -> Integers:
-    """The rank of each row's text; null is as nothing."""
-    codes = numbered(texts.codes[rows])
-    first = np.unique(codes, return_index=True)[1]
-    names = [texts.at(row) or "" for row in rows[first].tolist()]
-    ranks = {name: rank for rank, name in enumerate(sorted({*names}))}
-    return np.array([ranks[name] for name in names], np.int64)[codes]

@@ -39,8 +39,7 @@ from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, first_value, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
-from wirewitness.analyser.kafka.rules.fetch_range_columns import FetchRangeColumns
-from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, FetchRange, proof_of_runs
+from wirewitness.analyser.kafka.rules.fetch_ranges import RUN_COLUMNS, RUNS, FetchRange, proof_of_runs, runs_of
 from wirewitness.analyser.kafka.rules.names import (
     group_text,
     partition_text,
@@ -58,9 +57,7 @@ def detect(frames: Frames, *, messages: int = 1000, gaps: float = 3.0, least: in
     commits = sorted(rows_of(frames[COMMITS]), key=lambda row: row["ts"])
     if not len(frames[RUNS]) or len(commits) < least:
         return
-    runs = FetchRangeColumns(frames[RUNS])
-    run = runs.runs(runs.in_order(np.arange(len(runs)))[-1:])[0]
-    last = commits[-1]
+    (run,), last = runs_of(frames[RUNS].take(np.array([len(frames[RUNS]) - 1]))), commits[-1]
     usual = median(later["ts"] - earlier["ts"] for earlier, later in pairwise(commits))
     behind = (run.next_offset or 0) - max(row["committed_offset"] for row in commits)
     waited = run.ts_last - last["ts"]

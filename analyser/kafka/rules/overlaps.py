@@ -68,11 +68,9 @@ class ComparedPartition(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows of the partitions that are looked at. order: of the runs by time. of_runs, of_commits: a number for the
-    partition of each."""
+    """The rows of the partitions that are looked at. of_runs, of_commits: a number for the partition of each."""
 
     runs: FetchRangeColumns
-    order: Integers
     of_runs: Integers
     commits: Frame
     of_commits: Integers
@@ -82,13 +80,12 @@ class Rows(NamedTuple):
         by_time = np.argsort(self.commits["ts"].numbers(), kind="stable")
         commits = by_time[np.argsort(self.of_commits[by_time], kind="stable")]
         codes = self.of_commits[commits]
-        of_runs = self.of_runs[self.order]
-        for rows in places_of(numbered(of_runs)):
-            first, last = np.searchsorted(codes, of_runs[rows[0]] + np.arange(2)).tolist()
+        for rows in places_of(numbered(self.of_runs)):
+            first, last = np.searchsorted(codes, self.of_runs[rows[0]] + np.arange(2)).tolist()
             yield ComparedPartition(self._reads(rows), self._commits(commits[first:last]))
 
     def _reads(self, rows: Integers) -> list[Read]:
-        frame = self.runs.taken(self.order[rows])
+        frame = self.runs.taken(rows)
         names = ("ts", "ts_last", "client_address", "client_id", "first_offset", "next_offset")
         columns = [frame[name].values() for name in names]
         return [
@@ -109,7 +106,7 @@ class Rows(NamedTuple):
     def told(self, overlaps: Sequence[Overlap]) -> list[ToldOverlap]:
         """The same with whole rows, each made once."""
         numbers = sorted({read.row for one in overlaps for read in (one.own, one.other) if read.row >= 0})
-        runs = dict(zip(numbers, self.runs.each(self.order[numbers]), strict=True))
+        runs = dict(zip(numbers, self.runs.each(np.array(numbers, np.int64)), strict=True))
         unseen = {-1 - one.own.row for one in overlaps if one.own.row < 0}
         late = sorted(unseen | {one.late.row for one in overlaps})
         commits = dict(zip(late, rows_of(self.commits.take(np.array(late))), strict=True))
@@ -138,9 +135,7 @@ def where_somebody_is_late(runs: Frame, commits: Frame, back_ns: int) -> Rows:
     late = order[(~goes_on | (since >= before)) & (since >= begun[of_commits[order]])]
     is_late = np.isin(np.arange(len(places)), of_commits[late])
     some, own = is_late[of_runs], is_late[of_commits]
-    columns = FetchRangeColumns(runs.take(some))
-    order = columns.in_order(np.arange(len(columns)))
-    return Rows(columns, order, of_runs[some], commits.take(own), of_commits[own])
+    return Rows(FetchRangeColumns(runs.take(some)), of_runs[some], commits.take(own), of_commits[own])
 
 
 def _unseen(other: FetchRange, last: Row) -> FetchRange:
