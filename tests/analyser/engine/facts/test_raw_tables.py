@@ -90,6 +90,11 @@ FACTS = [
         },
     ),
     Fact(
+        "kafka_fetch_ranges",
+        r"first_offset (<|>|<>|IS DISTINCT FROM) (next_offset_before|stored_offset|expected)",
+        {"analyser/kafka/facts/fetch_jumps.py": "the fact's own: where a run began elsewhere"},
+    ),
+    Fact(
         "kafka_committed",
         r"(?i)operation (= '|IN \(')(OffsetDelete|DeleteGroups)'|lag\(committed_offset\)",
         {
