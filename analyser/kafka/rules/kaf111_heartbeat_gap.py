@@ -13,7 +13,8 @@ How it decides
     back, until the group went on without it. Waiting for the answer to a JoinGroup is no silence.
     warning: from `near` of the session timeout on, while it stayed a member; and when it was removed after a silence of
         at least `least_s`. critical: when that lasted for a minute or more. info: a static member, or one of Kafka
-        Streams, whose host closed its connection: these do not leave when they stop, by design.
+        Streams (or of an unknown assignor), whose host closed its connection: these do not leave when they stop, by
+        design.
     The session timeout is that of its JoinGroup, else 45 s, the default (in KIP-848 it is the broker's). A member of a
         classic group that may have a longer one, since its JoinGroup is not in the capture, is info while it stays.
     Silent: where no answer to the member is in the capture (one side of it only: nobody knows whether the coordinator
@@ -44,7 +45,7 @@ from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
 from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of, values
+from wirewitness.analyser.engine.rules.frame_rows import Row, values
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.idle_members import side_step, side_text
 from wirewitness.analyser.kafka.rules.members import (
@@ -52,7 +53,9 @@ from wirewitness.analyser.kafka.rules.members import (
     MEMBER_COLUMNS,
     MEMBERS,
     culprit,
+    may_stay,
     member_text,
+    members_of,
     partitions_of,
     partitions_text,
     proof,
@@ -83,7 +86,7 @@ class _Silence(NamedTuple):
 def detect(frames: Frames, *, near: float = 2 / 3, least_s: float = 2.0) -> Iterator[Finding]:
     """One finding per client: its longest silence."""
     answered = set(values(frames[ANSWERED]["member_id"]))
-    members = rows_of(frames[MEMBERS])
+    members = members_of(frames[MEMBERS])
     found = [silence for silence in map(_silence, members) if silence is not None]
     shared = _shared(found, [row for row in members if row["ended"] != "expired" and _has_gaps(row)])
     worst: dict[tuple[str | None, str | None], _Silence] = {}
@@ -155,7 +158,7 @@ def _severity(silence: _Silence) -> Severity:
     if not silence.removed:
         is_known = silence.member["session_timeout_ms"] or silence.member["protocol"] != "classic"
         return "warning" if is_known else "info"
-    if stays_by_design(silence.member):
+    if may_stay(silence.member):
         return "info"
     return "critical" if silence.lasts_ns >= _LONG_NS else "warning"
 

@@ -185,12 +185,14 @@ def _finding(runs: FetchRangeColumns, rows: Integers, direction: Direction) -> F
 
 def _origin(run: Row) -> int | None:
     """Where its reader was."""
-    return run["stored_offset"] if run["own_move"] == "ahead" else run["next_offset_before"]
+    found: int | None = run["stored_offset" if run["own_move"] == "ahead" else "next_offset_before"]
+    return found
 
 
 def _target(run: Row) -> int | None:
     """Where it fetched."""
-    return run["out_of_range_offset"] if run["own_move"] == "refused" else run["first_offset"]
+    found: int | None = run["out_of_range_offset" if run["own_move"] == "refused" else "first_offset"]
+    return found
 
 
 def _numbers(run: Row) -> dict[str, Any]:

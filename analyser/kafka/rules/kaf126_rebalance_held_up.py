@@ -16,7 +16,7 @@ How it decides
         `absent_s`. warning; critical from a minute on. How its connection ended tells a process that ended from one
         that is frozen or cut off; which of these, `kafka_members.idle_side` says. A client whose host closed the
         connection was killed, or is one that does not leave by design: a static member, or Kafka Streams. Where it is
-        known to be one of these two, it is info, and warning from a minute on.
+        one of these two, or its assignor (which tells Kafka Streams) is not known: info, warning from a minute on.
     late: the JoinGroup answers followed its request at once, and everybody had waited for it alone for at least
         `late_s` since it was told of the rebalance (27 REBALANCE_IN_PROGRESS). warning where its heartbeats prove that
         it lived and knew (it was told at least twice before it joined), and that happened `late_often` times, or once
@@ -60,6 +60,8 @@ from wirewitness.analyser.kafka.rules.members import (
     REBALANCE_COLUMNS,
     REBALANCES,
     culprit,
+    may_stay,
+    members_of,
     named_text,
     partitions_of,
     partitions_text,
@@ -91,7 +93,7 @@ def detect(
     frames: Frames, *, absent_s: float = 2.0, late_s: float = 5.0, late_often: int = 2, late_long_s: float = 30.0
 ) -> Iterator[Finding]:
     """One finding per client that died, and one per client that is late, however often."""
-    members, rebalances = rows_of(frames[MEMBERS]), rows_of(frames[REBALANCES])
+    members, rebalances = members_of(frames[MEMBERS]), rows_of(frames[REBALANCES])
     dead: dict[tuple[Any, ...], list[Death]] = {}
     for member, until_ns in zip(members, _read_again_ns(members, rebalances), strict=True):
         if until_ns is not None and until_ns - _silent_since_ns(member) >= absent_s * NS_PER_S:
@@ -180,12 +182,12 @@ def _dead(deaths: Sequence[Death], members: Sequence[Row], rebalances: Sequence[
     )
     compared(len(members) + len(rebalances))
     victims = [one for one in members if one["ts"] < until_ns and one["ts_last"] > until_ns and one is not member]
-    back, by_design = member["ended"] == "removed", stays_by_design(member)
+    back = member["ended"] == "removed"
     timeout = member["session_timeout_ms"]
     session = f"; its session timeout is {seconds_text(timeout * NS_PER_MS)}" if timeout else ""
-    usual, long = ("info", "warning") if by_design else ("warning", "critical")
+    levels: tuple[Severity, Severity] = ("info", "warning") if may_stay(member) else ("warning", "critical")
     return RULE.finding(
-        severity=long if stood_ns >= _LONG_NS else usual,
+        severity=levels[stood_ns >= _LONG_NS],
         subject={**key, "client": member["client_id"], "address": member["client_address"], "kind": "dead"},
         title=title_text(
             f"Member silent for {seconds_text(stood_ns)} without leaving: {{}} in group {{}}",

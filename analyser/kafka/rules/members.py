@@ -14,7 +14,8 @@ from typing import Any
 from wirewitness.analyser.base.words import names_text, printable, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence
-from wirewitness.analyser.engine.rules.frame_rows import Row
+from wirewitness.analyser.engine.rules.frame import Frame
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.kafka.rules.names import MAX_LISTED, MAX_NAME, client_numbers, client_text, member_name
 
 KEYS = ("cluster_id", "group_id")
@@ -96,15 +97,32 @@ def is_elsewhere(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return bool(one["member_id"] != other["member_id"]) if here is None or there is None else bool(here != there)
 
 
+def members_of(frame: Frame) -> list[Row]:
+    """The members of a group. All of a classic group have one assignor: who was not seen joining has that of others."""
+    found = rows_of(frame)
+    known = next((one["assignor"] for one in found if one["assignor"]), None)
+    return [one if one["assignor"] or one["protocol"] != "classic" else one | {"assignor": known} for one in found]
+
+
 def stays_by_design(member: Mapping[str, Any]) -> str | None:
     """`a static member`: what a member is that its host stopped, and that sends no LeaveGroup then (KIP-345; Kafka
     Streams keeps its tasks for a restart); None where it is no such one, or not known to be."""
-    if member["ended"] != "expired" or member["closed_by"] != "client":
+    if not _was_stopped(member):
         return None
     if member["group_instance_id"]:
         return "a static member"
     is_streams = member["protocol"] == "streams" or member["assignor"] == "stream"
     return "a Kafka Streams member" if is_streams or "-StreamThread-" in (member["client_id"] or "") else None
+
+
+def may_stay(member: Mapping[str, Any]) -> bool:
+    """It is such a member, or its assignor is not known, which tells those of Kafka Streams."""
+    unknown = _was_stopped(member) and member["assignor"] is None and member["protocol"] in ("classic", None)
+    return unknown or stays_by_design(member) is not None
+
+
+def _was_stopped(member: Mapping[str, Any]) -> bool:
+    return bool(member["ended"] == "expired" and member["closed_by"] == "client")
 
 
 def member_text(member: Mapping[str, Any]) -> str:

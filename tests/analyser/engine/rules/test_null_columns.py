@@ -31,6 +31,8 @@ NULL_SAYS = {
     ("KAF101", "cluster_id"): "a connection whose server is known has a cluster, if only one named after its brokers",
     ("KAF105", "client_gap_ts"): "null says that no bytes of this client are missing",
     ("KAF129", "client_gap_ts"): "null says that no bytes of this client are missing",
+    ("KAF126", "closed_by"): "null says that the connection of its last request is open",
+    ("KAF126", "group_instance_id"): "null says that the member has no static name",
     ("KAF205", "ts_stored"): "null says that the batch was not stored later",
 }
 SHOWN = re.compile(r"\b(None|NaT|nan|NaN)\b|<NA>")
