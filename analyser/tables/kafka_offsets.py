@@ -27,6 +27,10 @@ def _number(name: str, meaning: str) -> Column:
     return Column(name, "int64", meaning, "context")
 
 
+def _flag(name: str, meaning: str) -> Column:
+    return Column(name, "bool", meaning, "context")
+
+
 def _ms(name: str, meaning: str) -> Column:
     return Column(name, "float64", meaning, "context", unit="ms")
 
@@ -90,6 +94,7 @@ KAFKA_OFFSET_TABLES = (
         "OffsetFetch got that no commit in the capture stored; in the broker's order",
         (
             ts_column("time of the response, since when it counts", "context"),
+            _time("ts_sent", "of a commit: time of the request"),
             CLUSTER,
             Column("group_id", "string", "consumer group", "context"),
             _TOPIC,
@@ -107,17 +112,46 @@ KAFKA_OFFSET_TABLES = (
             _number("committed_offset", "the offset that is stored since; null: none"),
             _number("step_back", "of a commit: records below the offset that stood just before; 0 for none"),
             _number("below_highest", "of a commit: records below the highest stored since the last deletion"),
+            _number(
+                "below_commit",
+                "of a commit: records below the accepted commit before it in this incarnation, whatever came in "
+                "between; 0 for none, null where both were open at one time on two connections: either may be the last",
+            ),
+            _flag("near_step_back", "of a commit: it, the one before it or the one behind it is below the one before"),
+            _number("own_number", "of a commit: its number among those of its committer (member id, else client)"),
+            _number("own_commits", "of a commit: how many its committer has there"),
+            _number("own_before", "of a commit: the offset that its committer committed before"),
+            _flag("fetches_seen", "of a commit: its client's fetches of the partition are in the capture"),
+            _number(
+                "read_from",
+                "of a commit with below_commit: the lowest offset that its client fetched since the commit before it, "
+                "or its own, if that is not above; null where it fetched, or was told, nothing as low (no seek)",
+            ),
+            _time("ts_failed", "of a commit below an earlier one: when its client sent the same without success"),
+            Column("failed_error_code", "int64", "error of that; null where it was not answered", "context"),
+            Column("failed_exchange_id", "string", "the commit that failed", "context"),
+            _number("failed_request_packet", "packet of its request"),
+            _flag("read_since_highest", "where ts_failed: as read_from, since the highest commit before; null: no"),
+            _number("own_highest_soon", "where ts_failed: the highest offset that its client committed within 5 s"),
+            _number("log_end_offset", "of a commit: the log end known then (kafka_offset_commits)"),
+            _number(
+                "next_log_end",
+                "of a commit above it: the high watermark of the next Fetch, and of those within a second; null: none",
+            ),
             Column("member_id", "string", "member that committed", "context"),
             Column("client_id", "string", "client id of who committed", "context"),
             Column("client_address", "string", "its IP address", "context"),
             _number("generation", "generation or member epoch of the commit"),
             Column("owner_member_id", "string", "member that had the partition then", "context"),
+            Column("ownership_confidence", "string", "as in kafka_offset_commits", "context"),
+            _time("client_gap_ts", "last loss of bytes of its client before it; null: none"),
             Column("exchange_id", "string", "the commit, or the OffsetFetch", "context"),
+            Column("flow_id", "string", "connection of the commit", "context"),
+            Column("file", "string", "file of the commit", "context"),
             _number("request_packet", "packet of its request"),
         ),
         ("ts", "cluster_id", "group_id", "topic", "partition", "step"),
         "kafka",
-        on_request=True,
     ),
     Table(
         "kafka_lag",

@@ -69,9 +69,12 @@ OFFSETS = StageTables(
 )
 COMMITTED = StageTables(
     makes=("kafka_committed",),
-    reads=("kafka_offset_commits", "kafka_offset_fetches", "kafka_admin_changes", "kafka_topics"),
+    reads=(
+        "kafka_offset_commits", "kafka_offset_fetches", "kafka_admin_changes", "kafka_topics",
+        "kafka_fetch_partitions", "kafka_list_offsets",
+    ),
     new=("kafka_committed",),
-)
+)  # fmt: skip
 LAG = StageTables(makes=("kafka_lag",), reads=("kafka_committed", "kafka_log_ends", "kafka_topics"), new=("kafka_lag",))
 READING = StageTables(
     makes=("kafka_fetch_ranges",),
@@ -198,7 +201,13 @@ KEYED = {
         )
     ],
     COMMITTED.makes: [
-        Keyed(COMMITTED.makes, dict.fromkeys(("kafka_offset_commits", "kafka_offset_fetches"), PARTITION))
+        Keyed(
+            COMMITTED.makes,
+            {
+                **dict.fromkeys(("kafka_offset_commits", "kafka_offset_fetches", "kafka_fetch_partitions"), PARTITION),
+                "kafka_list_offsets": TOPIC_PARTITION,
+            },
+        )
     ],
     LAG.makes: [Keyed(LAG.makes, dict.fromkeys(("kafka_committed", "kafka_log_ends"), TOPIC_PARTITION))],
     READING.makes: [

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import duckdb
 
-from wirewitness.analyser.engine.facts.chunk_files import show_made
 from wirewitness.analyser.engine.facts.stage import COMMITTED, NOTHING, Held
 from wirewitness.analyser.engine.facts.topics import has_rows, views
 from wirewitness.analyser.kafka.facts.log_ends import DELETED_TOPICS, LIVES, MADE, with_life
+from wirewitness.analyser.tables.queries import keep, name_list
+from wirewitness.analyser.tables.tables import TABLES
 
 GROUP = "cluster, group_id, topic, partition"
 
@@ -80,16 +81,17 @@ STORED_TABLES = ("kafka_offset_commits", "kafka_offset_fetches")
 _TOLD = f"""
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
            coalesce(topic, topic_id, '') AS topic, topic_id, partition, {_ANSWERED_NS} AS at_ns,
-           epoch_ns(ts) AS sent_ns, coalesce(request_packet, 0) AS packet, {_PLACE_IN_STREAM} AS place, exchange_id,
+           epoch_ns(ts) AS sent_ns, ts_response IS NOT NULL AS answered, coalesce(request_packet, 0) AS packet,
+           {_PLACE_IN_STREAM} AS place, exchange_id,
            CASE WHEN committed_offset < 0 THEN 'below 0' WHEN api = 'TxnOffsetCommit' THEN 'transaction' ELSE 'commit'
            END AS kind, committed_offset, request_packet, member_id, client_id, client_address, generation,
-           owner_member_id, true AS stable
+           owner_member_id, ownership_confidence, log_end_offset, client_gap_ts, flow_id, file, true AS stable
     FROM kafka_offset_commits WHERE error_code = 0 AND committed_offset IS NOT NULL
-    UNION ALL
-    SELECT coalesce(cluster_id, ''), coalesce(group_id, ''), coalesce(topic, topic_id, ''), topic_id, partition,
-           epoch_ns(ts_response), epoch_ns(ts), coalesce(request_packet, 0), {_PLACE_IN_STREAM}, exchange_id,
-           'OffsetFetch', committed_offset, request_packet, NULL, NULL, NULL, NULL, NULL,
-           coalesce(require_stable, false)
+    UNION ALL BY NAME
+    SELECT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
+           coalesce(topic, topic_id, '') AS topic, topic_id, partition, epoch_ns(ts_response) AS at_ns,
+           epoch_ns(ts) AS sent_ns, coalesce(request_packet, 0) AS packet, {_PLACE_IN_STREAM} AS place, exchange_id,
+           'OffsetFetch' AS kind, committed_offset, request_packet, coalesce(require_stable, false) AS stable
     FROM kafka_offset_fetches WHERE error_code = 0 AND committed_offset IS NOT NULL AND ts_response IS NOT NULL"""
 _GONE = f"""
     SELECT places.*, at_ns, 'OffsetDelete' AS kind FROM ({DELETED_OFFSETS}) AS gone JOIN places
@@ -98,12 +100,21 @@ _GONE = f"""
     SELECT places.*, at_ns, 'DeleteGroups' FROM ({DELETED_GROUPS}) AS gone JOIN places USING (cluster, group_id)
     UNION ALL
     SELECT places.*, at_ns, 'DeleteTopics' FROM ({DELETED_TOPICS}) AS gone JOIN places USING (cluster, topic)"""
-_OWN = "PARTITION BY cluster, group_id, topic, partition"
+_OWN = f"PARTITION BY {GROUP}"
 _ORDER = "ORDER BY at_ns, kind = 'OffsetFetch', sent_ns, packet, place, exchange_id, committed_offset"
+_PART = ", ".join(f"changes.{name}" for name in ("cluster", "group_id", "topic", "partition"))
+_IS_COMMIT = "kind IN ('commit', 'transaction')"
+# A committer is a member, without one a client.
+_COMMITTER = """
+    coalesce(nullif(member_id, ''), concat(changes.client_address, chr(10), changes.client_id, chr(10)))"""
+# The broker may have taken two commits of different connections that were open at one time in any order.
+_RACING = """
+    flow_id IS DISTINCT FROM flow_id_1
+    AND (NOT (answered AND answered_1) OR (sent_ns_1 < at_ns AND sent_ns < at_ns_1))"""
 _COMMITTED = f"""
     WITH lives AS ({LIVES}),
     told AS ({with_life(f"FROM ({_TOLD}) WHERE partition IS NOT NULL AND at_ns IS NOT NULL", "lives")}),
-    places AS (SELECT DISTINCT cluster, group_id, topic, partition FROM told),
+    places AS (SELECT DISTINCT {GROUP} FROM told),
     gone AS ({with_life(f"SELECT *, NULL::VARCHAR AS topic_id FROM ({_GONE})", "lives")}),
     every AS (
         FROM told UNION ALL BY NAME SELECT * EXCLUDE topic_id, at_ns AS sent_ns, 0 AS packet, 0 AS place FROM gone),
@@ -124,21 +135,162 @@ _COMMITTED = f"""
         SELECT * FROM (SELECT *, CASE WHEN incarnation = incarnation_before THEN stored_before END AS before FROM steps)
         WHERE CASE kind WHEN 'OffsetFetch' THEN stored IS DISTINCT FROM before
                         WHEN 'commit' THEN true WHEN 'transaction' THEN true WHEN 'below 0' THEN true
-                        ELSE stored_before IS NOT NULL END)
-    SELECT make_timestamp_ns(at_ns)::TIMESTAMPTZ_NS AS ts, nullif(cluster, '') AS cluster_id,
-           nullif(group_id, '') AS group_id, nullif(topic, '') AS topic, partition, incarnation,
-           row_number() OVER ({_OWN} {_ORDER}) AS step, kind, stored AS committed_offset,
+                        ELSE stored_before IS NOT NULL END),
+    readers AS (
+        SELECT DISTINCT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+               coalesce(client_address, '') AS client_address, coalesce(client_id, '') AS client_id
+        FROM kafka_fetch_partitions WHERE coalesce(replica_id, -1) < 0 AND fetch_offset >= 0),
+    -- Beside each commit those before and behind it, of anybody (_1, _2, next) and of its committer.
+    beside AS (
+        SELECT changes.*, readers.topic IS NOT NULL AS fetches_seen, lag(stored) OVER commits AS stored_1,
+               lag(stored, 2) OVER commits AS stored_2, lead(stored) OVER commits AS stored_next, lag(incarnation) OVER commits AS incarnation_1,
+               lag(flow_id) OVER commits AS flow_id_1, lag(answered) OVER commits AS answered_1,
+               lag(sent_ns) OVER commits AS sent_ns_1, lag(at_ns) OVER commits AS at_ns_1,
+               lag(stored) OVER one AS own_before, row_number() OVER one AS own_number,
+               count(*) OVER (PARTITION BY {_PART}, {_IS_COMMIT}, {_COMMITTER}) AS own_commits
+        FROM changes LEFT JOIN readers ON changes.cluster = readers.cluster AND changes.topic = readers.topic
+            AND changes.partition = readers.partition AND coalesce(changes.client_address, '') = readers.client_address
+            AND coalesce(changes.client_id, '') = readers.client_id
+        WINDOW commits AS (PARTITION BY {_PART}, {_IS_COMMIT} {_ORDER}),
+            one AS (PARTITION BY {_PART}, {_IS_COMMIT}, {_COMMITTER} {_ORDER}))
+    SELECT row_number() OVER () AS row, make_timestamp_ns(at_ns)::TIMESTAMPTZ_NS AS ts, sent_ns,
+           CASE WHEN {_IS_COMMIT} OR kind = 'below 0' THEN make_timestamp_ns(sent_ns)::TIMESTAMPTZ_NS END AS ts_sent,
+           nullif(cluster, '') AS cluster_id, nullif(group_id, '') AS group_id, nullif(topic, '') AS topic, partition,
+           incarnation, row_number() OVER ({_OWN} {_ORDER}) AS step, kind, stored AS committed_offset,
            CASE WHEN stored IS NULL OR kind = 'OffsetFetch' THEN NULL
                 ELSE coalesce(greatest(before::HUGEINT - stored, 0), 0)::BIGINT END AS step_back,
            CASE WHEN stored IS NULL OR kind = 'OffsetFetch' THEN NULL
                 ELSE (max(stored) OVER ({_OWN}, incarnation, deletions {_ORDER} ROWS UNBOUNDED PRECEDING)::HUGEINT
                       - stored)::BIGINT END AS below_highest,
-           member_id, client_id, client_address, generation, owner_member_id, exchange_id, request_packet
-    FROM changes"""
+           CASE WHEN NOT {_IS_COMMIT} THEN NULL WHEN incarnation IS DISTINCT FROM incarnation_1 OR stored >= stored_1
+                THEN 0 WHEN {_RACING} THEN NULL ELSE stored_1 - stored END AS below_commit,
+           CASE WHEN {_IS_COMMIT} THEN coalesce(stored < stored_1 OR stored_next < stored OR stored_1 < stored_2, false)
+           END AS near_step_back,
+           CASE WHEN {_IS_COMMIT} THEN own_number END AS own_number,
+           CASE WHEN {_IS_COMMIT} THEN own_commits END AS own_commits,
+           CASE WHEN {_IS_COMMIT} THEN own_before END AS own_before,
+           CASE WHEN {_IS_COMMIT} THEN fetches_seen END AS fetches_seen,
+           member_id, client_id, client_address, generation, owner_member_id, ownership_confidence, log_end_offset,
+           client_gap_ts, exchange_id, flow_id, file, request_packet,
+           CASE WHEN {_IS_COMMIT} AND stored < stored_1 THEN sent_ns_1 END AS since_ns
+    FROM beside"""
+
+
+# What few commits have, by the number of their row: those behind a higher one, and those above the log's end.
+_LOG = "cluster, topic, partition"
+_CLIENT = f"{_LOG}, address, client"
+_OWN_CLIENT = "coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"
+_CONSUMERS = "FROM kafka_fetch_partitions WHERE coalesce(replica_id, -1) < 0"
+_READING = f"""
+    SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition, {_OWN_CLIENT},
+           epoch_ns(ts) AS at_ns, fetch_offset AS fetched {_CONSUMERS} AND fetch_offset >= 0
+    UNION ALL BY NAME
+    SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, '') AS topic, partition, {_OWN_CLIENT},
+           epoch_ns(ts) AS at_ns, "offset" AS told FROM kafka_list_offsets WHERE "offset" >= 0
+    UNION ALL BY NAME
+    SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition, {_OWN_CLIENT},
+           epoch_ns(ts) AS at_ns, committed_offset AS told FROM kafka_offset_fetches WHERE committed_offset >= 0"""
+# One whose answer the capture lost may have been accepted.
+_FAILED = f"""
+    SELECT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
+           coalesce(topic, topic_id, '') AS topic, partition, {_OWN_CLIENT}, committed_offset, {_ANSWERED_NS} AS at_ns,
+           epoch_ns(ts) AS sent_ns, exchange_id, request_packet, error_code
+    FROM kafka_offset_commits WHERE committed_offset >= 0 AND coalesce(error_code <> 0, client_gap_ts IS NULL)"""
+SOON_S = 5
+_BEFORE = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+
+
+def _of_few(kept: str) -> str:
+    """A SELECT of `row` and the columns that few commits have. kept: the rows of _COMMITTED."""
+    return f"""
+    WITH base AS (
+        SELECT * REPLACE (coalesce(group_id, '') AS group_id, coalesce(topic, '') AS topic),
+               coalesce(cluster_id, '') AS cluster, epoch_ns(ts) AS at_ns, {_OWN_CLIENT}
+        FROM {kept} WHERE {_IS_COMMIT}),
+    failed AS ({_FAILED}),
+    -- The same offset of the same client, which failed just before it was accepted.
+    again AS (
+        SELECT * FROM (
+            SELECT *, lag(row IS NULL) OVER same AS is_again, lag(sent_ns) OVER same AS failed_ns,
+                   lag(error_code) OVER same AS failed_error_code, lag(exchange_id) OVER same AS failed_exchange_id,
+                   lag(request_packet) OVER same AS failed_request_packet
+            FROM (FROM failed UNION ALL BY NAME
+                  SELECT row, cluster, group_id, topic, partition, address, client, committed_offset, at_ns, sent_ns,
+                         exchange_id, request_packet
+                  FROM base SEMI JOIN failed USING (cluster, group_id, topic, partition, address, client,
+                                                    committed_offset))
+            WINDOW same AS (PARTITION BY {GROUP}, address, client, committed_offset
+                            ORDER BY at_ns, sent_ns, request_packet))
+        WHERE row IS NOT NULL AND is_again),
+    heights AS (
+        SELECT *, max(committed_offset) OVER (PARTITION BY {GROUP} ORDER BY step {_BEFORE}) AS highest
+        FROM base SEMI JOIN again USING ({GROUP})),
+    peaks AS (
+        SELECT row, highest,
+               last_value(CASE WHEN committed_offset >= coalesce(highest, 0) THEN sent_ns END IGNORE NULLS)
+                   OVER (PARTITION BY {GROUP} ORDER BY step {_BEFORE}) AS highest_ns
+        FROM heights),
+    restored AS (
+        SELECT again.*, highest_ns FROM again JOIN peaks USING (row) WHERE highest > committed_offset),
+    soon AS (
+        SELECT row, max(committed_offset) OVER (
+            PARTITION BY {GROUP}, address, client
+            ORDER BY at_ns RANGE BETWEEN CURRENT ROW AND {SOON_S * 10**9} FOLLOWING) AS own_highest_soon
+        FROM base SEMI JOIN restored USING ({GROUP}, address, client)),
+    -- Between two times, both left out.
+    asks AS (
+        SELECT *, least(at_ns::HUGEINT - since_ns - 1, {2**63 - 1})::BIGINT AS span FROM (
+            SELECT row, 'before' AS ask, {_CLIENT}, since_ns, sent_ns AS at_ns, committed_offset AS stored
+            FROM base WHERE below_commit > 0
+            UNION ALL SELECT row, 'highest', {_CLIENT}, highest_ns, sent_ns, committed_offset FROM restored)
+        WHERE at_ns::HUGEINT - since_ns > 1),
+    looked AS (
+        SELECT row, ask, stored, min(fetched) OVER own AS fetched, min(told) OVER own AS told,
+               count(told) OVER (PARTITION BY {_CLIENT}, coalesce(told, stored)
+                                 ORDER BY at_ns RANGE BETWEEN coalesce(span, 1) PRECEDING AND 1 PRECEDING) AS same
+        FROM (FROM ({_READING}) SEMI JOIN asks USING ({_CLIENT}) UNION ALL BY NAME FROM asks)
+        WINDOW own AS (PARTITION BY {_CLIENT}
+                       ORDER BY at_ns RANGE BETWEEN coalesce(span, 1) PRECEDING AND 1 PRECEDING)),
+    turned AS (
+        SELECT row, ask, least(stored, coalesce(fetched, stored)) AS read_from FROM looked
+        WHERE row IS NOT NULL AND (coalesce(fetched, told) <= stored OR same > 0)),
+    beyond AS (FROM base WHERE committed_offset > log_end_offset),
+    ends AS (
+        SELECT {_LOG}, at_ns, min(log_end) AS low, max(log_end) AS high FROM (
+            SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+                   epoch_ns(ts) AS at_ns, high_watermark AS log_end
+            FROM kafka_fetch_partitions WHERE high_watermark >= 0) SEMI JOIN beyond USING ({_LOG})
+        GROUP BY ALL),
+    -- Times may be a second wrong from connection to connection (a request log's, cut to seconds).
+    after AS (
+        SELECT ends.row,
+               CASE WHEN later.at_ns >= ends.at_ns THEN greatest(ends.low, later.high) ELSE ends.low END AS next_log_end
+        FROM (SELECT beyond.row, beyond.cluster, beyond.topic, beyond.partition, beyond.at_ns + 1000000000 AS until_ns,
+                     ends.at_ns, ends.low
+              FROM beyond ASOF JOIN ends ON beyond.cluster = ends.cluster AND beyond.topic = ends.topic
+                  AND beyond.partition = ends.partition AND beyond.at_ns <= ends.at_ns) AS ends
+        ASOF LEFT JOIN ends AS later ON ends.cluster = later.cluster AND ends.topic = later.topic
+            AND ends.partition = later.partition AND ends.until_ns >= later.at_ns)
+    SELECT row, any_value(read_from) AS read_from, any_value(next_log_end) AS next_log_end,
+           make_timestamp_ns(any_value(failed_ns))::TIMESTAMPTZ_NS AS ts_failed,
+           any_value(failed_error_code) AS failed_error_code, any_value(failed_exchange_id) AS failed_exchange_id,
+           any_value(failed_request_packet) AS failed_request_packet,
+           any_value(own_highest_soon) AS own_highest_soon, bool_or(read_since) AS read_since_highest
+    FROM (SELECT row, read_from FROM turned WHERE ask = 'before'
+          UNION ALL BY NAME SELECT row, true AS read_since FROM turned WHERE ask = 'highest'
+          UNION ALL BY NAME FROM after
+          UNION ALL BY NAME
+          SELECT row, failed_ns, failed_error_code, failed_exchange_id, failed_request_packet, own_highest_soon
+          FROM restored JOIN soon USING (row))
+    GROUP BY row"""
 
 
 def add_committed(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
     """Make the view of `kafka_committed`, which is empty before. Call it once."""
     if views(con) >= {*COMMITTED.reads} and any(has_rows(con, table) for table in STORED_TABLES):
-        show_made(con, "kafka_committed", _COMMITTED)
+        kept = keep(con, "kafka_committed", _COMMITTED)
+        few = keep(con, "kafka_committed_few", _of_few(kept))
+        names = name_list(TABLES["kafka_committed"].column_names())
+        con.execute("DROP VIEW IF EXISTS kafka_committed")
+        con.execute(f"CREATE TEMP VIEW kafka_committed AS SELECT {names} FROM {kept} LEFT JOIN {few} USING (row)")
     return NOTHING

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -130,6 +130,33 @@ class Commit(NamedTuple):
         return self.generation is not None and self.generation >= 0 and bool(self.member_id)
 
 
+class ByCommitter(Protocol):
+    """What tells who committed what: a `Commit`, or a row of another table that has the same."""
+
+    @property
+    def group_id(self) -> str | None: ...
+    @property
+    def member_id(self) -> str | None: ...
+    @property
+    def generation(self) -> int | None: ...
+    @property
+    def client_id(self) -> str | None: ...
+    @property
+    def client_address(self) -> str | None: ...
+    @property
+    def topic(self) -> str | None: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def committed_offset(self) -> int: ...
+    @property
+    def flow_id(self) -> str | None: ...
+    @property
+    def file(self) -> str | None: ...
+    @property
+    def request_packet(self) -> int | None: ...
+
+
 def commits_of(frame: Frame) -> list[Commit]:
     """The frame's rows in broker order."""
     columns = [values(frame[name]) for name in Commit._fields]
@@ -187,19 +214,19 @@ def partitions_text(commits: Iterable[Commit], most: int = 5) -> str:
     return names_text([names.partition_text(*place) for place in places], most)
 
 
-def committer_text(commit: Commit) -> str:
+def committer_text(commit: ByCommitter) -> str:
     """Who: client id, address, member id, in words."""
     if not commit.member_id:
         return f"{names.who_text(commit.client_address, commit.client_id)} (no member id)"
     return names.who_text(commit.client_address, commit.client_id, commit.member_id)
 
 
-def short_committer(commit: Commit) -> str:
+def short_committer(commit: ByCommitter) -> str:
     """The same for a title."""
     return names.short_who(commit.client_address, commit.client_id)
 
 
-def partition_key(cluster: str | None, commit: Commit) -> dict[str, Any]:
+def partition_key(cluster: str | None, commit: ByCommitter) -> dict[str, Any]:
     """What a finding about one partition is about, for its subject and its numbers."""
     return {"cluster": cluster, "group": commit.group_id, "topic": commit.topic, "partition": commit.partition}
 
@@ -237,7 +264,7 @@ def commits_numbers(commits: Sequence[Commit]) -> dict[str, Any]:
 
 
 def numbers_of_committer(
-    *, last: Commit, first_packet: int | None, offsets: list[int], flows: Iterable[str | None], commits: int
+    *, last: ByCommitter, first_packet: int | None, offsets: list[int], flows: Iterable[str | None], commits: int
 ) -> dict[str, Any]:
     """The same of what is known of its commits. offsets: at most MAX_OFFSETS. commits: how many there are."""
     return {
@@ -255,12 +282,12 @@ def numbers_of_committer(
     }
 
 
-def partition_text(commit: Commit) -> str:
+def partition_text(commit: ByCommitter) -> str:
     """topic-partition, as Kafka's own tools write it."""
     return names.partition_text(commit.topic, commit.partition)
 
 
-def group_text(commit: Commit) -> str:
+def group_text(commit: ByCommitter) -> str:
     """`Group billing`, to begin a sentence."""
     return names.group_text(commit.group_id)
 

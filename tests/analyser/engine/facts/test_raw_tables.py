@@ -101,7 +101,6 @@ FACTS = [
             "analyser/kafka/facts/committed.py": "the fact's own",
             "analyser/kafka/facts/group_state_signs.py": "a group that is deleted has no state",
             "analyser/archive/aggregate/lags.py": "what an hour keeps of it for later ones",
-            "analyser/kafka/rules/kaf103_offset_regression.py": "suspects, across deletions and of racing commits",
             "reports/protocols/kafka/questions/lag_history.py": "of bins of the lag, whatever was stored in them",
             "reports/protocols/kafka/questions/stored_offsets.py": "of log segments, which have no commits",
         },

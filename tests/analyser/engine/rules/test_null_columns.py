@@ -29,6 +29,7 @@ from wirewitness.analyser.tables.tables import TABLES
 # Columns whose null is an answer, or never comes without another one: rule, column, why.
 NULL_SAYS = {
     ("KAF101", "cluster_id"): "a connection whose server is known has a cluster, if only one named after its brokers",
+    ("KAF103", "read_from"): "null says that the client read nothing as low: it did not turn back",
     ("KAF105", "client_gap_ts"): "null says that no bytes of this client are missing",
     ("KAF129", "client_gap_ts"): "null says that no bytes of this client are missing",
     ("KAF126", "closed_by"): "null says that the connection of its last request is open",

@@ -13,6 +13,7 @@ from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.facts.stages import STAGES
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.running import run
+from wirewitness.analyser.kafka.facts.committed import add_committed
 from wirewitness.analyser.tables.tables import TABLES
 
 
@@ -88,6 +89,7 @@ def test_who_is_ahead_of_the_owner_is_named_also_before_owners_are_known() -> No
     ]
     commits[0]["owner_member_id"] = commits[1]["owner_member_id"] = None
     con = connection_from_rows({"kafka_offset_commits": commits})
+    add_committed(con)
     (one,) = run(con, [RULES["KAF103"]])
     assert (one.numbers["cause"], one.numbers["steps_back"], one.confidence) == ("overtaken", 6, "medium")
 

@@ -1,0 +1,133 @@
+"""Accepted commits as `kafka_committed` tells them: each with what stood before it, and what its client read since.
+
+In: one partition's frame of `kafka_committed`, of which a rule wants few rows. Out: `Stored` values by group in the
+order of the broker, and the parts of a finding that are made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from wirewitness.analyser.base.times import NS_PER_S
+from wirewitness.analyser.engine.rules.findings import Evidence
+from wirewitness.analyser.engine.rules.frame import Frame
+from wirewitness.analyser.engine.rules.frame_rows import values
+from wirewitness.analyser.kafka.rules.commits import MAX_OFFSETS, Identity, numbers_of_committer
+
+STORED = "kafka_committed"
+STORED_COLUMNS = (
+    "exchange_id", "ts", "ts_sent", "kind", "step", "group_id", "member_id", "generation", "client_id",
+    "client_address", "topic", "partition", "committed_offset", "below_commit", "near_step_back", "own_number",
+    "own_commits", "own_before", "fetches_seen", "read_from", "ts_failed", "failed_error_code", "failed_exchange_id",
+    "failed_request_packet", "read_since_highest", "own_highest_soon", "log_end_offset", "next_log_end",
+    "owner_member_id", "ownership_confidence", "client_gap_ts", "flow_id", "file", "request_packet",
+)  # fmt: skip
+# COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
+MOVING = (14, 15, 16)
+_AGAIN_S = 30
+# The first and the last commit of each committer: with `own_number` they tell how many it has.
+EDGES_SQL = "own_number = 1 OR own_number = own_commits"
+
+
+class Stored(NamedTuple):
+    """A commit in `kafka_committed`; times are Unix ns, None is unknown. ts: since when it counts."""
+
+    exchange_id: str | None
+    ts: int
+    ts_sent: int
+    kind: str
+    step: int
+    group_id: str | None
+    member_id: str | None
+    generation: int | None
+    client_id: str | None
+    client_address: str | None
+    topic: str | None
+    partition: int
+    committed_offset: int
+    below_commit: int | None
+    near_step_back: bool | None
+    own_number: int | None
+    own_commits: int | None
+    own_before: int | None
+    fetches_seen: bool | None
+    read_from: int | None
+    ts_failed: int | None
+    failed_error_code: int | None
+    failed_exchange_id: str | None
+    failed_request_packet: int | None
+    read_since_highest: bool | None
+    own_highest_soon: int | None
+    log_end_offset: int | None
+    next_log_end: int | None
+    owner_member_id: str | None
+    ownership_confidence: str | None
+    client_gap_ts: int | None
+    flow_id: str | None
+    file: str | None
+    request_packet: int | None
+
+    @property
+    def identity(self) -> Identity:
+        """Member id, else (address, client id)."""
+        return (self.member_id,) if self.member_id else self.client
+
+    @property
+    def client(self) -> Identity:
+        """(address, client id)."""
+        return self.client_address, self.client_id
+
+    @property
+    def evidence(self) -> Evidence:
+        """Its request."""
+        return Evidence(self.file, self.request_packet, self.exchange_id)
+
+
+def stored_by_group(frame: Frame) -> Iterator[list[Stored]]:
+    """The commits of each group in the order of the broker, groups in order of their first ones; of those whose offset
+    or time is not known nothing is told."""
+    columns = [values(frame[name]) for name in Stored._fields]
+    groups: dict[str | None, list[Stored]] = {}
+    for row in map(Stored._make, zip(*columns, strict=True)):
+        if row.committed_offset is not None and row.ts_sent is not None:
+            groups.setdefault(row.group_id, []).append(row)
+    for group in groups.values():
+        yield sorted(group, key=lambda row: row.step)
+
+
+def committers_numbers(commits: Iterable[Stored], wanted: Iterable[Identity]) -> list[dict[str, Any]]:
+    """`committers` of a finding: those wanted, each once, of the rows at hand."""
+    own: dict[Identity, list[Stored]] = {one: [] for one in wanted}
+    for commit in commits:
+        if commit.identity in own:
+            own[commit.identity].append(commit)
+    return [_numbers(rows) for rows in own.values()]
+
+
+def _numbers(commits: Sequence[Stored]) -> dict[str, Any]:
+    offsets = [commit.committed_offset for commit in commits]
+    if len(offsets) > MAX_OFFSETS:
+        offsets = offsets[: MAX_OFFSETS // 2] + offsets[-(MAX_OFFSETS // 2) :]
+    return numbers_of_committer(
+        last=commits[-1],
+        first_packet=commits[0].request_packet,
+        offsets=offsets
+        if len(offsets) <= MAX_OFFSETS
+        else offsets[: MAX_OFFSETS // 2] + offsets[-(MAX_OFFSETS // 2) :],
+        flows={commit.flow_id for commit in commits},
+        commits=commits[0].own_commits or len(commits),
+    )
+
+
+def sent_again(commit: Stored, newer: int) -> bool:
+    """A coordinator that was moving had refused the same commit shortly before, the client's library sent it again, and
+    the client made it good at once: it committed the newer offset, or a higher one, within seconds.
+
+    Clients answer such errors by sending the same commit again (Kafka's protocol guide, "Error Codes": retriable).
+    Libraries that have several commits under way store them in any order then.
+    """
+    failed, soon = commit.ts_failed, commit.own_highest_soon
+    was_moving = commit.failed_error_code in MOVING
+    is_lately = failed is not None and 0 <= commit.ts_sent - failed <= _AGAIN_S * NS_PER_S
+    return was_moving and is_lately and soon is not None and soon >= newer
