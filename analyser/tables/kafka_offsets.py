@@ -94,7 +94,7 @@ KAFKA_OFFSET_TABLES = (
         "OffsetFetch got that no commit in the capture stored; in the broker's order",
         (
             ts_column("time of the response, since when it counts", "context"),
-            _time("ts_sent", "of a commit: time of the request"),
+            _time("ts_sent", "time of the request"),
             CLUSTER,
             Column("group_id", "string", "consumer group", "context"),
             _TOPIC,
@@ -110,6 +110,8 @@ KAFKA_OFFSET_TABLES = (
                 nullable=False,
             ),
             _number("committed_offset", "the offset that is stored since; null: none"),
+            _number("offset_below_0", "of a commit of an offset below 0: that"),
+            _flag("near_below_0", "of a commit: it, the one before it or the one behind it has an offset below 0"),
             _number("step_back", "of a commit: records below the offset that stood just before; 0 for none"),
             _number("below_highest", "of a commit: records below the highest stored since the last deletion"),
             _number(
@@ -132,6 +134,7 @@ KAFKA_OFFSET_TABLES = (
             Column("failed_exchange_id", "string", "the commit that failed", "context"),
             _number("failed_request_packet", "packet of its request"),
             _flag("read_since_highest", "where ts_failed: as read_from, since the highest commit before; null: no"),
+            _flag("sent_again_over", "of a commit: a lower one with ts_failed came behind, of which it is the highest"),
             _number("own_highest_soon", "where ts_failed: the highest offset that its client committed within 5 s"),
             _number("log_end_offset", "of a commit: the log end known then (kafka_offset_commits)"),
             _number(

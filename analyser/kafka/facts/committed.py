@@ -77,12 +77,11 @@ DELETED_OFFSETS = f"""
 # What these read, beside kafka_admin_changes.
 STORED_TABLES = ("kafka_offset_commits", "kafka_offset_fetches")
 
-# Accepted commits and what OffsetFetch told, in the order of the broker; `kind` decides between them at one time.
+# Accepted commits and what OffsetFetch told.
 _TOLD = f"""
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
            coalesce(topic, topic_id, '') AS topic, topic_id, partition, {_ANSWERED_NS} AS at_ns,
-           epoch_ns(ts) AS sent_ns, ts_response IS NOT NULL AS answered, coalesce(request_packet, 0) AS packet,
-           {_PLACE_IN_STREAM} AS place, exchange_id,
+           epoch_ns(ts) AS sent_ns, ts_response IS NOT NULL AS answered, exchange_id,
            CASE WHEN committed_offset < 0 THEN 'below 0' WHEN api = 'TxnOffsetCommit' THEN 'transaction' ELSE 'commit'
            END AS kind, committed_offset, request_packet, member_id, client_id, client_address, generation,
            owner_member_id, ownership_confidence, log_end_offset, client_gap_ts, flow_id, file, true AS stable
@@ -90,8 +89,8 @@ _TOLD = f"""
     UNION ALL BY NAME
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
            coalesce(topic, topic_id, '') AS topic, topic_id, partition, epoch_ns(ts_response) AS at_ns,
-           epoch_ns(ts) AS sent_ns, coalesce(request_packet, 0) AS packet, {_PLACE_IN_STREAM} AS place, exchange_id,
-           'OffsetFetch' AS kind, committed_offset, request_packet, coalesce(require_stable, false) AS stable
+           epoch_ns(ts) AS sent_ns, exchange_id, 'OffsetFetch' AS kind, committed_offset, request_packet,
+           coalesce(require_stable, false) AS stable
     FROM kafka_offset_fetches WHERE error_code = 0 AND committed_offset IS NOT NULL AND ts_response IS NOT NULL"""
 _GONE = f"""
     SELECT places.*, at_ns, 'OffsetDelete' AS kind FROM ({DELETED_OFFSETS}) AS gone JOIN places
@@ -100,87 +99,110 @@ _GONE = f"""
     SELECT places.*, at_ns, 'DeleteGroups' FROM ({DELETED_GROUPS}) AS gone JOIN places USING (cluster, group_id)
     UNION ALL
     SELECT places.*, at_ns, 'DeleteTopics' FROM ({DELETED_TOPICS}) AS gone JOIN places USING (cluster, topic)"""
-_OWN = f"PARTITION BY {GROUP}"
-_ORDER = "ORDER BY at_ns, kind = 'OffsetFetch', sent_ns, packet, place, exchange_id, committed_offset"
-_PART = ", ".join(f"changes.{name}" for name in ("cluster", "group_id", "topic", "partition"))
-_IS_COMMIT = "kind IN ('commit', 'transaction')"
-# A committer is a member, without one a client.
-_COMMITTER = """
-    coalesce(nullif(member_id, ''), concat(changes.client_address, chr(10), changes.client_id, chr(10)))"""
-# The broker may have taken two commits of different connections that were open at one time in any order.
-_RACING = """
-    flow_id IS DISTINCT FROM flow_id_1
-    AND (NOT (answered AND answered_1) OR (sent_ns_1 < at_ns AND sent_ns < at_ns_1))"""
-_COMMITTED = f"""
+_ALL = f"""
     WITH lives AS ({LIVES}),
     told AS ({with_life(f"FROM ({_TOLD}) WHERE partition IS NOT NULL AND at_ns IS NOT NULL", "lives")}),
     places AS (SELECT DISTINCT {GROUP} FROM told),
-    gone AS ({with_life(f"SELECT *, NULL::VARCHAR AS topic_id FROM ({_GONE})", "lives")}),
+    gone AS ({with_life(f"SELECT *, NULL::VARCHAR AS topic_id FROM ({_GONE})", "lives")})
+    SELECT row_number() OVER () AS row, * FROM (
+        SELECT * EXCLUDE topic_id FROM told
+        UNION ALL BY NAME SELECT * EXCLUDE topic_id, at_ns AS sent_ns FROM gone)"""
+_OWN_CLIENT = "coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"
+_CONSUMERS = "FROM kafka_fetch_partitions WHERE coalesce(replica_id, -1) < 0"
+_IS_COMMIT = "kind IN ('commit', 'transaction')"
+# The broker may have taken two commits of different connections that were open at one time in any order.
+_RACING = """
+    flow IS DISTINCT FROM flow_1 AND (NOT (answered AND answered_1) OR (sent_ns_1 < at_ns AND sent_ns < at_ns_1))"""
+
+
+def _steps(told: str) -> str:
+    """A SELECT of `row` and what the order of the broker tells of it, of rows that change anything. told: of _ALL.
+
+    Windows are slow over wide rows and texts: what they need is put into numbers first. `kind` decides between those
+    of one time. A committer is a member, without one a client.
+    """
+    own = "PARTITION BY part ORDER BY place"
+    return f"""
+    WITH parts AS (SELECT *, row_number() OVER () AS part FROM (SELECT DISTINCT {GROUP} FROM {told})),
+    committers AS (
+        SELECT *, row_number() OVER () AS committer FROM (
+            SELECT DISTINCT coalesce(nullif(member_id, ''), concat(client_address, chr(10), client_id, chr(10))) AS name
+            FROM {told})),
     every AS (
-        FROM told UNION ALL BY NAME SELECT * EXCLUDE topic_id, at_ns AS sent_ns, 0 AS packet, 0 AS place FROM gone),
+        SELECT row, at_ns, sent_ns, kind, committed_offset, incarnation, answered, stable, part, committer,
+               hash(flow_id) AS flow,
+               row_number() OVER (PARTITION BY part ORDER BY at_ns, kind = 'OffsetFetch', sent_ns,
+                   coalesce(request_packet, 0), {_PLACE_IN_STREAM}, exchange_id, committed_offset) AS place
+        FROM {told} JOIN parts USING ({GROUP}) JOIN committers
+            ON name = coalesce(nullif(member_id, ''), concat(client_address, chr(10), client_id, chr(10)))),
     -- An OffsetFetch counts behind what it can know of.
     known AS (
         SELECT *, CASE WHEN kind IN ('commit', 'transaction', 'OffsetFetch') AND committed_offset >= 0
                        THEN committed_offset END AS stored FROM (
             SELECT *, max(at_ns) FILTER (kind <> 'OffsetFetch') OVER before AS last_ns,
-                   arg_max(kind, at_ns) FILTER (kind <> 'OffsetFetch') OVER before AS last_kind
-            FROM every WINDOW before AS ({_OWN} {_ORDER} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+                   last_value(CASE WHEN kind <> 'OffsetFetch' THEN kind END IGNORE NULLS) OVER before AS last_kind
+            FROM every WINDOW before AS ({own} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
         WHERE kind <> 'OffsetFetch'
             OR sent_ns > coalesce(last_ns, {-(2**63 - 1)}) AND (stable OR last_kind IS DISTINCT FROM 'transaction')),
     steps AS (
         SELECT *, lag(stored) OVER own AS stored_before, lag(incarnation) OVER own AS incarnation_before,
                count(*) FILTER (stored IS NULL) OVER own AS deletions
-        FROM known WINDOW own AS ({_OWN} {_ORDER})),
+        FROM known WINDOW own AS ({own})),
     changes AS (
         SELECT * FROM (SELECT *, CASE WHEN incarnation = incarnation_before THEN stored_before END AS before FROM steps)
         WHERE CASE kind WHEN 'OffsetFetch' THEN stored IS DISTINCT FROM before
                         WHEN 'commit' THEN true WHEN 'transaction' THEN true WHEN 'below 0' THEN true
                         ELSE stored_before IS NOT NULL END),
-    readers AS (
-        SELECT DISTINCT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
-               coalesce(client_address, '') AS client_address, coalesce(client_id, '') AS client_id
-        FROM kafka_fetch_partitions WHERE coalesce(replica_id, -1) < 0 AND fetch_offset >= 0),
-    -- Beside each commit those before and behind it, of anybody (_1, _2, next) and of its committer.
+    -- Beside each commit the one before it, of anybody (_1) and of its committer.
+    commits AS (
+        SELECT *, CASE WHEN incarnation IS DISTINCT FROM incarnation_1 OR stored >= stored_1 THEN 0
+                       WHEN {_RACING} THEN NULL ELSE stored_1 - stored END AS below_commit FROM (
+            SELECT row, part, place, committer, stored, incarnation, sent_ns, at_ns, flow, answered,
+                   lag(stored) OVER own AS stored_1, lag(incarnation) OVER own AS incarnation_1,
+                   lag(flow) OVER own AS flow_1, lag(answered) OVER own AS answered_1,
+                   lag(sent_ns) OVER own AS sent_ns_1, lag(at_ns) OVER own AS at_ns_1
+            FROM changes WHERE {_IS_COMMIT} WINDOW own AS ({own}))),
     beside AS (
-        SELECT changes.*, readers.topic IS NOT NULL AS fetches_seen, lag(stored) OVER commits AS stored_1,
-               lag(stored, 2) OVER commits AS stored_2, lead(stored) OVER commits AS stored_next, lag(incarnation) OVER commits AS incarnation_1,
-               lag(flow_id) OVER commits AS flow_id_1, lag(answered) OVER commits AS answered_1,
-               lag(sent_ns) OVER commits AS sent_ns_1, lag(at_ns) OVER commits AS at_ns_1,
+        SELECT row, below_commit, sent_ns_1,
+               greatest(below_commit, lag(below_commit) OVER own, lead(below_commit) OVER own) > 0 AS near_step_back,
                lag(stored) OVER one AS own_before, row_number() OVER one AS own_number,
-               count(*) OVER (PARTITION BY {_PART}, {_IS_COMMIT}, {_COMMITTER}) AS own_commits
-        FROM changes LEFT JOIN readers ON changes.cluster = readers.cluster AND changes.topic = readers.topic
-            AND changes.partition = readers.partition AND coalesce(changes.client_address, '') = readers.client_address
-            AND coalesce(changes.client_id, '') = readers.client_id
-        WINDOW commits AS (PARTITION BY {_PART}, {_IS_COMMIT} {_ORDER}),
-            one AS (PARTITION BY {_PART}, {_IS_COMMIT}, {_COMMITTER} {_ORDER}))
-    SELECT row_number() OVER () AS row, make_timestamp_ns(at_ns)::TIMESTAMPTZ_NS AS ts, sent_ns,
-           CASE WHEN {_IS_COMMIT} OR kind = 'below 0' THEN make_timestamp_ns(sent_ns)::TIMESTAMPTZ_NS END AS ts_sent,
-           nullif(cluster, '') AS cluster_id, nullif(group_id, '') AS group_id, nullif(topic, '') AS topic, partition,
-           incarnation, row_number() OVER ({_OWN} {_ORDER}) AS step, kind, stored AS committed_offset,
+               count(*) OVER (PARTITION BY part, committer) AS own_commits
+        FROM commits WINDOW own AS ({own}), one AS (PARTITION BY part, committer ORDER BY place))
+    SELECT changes.row, stored, row_number() OVER own AS step,
            CASE WHEN stored IS NULL OR kind = 'OffsetFetch' THEN NULL
                 ELSE coalesce(greatest(before::HUGEINT - stored, 0), 0)::BIGINT END AS step_back,
            CASE WHEN stored IS NULL OR kind = 'OffsetFetch' THEN NULL
-                ELSE (max(stored) OVER ({_OWN}, incarnation, deletions {_ORDER} ROWS UNBOUNDED PRECEDING)::HUGEINT
-                      - stored)::BIGINT END AS below_highest,
-           CASE WHEN NOT {_IS_COMMIT} THEN NULL WHEN incarnation IS DISTINCT FROM incarnation_1 OR stored >= stored_1
-                THEN 0 WHEN {_RACING} THEN NULL ELSE stored_1 - stored END AS below_commit,
-           CASE WHEN {_IS_COMMIT} THEN coalesce(stored < stored_1 OR stored_next < stored OR stored_1 < stored_2, false)
-           END AS near_step_back,
-           CASE WHEN {_IS_COMMIT} THEN own_number END AS own_number,
-           CASE WHEN {_IS_COMMIT} THEN own_commits END AS own_commits,
-           CASE WHEN {_IS_COMMIT} THEN own_before END AS own_before,
-           CASE WHEN {_IS_COMMIT} THEN fetches_seen END AS fetches_seen,
+                ELSE (max(stored) OVER (PARTITION BY part, incarnation, deletions ORDER BY place
+                                        ROWS UNBOUNDED PRECEDING)::HUGEINT - stored)::BIGINT END AS below_highest,
+           below_commit, CASE WHEN below_commit > 0 THEN sent_ns_1 END AS since_ns, near_step_back, own_before,
+           own_number, own_commits
+    FROM changes LEFT JOIN beside USING (row) WINDOW own AS ({own})"""
+
+
+def _committed(told: str, steps: str) -> str:
+    """A SELECT of all columns but those of few commits, with `row` and `since_ns`."""
+    return f"""
+    WITH readers AS (
+        SELECT DISTINCT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+               {_OWN_CLIENT} {_CONSUMERS} AND fetch_offset >= 0)
+    SELECT row, make_timestamp_ns(at_ns)::TIMESTAMPTZ_NS AS ts, make_timestamp_ns(sent_ns)::TIMESTAMPTZ_NS AS ts_sent,
+           nullif(told.cluster, '') AS cluster_id, nullif(group_id, '') AS group_id, nullif(told.topic, '') AS topic,
+           told.partition, incarnation, step, kind, stored AS committed_offset,
+           CASE WHEN kind = 'below 0' THEN committed_offset END AS offset_below_0, step_back, below_highest,
+           below_commit, near_step_back,
+           own_number, own_commits, own_before, since_ns,
+           CASE WHEN {_IS_COMMIT} THEN readers.topic IS NOT NULL END AS fetches_seen,
            member_id, client_id, client_address, generation, owner_member_id, ownership_confidence, log_end_offset,
-           client_gap_ts, exchange_id, flow_id, file, request_packet,
-           CASE WHEN {_IS_COMMIT} AND stored < stored_1 THEN sent_ns_1 END AS since_ns
-    FROM beside"""
+           client_gap_ts, exchange_id, flow_id, file, request_packet
+    FROM {told} AS told JOIN {steps} USING (row)
+        LEFT JOIN readers ON told.cluster = readers.cluster AND told.topic = readers.topic
+            AND told.partition = readers.partition AND coalesce(told.client_address, '') = readers.address
+            AND coalesce(told.client_id, '') = readers.client"""
 
 
 # What few commits have, by the number of their row: those behind a higher one, and those above the log's end.
 _LOG = "cluster, topic, partition"
 _CLIENT = f"{_LOG}, address, client"
-_OWN_CLIENT = "coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"
-_CONSUMERS = "FROM kafka_fetch_partitions WHERE coalesce(replica_id, -1) < 0"
 _READING = f"""
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition, {_OWN_CLIENT},
            epoch_ns(ts) AS at_ns, fetch_offset AS fetched {_CONSUMERS} AND fetch_offset >= 0
@@ -205,7 +227,8 @@ def _of_few(kept: str) -> str:
     return f"""
     WITH base AS (
         SELECT * REPLACE (coalesce(group_id, '') AS group_id, coalesce(topic, '') AS topic),
-               coalesce(cluster_id, '') AS cluster, epoch_ns(ts) AS at_ns, {_OWN_CLIENT}
+               coalesce(cluster_id, '') AS cluster, epoch_ns(ts) AS at_ns, epoch_ns(ts_sent) AS sent_ns,
+               {_OWN_CLIENT}
         FROM {kept} WHERE {_IS_COMMIT}),
     failed AS ({_FAILED}),
     -- The same offset of the same client, which failed just before it was accepted.
@@ -228,10 +251,12 @@ def _of_few(kept: str) -> str:
     peaks AS (
         SELECT row, highest,
                last_value(CASE WHEN committed_offset >= coalesce(highest, 0) THEN sent_ns END IGNORE NULLS)
-                   OVER (PARTITION BY {GROUP} ORDER BY step {_BEFORE}) AS highest_ns
-        FROM heights),
+                   OVER before AS highest_ns,
+               last_value(CASE WHEN committed_offset >= coalesce(highest, 0) THEN row END IGNORE NULLS)
+                   OVER before AS highest_row
+        FROM heights WINDOW before AS (PARTITION BY {GROUP} ORDER BY step {_BEFORE})),
     restored AS (
-        SELECT again.*, highest_ns FROM again JOIN peaks USING (row) WHERE highest > committed_offset),
+        SELECT again.*, highest_ns, highest_row FROM again JOIN peaks USING (row) WHERE highest > committed_offset),
     soon AS (
         SELECT row, max(committed_offset) OVER (
             PARTITION BY {GROUP}, address, client
@@ -261,6 +286,15 @@ def _of_few(kept: str) -> str:
                    epoch_ns(ts) AS at_ns, high_watermark AS log_end
             FROM kafka_fetch_partitions WHERE high_watermark >= 0) SEMI JOIN beyond USING ({_LOG})
         GROUP BY ALL),
+    near AS (
+        SELECT row, kind = 'below 0' OR coalesce(lag(kind) OVER own = 'below 0', false)
+                    OR coalesce(lead(kind) OVER own = 'below 0', false) AS near_below_0
+        FROM {kept} AS kept SEMI JOIN (FROM {kept} WHERE kind = 'below 0') AS deleting
+            ON kept.cluster_id IS NOT DISTINCT FROM deleting.cluster_id
+            AND kept.group_id IS NOT DISTINCT FROM deleting.group_id
+            AND kept.topic IS NOT DISTINCT FROM deleting.topic AND kept.partition = deleting.partition
+        WHERE {_IS_COMMIT} OR kind = 'below 0'
+        WINDOW own AS (PARTITION BY cluster_id, group_id, topic, partition ORDER BY step)),
     -- Times may be a second wrong from connection to connection (a request log's, cut to seconds).
     after AS (
         SELECT ends.row,
@@ -275,10 +309,13 @@ def _of_few(kept: str) -> str:
            make_timestamp_ns(any_value(failed_ns))::TIMESTAMPTZ_NS AS ts_failed,
            any_value(failed_error_code) AS failed_error_code, any_value(failed_exchange_id) AS failed_exchange_id,
            any_value(failed_request_packet) AS failed_request_packet,
-           any_value(own_highest_soon) AS own_highest_soon, bool_or(read_since) AS read_since_highest
+           any_value(own_highest_soon) AS own_highest_soon, bool_or(read_since) AS read_since_highest,
+           bool_or(is_over) AS sent_again_over, bool_or(near_below_0) AS near_below_0
     FROM (SELECT row, read_from FROM turned WHERE ask = 'before'
           UNION ALL BY NAME SELECT row, true AS read_since FROM turned WHERE ask = 'highest'
           UNION ALL BY NAME FROM after
+          UNION ALL BY NAME FROM near WHERE near_below_0
+          UNION ALL BY NAME SELECT highest_row AS row, true AS is_over FROM restored
           UNION ALL BY NAME
           SELECT row, failed_ns, failed_error_code, failed_exchange_id, failed_request_packet, own_highest_soon
           FROM restored JOIN soon USING (row))
@@ -288,7 +325,10 @@ def _of_few(kept: str) -> str:
 def add_committed(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
     """Make the view of `kafka_committed`, which is empty before. Call it once."""
     if views(con) >= {*COMMITTED.reads} and any(has_rows(con, table) for table in STORED_TABLES):
-        kept = keep(con, "kafka_committed", _COMMITTED)
+        told = keep(con, "kafka_committed_told", _ALL)
+        steps = keep(con, "kafka_committed_steps", _steps(told))
+        kept = keep(con, "kafka_committed", _committed(told, steps))
+        con.execute(f"DROP TABLE {told}; DROP TABLE {steps}")
         few = keep(con, "kafka_committed_few", _of_few(kept))
         names = name_list(TABLES["kafka_committed"].column_names())
         con.execute("DROP VIEW IF EXISTS kafka_committed")

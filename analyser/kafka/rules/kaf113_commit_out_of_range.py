@@ -36,26 +36,15 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
-
-import numpy as np
+from itertools import pairwise
 
 from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_S, moment_text
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.columns import UNKNOWN
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
-    COMMIT_COLUMNS,
-    COMMITS,
-    Commit,
-    by_identity,
-    commit_proof,
-    committer_numbers,
     committer_text,
     group_text,
     partition_key,
@@ -63,69 +52,57 @@ from wirewitness.analyser.kafka.rules.commits import (
     short_committer,
 )
 from wirewitness.analyser.kafka.rules.names import title_text
+from wirewitness.analyser.kafka.rules.stored import (
+    STORED,
+    STORED_COLUMNS,
+    Stored,
+    committers_numbers,
+    proof_of_stored,
+    stored_by_group,
+)
 
-FETCHES = "kafka_fetch_partitions"
 KEYS = ("cluster_id", "topic", "partition")
-_DOUBT_NS = NS_PER_S
-
-
-class _Above(NamedTuple):
-    """A commit, and the end of the log that was told after it."""
-
-    commit: Commit
-    log_end: int
 
 
 def detect(frames: Frames, *, above: int = 1, gap_s: float = 10.0) -> Iterator[Finding]:
     """One finding per group with commits that are `above` the end of the log, or more."""
-    groups: dict[str | None, list[_Above]] = {}
-    stored = commit_columns(frames[COMMITS])
-    stored = stored.take(stored.numbers["error_code"] == 0)
-    commits = stored.accepted()
-    lost = commits.numbers["client_gap_ts"]
-    is_whole = (lost == UNKNOWN) | (commits.ts - lost > gap_s * NS_PER_S)
-    for one in _above(commits.take(is_whole), frames[FETCHES], above):
-        groups.setdefault(one.commit.group_id, []).append(one)
-    taken_away = [of_group for of_group in stored.groups() if (of_group.offset < 0).any()]
-    if groups or taken_away:
-        cluster = first_value(frames[COMMITS], "cluster_id")
-        yield from (_finding(cluster, found) for found in groups.values())
-        yield from (_taken_away(cluster, of_group) for of_group in taken_away)
+    cluster, groups = first_value(frames[STORED], "cluster_id"), [*stored_by_group(frames[STORED])]
+    for group in groups:
+        found = [commit for commit in group if _beyond(commit) >= above and _is_whole(commit, gap_s)]
+        if found:
+            yield _finding(cluster, found)
+    for group in groups:
+        if any(commit.committed_offset < 0 for commit in group):
+            yield _taken_away(cluster, group)
 
 
-def _above(commits: CommitColumns, fetches: Frame, above: int) -> Iterator[_Above]:
-    """Commits above the end that was known, and above the next one that was told."""
-    at, end = fetches["ts"].numbers(), fetches["high_watermark"].numbers()
-    order = np.lexsort((end, at))
-    order = order[end[order] >= 0]
-    at, end = at[order], end[order]
-    known = commits.numbers["log_end_offset"]
-    rows = np.flatnonzero((known != UNKNOWN) & (commits.offset - above >= known))
-    after = np.searchsorted(at, commits.done_ns[rows])
-    rows, after = rows[after < len(at)], after[after < len(at)]
-    # Times may be a second wrong from connection to connection (a request log's, cut to seconds).
-    within = np.searchsorted(at, commits.done_ns[rows] + _DOUBT_NS, side="right") - 1
-    beyond = np.maximum(end[after], end[np.maximum(after, within)]) <= commits.offset[rows] - above
-    yield from map(_Above, commits.commits(rows[beyond]), end[after[beyond]].tolist())
+def _beyond(commit: Stored) -> int:
+    """How far it is above the end that was known, and above the next one that was told; 0 where either is not known."""
+    known, later = commit.log_end_offset, commit.next_log_end
+    return 0 if known is None or later is None else commit.committed_offset - max(known, later)
 
 
-def _finding(cluster: str | None, found: Sequence[_Above]) -> Finding:
-    commits = [one.commit for one in found]
-    worst = max(found, key=lambda one: one.commit.committed_offset - one.log_end)
-    beyond = worst.commit.committed_offset - worst.log_end
-    committers = by_identity(commits)
-    key = partition_key(cluster, worst.commit)
+def _is_whole(commit: Stored, gap_s: float) -> bool:
+    lost = commit.client_gap_ts
+    return lost is None or commit.ts_sent - lost > gap_s * NS_PER_S
+
+
+def _finding(cluster: str | None, commits: Sequence[Stored]) -> Finding:
+    worst = max(commits, key=lambda commit: commit.committed_offset - (commit.next_log_end or 0))
+    log_end = worst.next_log_end or 0
+    beyond = worst.committed_offset - log_end
+    key = partition_key(cluster, worst)
     often = f"; {count(len(commits), 'commit')} of this kind" if len(commits) > 1 else ""
     return RULE.finding(
         subject=key,
         title=title_text(
-            f"Commit beyond the log end: {{}}, {worst.commit.committed_offset} over {worst.log_end}, by {{}}",
-            partition_text(worst.commit), short_committer(worst.commit),
+            f"Commit beyond the log end: {{}}, {worst.committed_offset} over {log_end}, by {{}}",
+            partition_text(worst), short_committer(worst),
         ),
         sentence=(
-            f"{group_text(worst.commit)}: {committer_text(worst.commit)} stored offset "
-            f"{worst.commit.committed_offset} for {partition_text(worst.commit)}, {count(beyond, 'message')} beyond "
-            f"the end of its log ({worst.log_end}){often}. "
+            f"{group_text(worst)}: {committer_text(worst)} stored offset "
+            f"{worst.committed_offset} for {partition_text(worst)}, {count(beyond, 'message')} beyond "
+            f"the end of its log ({log_end}){often}. "
             "A reader that starts there would be refused (OFFSET_OUT_OF_RANGE) and begin where auto.offset.reset says."
         ),
         next_step=(
@@ -133,30 +110,36 @@ def _finding(cluster: str | None, found: Sequence[_Above]) -> Finding:
             "record that it handled, plus one. Before it restarts, set the group to what was handled: "
             "kafka-consumer-groups --reset-offsets --to-offset."
         ),
-        proof=commit_proof(commits),
+        proof=proof_of_stored(commits),
         numbers={
             **key,
             "commits": len(commits),
             "highest_beyond": beyond,
-            "committed_offset": worst.commit.committed_offset,
-            "log_end_offset": worst.log_end,
-            "client_id": worst.commit.client_id,
-            "address": worst.commit.client_address,
-            "member": worst.commit.member_id,
-            "committers": [committer_numbers(own) for own in committers.values()],
+            "committed_offset": worst.committed_offset,
+            "log_end_offset": log_end,
+            "client_id": worst.client_id,
+            "address": worst.client_address,
+            "member": worst.member_id,
+            "committers": committers_numbers(commits),
         },
     )  # fmt: skip
 
 
-def _taken_away(cluster: str | None, stored: CommitColumns) -> Finding:
-    rows, who = np.flatnonzero(stored.offset < 0), stored.committers()
-    commits = [*stored.commits(rows)]
-    last, before, after = commits[-1], stored.offset[: rows[0]], rows + 1
-    is_followed = bool(after[-1] < len(stored))
-    is_made_good = is_followed and bool(((stored.offset[after] >= 0) & (who[after] == who[rows])).all())
-    severity: Severity = "info" if not len(before) else "warning" if is_made_good else "critical"
+def _taken_away(cluster: str | None, group: Sequence[Stored]) -> Finding:
+    """group: commits below 0, and those beside each of them."""
+    commits = [commit for commit in group if commit.committed_offset < 0]
+    last, before = commits[-1], [commit for commit in group if commit.step < commits[0].step]
+    is_followed = group[-1].step > last.step
+    is_made_good = is_followed and all(
+        after.committed_offset >= 0 and after.identity == one.identity
+        for one, after in pairwise(group)
+        if one.committed_offset < 0
+    )
+    severity: Severity = "info" if not before else "warning" if is_made_good else "critical"
     lost = (
-        f"the offset {before[-1]} that was stored is gone" if len(before) else "what was stored, if anything, is gone"
+        f"the offset {before[-1].committed_offset} that was stored is gone"
+        if before
+        else "what was stored, if anything, is gone"
     )
     now = "An offset was stored again later." if is_followed else "Nothing has been stored since."
     key = partition_key(cluster, last)
@@ -169,7 +152,7 @@ def _taken_away(cluster: str | None, stored: CommitColumns) -> Finding:
         ),
         sentence=(
             f"{group_text(last)}: {committer_text(last)} stored offset {last.committed_offset} for "
-            f"{partition_text(last)} at {moment_text(last.ts)}; {count(len(commits), 'commit')} of this kind. The "
+            f"{partition_text(last)} at {moment_text(last.ts_sent)}; {count(len(commits), 'commit')} of this kind. The "
             f"broker accepted it: {lost}. A reader that starts then begins where auto.offset.reset says. {now}"
         ),
         next_step=(
@@ -178,7 +161,7 @@ def _taken_away(cluster: str | None, stored: CommitColumns) -> Finding:
             "nothing. Set the group to what was handled before members start: kafka-consumer-groups --reset-offsets "
             "--to-offset."
         ),
-        proof=commit_proof(commits),
+        proof=proof_of_stored(commits),
         numbers={
             **key,
             "commits": len(commits),
@@ -186,7 +169,7 @@ def _taken_away(cluster: str | None, stored: CommitColumns) -> Finding:
             "client_id": last.client_id,
             "address": last.client_address,
             "member": last.member_id,
-            "committers": [committer_numbers(own) for own in by_identity(commits).values()],
+            "committers": committers_numbers(commits),
         },
     )  # fmt: skip
 
@@ -197,10 +180,9 @@ RULE = Rule(
     name="commit-out-of-range",
     severity="critical",
     confidence="high",
-    reads={COMMITS: COMMIT_COLUMNS, FETCHES: ("ts", "high_watermark", "exchange_id")},
+    reads={STORED: STORED_COLUMNS},
     partition_by=KEYS,
     detect=detect,
-    suspects=f"""
-        SELECT DISTINCT cluster_id, topic, partition FROM r_{COMMITS}
-        WHERE error_code = 0 AND (committed_offset > log_end_offset OR committed_offset < 0)""",
+    rows={STORED: "near_below_0 OR next_log_end < committed_offset"},
+    suspects=f"SELECT DISTINCT cluster_id, topic, partition FROM r_{STORED}",
 )

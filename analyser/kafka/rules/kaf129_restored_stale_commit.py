@@ -32,46 +32,53 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from wirewitness.analyser.base.times import moment_text, time_text
 from wirewitness.analyser.base.words import count
-from wirewitness.analyser.engine.rules.columns import UNKNOWN, Booleans, Integers
-from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.frame import numbered, pairs
+from wirewitness.analyser.engine.rules.evidence import Proof
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
-from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
-    COMMIT_COLUMNS,
-    COMMITS,
-    Commit,
     Identity,
-    commit_proof,
     committer_text,
     group_text,
     partition_key,
     partition_text,
     short_committer,
 )
-from wirewitness.analyser.kafka.rules.coordinator_moves import LATER, Refused, is_made_good
 from wirewitness.analyser.kafka.rules.names import title_text
-from wirewitness.analyser.kafka.rules.positions import READ_TABLES, Reads, reads_of
+from wirewitness.analyser.kafka.rules.stored import (
+    EDGES_SQL,
+    STORED,
+    STORED_COLUMNS,
+    Stored,
+    committers_numbers,
+    sent_again,
+    stored_by_group,
+)
 
 KEYS = ("cluster_id", "topic", "partition")
 
 
 class _Restored(NamedTuple):
-    """failed: the commit without success; newer: the highest accepted after it; late: the same offset, accepted.
+    """newer: the highest commit that was accepted before; late: one that had failed before, accepted."""
 
-    brief: a coordinator that moved made the client send it again, and it was made good at once.
-    """
+    newer: Stored
+    late: Stored
 
-    failed: Commit
-    newer: Commit
-    late: Commit
-    brief: bool
+    @property
+    def back(self) -> int:
+        return self.newer.committed_offset - self.late.committed_offset
+
+    @property
+    def failed_ns(self) -> int:
+        """When it had failed."""
+        return self.late.ts_failed or 0
+
+    @property
+    def brief(self) -> bool:
+        """A coordinator that moved made the client send it again, and it was made good at once."""
+        return sent_again(self.late, self.newer.committed_offset)
 
 
 _COORDINATOR_MOVED = (
@@ -83,61 +90,33 @@ _UNSEEN = " It may have turned back by itself: its fetches of this partition are
 
 def detect(frames: Frames) -> Iterator[Finding]:
     """One finding per group and client."""
-    commits = commit_columns(frames[COMMITS])
-    if commits.is_accepted().all():
-        return
-    reads = reads_of(frames)
-    for group in commits.groups():
+    for group in stored_by_group(frames[STORED]):
         found: dict[Identity, list[_Restored]] = {}
-        for restored in _restored(group, reads):
+        for restored in _restored(group):
             found.setdefault(restored.late.client, []).append(restored)
-        for client, own in found.items():
-            yield _finding(first_value(frames[COMMITS], "cluster_id"), own, group, seen=reads.sees_fetches(client))
+        for own in found.values():
+            yield _finding(first_value(frames[STORED], "cluster_id"), own, group)
 
 
-def _restored(commits: CommitColumns, reads: Reads) -> Iterator[_Restored]:
-    """Of all commits only those are looked at whose client had both success and none with their offset."""
-    accepted, numbers = commits.is_accepted(), commits.numbers
-    failed = ~accepted & ((numbers["error_code"] != UNKNOWN) | (numbers["client_gap_ts"] == UNKNOWN))
-    keys = numbered(pairs(commits.clients(), commits.offset))
-    both = np.bincount(keys, failed) * np.bincount(keys, accepted) > 0
-    highest = _highest(commits, accepted)
-    failures: dict[int, int] = {}
-    for row in np.flatnonzero((failed | accepted) & both[keys]).tolist():
-        key = int(keys[row])
-        if failed[row]:
-            failures[key] = row
-            continue
-        before, high = failures.pop(key, None), int(highest[row - 1]) if row else -1
-        if before is None or high < 0 or commits.offset[high] <= commits.offset[row]:
-            continue
-        refused, newer, late = commits[before], commits[high], commits[row]
-        if newer.done_ns > refused.ts and not reads.went_back(late.client, newer.ts, late.ts, late.committed_offset):
-            later = map(commits.__getitem__, range(row + 1, min(row + 1 + LATER, len(commits))))
-            brief = Refused([refused]).is_sent_again(late) and is_made_good(newer, late, later)
-            yield _Restored(refused, newer, late, brief)
+def _restored(group: Sequence[Stored]) -> Iterator[_Restored]:
+    """Commits over newer ones that came behind the failure, whose client did not turn back in between."""
+    newer = group[0]
+    for late in group:
+        if late.committed_offset >= newer.committed_offset:
+            newer = late
+        elif late.ts_failed is not None and newer.ts > late.ts_failed and not late.read_since_highest:
+            yield _Restored(newer, late)
 
 
-def _highest(commits: CommitColumns, accepted: Booleans) -> Integers:
-    """For each row which accepted commit up to it is the highest, the last one of several; -1 for none."""
-    offsets = np.where(accepted, commits.offset, UNKNOWN)
-    is_highest = accepted & (offsets == np.maximum.accumulate(offsets))
-    found: Integers = np.maximum.accumulate(np.where(is_highest, np.arange(len(commits)), -1))
-    return found
-
-
-def _finding(cluster: str | None, restored: Sequence[_Restored], commits: CommitColumns, *, seen: bool) -> Finding:
-    worst = max(restored, key=lambda one: one.newer.committed_offset - one.late.committed_offset)
-    failed, newer, late, _ = worst
-    brief = all(one.brief for one in restored)
-    key = partition_key(cluster, late)
-    back = newer.committed_offset - late.committed_offset
-    stored = int(commits.accepted().offset[-1])
-    compared(len(commits))
-    committers = commits.committers()
-    own = {commits.identity(int(row)): one for one, row in zip(*np.unique(committers, return_index=True), strict=True)}
+def _finding(cluster: str | None, restored: Sequence[_Restored], group: Sequence[Stored]) -> Finding:
+    worst = max(restored, key=lambda one: one.back)
+    newer, late = worst
+    seen, brief = bool(late.fetches_seen), all(one.brief for one in restored)
+    key, stored = partition_key(cluster, late), group[-1].committed_offset
+    failed = Evidence(late.file, late.failed_request_packet, late.failed_exchange_id)
     # Without an answer, or a limit ended the wait for it.
-    error = "got no known response" if failed.error_code is None else f"was refused with error {failed.error_code}"
+    code = late.failed_error_code
+    error = "got no known response" if code is None else f"was refused with error {code}"
     still = stored < newer.committed_offset
     by = "" if newer.identity == late.identity else f" of {committer_text(newer)}"
     return RULE.finding(
@@ -150,8 +129,8 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Commit
         ),
         sentence=(
             f"{group_text(late)}: {committer_text(late)} committed the old offset {late.committed_offset} of "
-            f"{partition_text(late)} over the newer {newer.committed_offset}{by}: {count(back, 'message')} back. "
-            f"It did so at {moment_text(late.ts)}; the same commit at {moment_text(failed.ts)} {error}. "
+            f"{partition_text(late)} over the newer {newer.committed_offset}{by}: {count(worst.back, 'message')} back. "
+            f"It did so at {moment_text(late.ts_sent)}; the same commit at {moment_text(worst.failed_ns)} {error}. "
             + (f"The committed offset is still {stored}." if still else "Later commits are higher again.")
             + ("" if seen else _UNSEEN)
         ),
@@ -161,21 +140,18 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], commits: Commit
             "Look in this client for failed commits that are kept and committed again later (a framework that retries "
             "asynchronous commits, for example spring-kafka#3186): drop them once newer offsets are known."
         ),
-        proof=commit_proof([failed, newer, late]),
+        proof=Proof(worst.failed_ns, max(newer.ts_sent, late.ts_sent), [failed, newer.evidence, late.evidence]),
         numbers={
             **key,
             "times": len(restored),
             "restored_offset": late.committed_offset,
             "newer_offset": newer.committed_offset,
-            "messages_back": back,
-            "error_code": failed.error_code,
+            "messages_back": worst.back,
+            "error_code": code,
             "last_offset": stored,
-            "ts_failed": time_text(failed.ts),
-            "ts_restored": time_text(late.ts),
-            "committers": [
-                commits.numbers_of(np.flatnonzero(committers == own[who]))
-                for who in dict.fromkeys((late.identity, newer.identity))
-            ],
+            "ts_failed": time_text(worst.failed_ns),
+            "ts_restored": time_text(late.ts_sent),
+            "committers": committers_numbers(group, (late.identity, newer.identity)),
         },
     )  # fmt: skip
 
@@ -186,15 +162,9 @@ RULE = Rule(
     name="restored-stale-commit",
     severity="critical",
     confidence="high",
-    reads={COMMITS: COMMIT_COLUMNS, **READ_TABLES},
+    reads={STORED: STORED_COLUMNS},
     partition_by=KEYS,
     detect=detect,
-    suspects=f"""
-        SELECT failed.cluster_id, failed.topic, failed.partition
-        FROM (FROM r_{COMMITS} WHERE coalesce(error_code, -1) <> 0) AS failed
-        JOIN (FROM r_{COMMITS} WHERE error_code = 0) AS late
-            ON failed.cluster_id IS NOT DISTINCT FROM late.cluster_id AND failed.topic = late.topic
-            AND failed.partition = late.partition AND failed.group_id = late.group_id
-            AND failed.committed_offset = late.committed_offset AND failed.client_id IS NOT DISTINCT FROM late.client_id
-        WHERE late.ts > failed.ts""",
+    rows={STORED: f"ts_failed IS NOT NULL OR sent_again_over OR {EDGES_SQL}"},
+    suspects=f"SELECT DISTINCT cluster_id, topic, partition FROM r_{STORED} WHERE ts_failed IS NOT NULL",
 )

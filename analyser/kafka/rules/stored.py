@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_S
+from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import values
@@ -18,10 +19,10 @@ from wirewitness.analyser.kafka.rules.commits import MAX_OFFSETS, Identity, numb
 STORED = "kafka_committed"
 STORED_COLUMNS = (
     "exchange_id", "ts", "ts_sent", "kind", "step", "group_id", "member_id", "generation", "client_id",
-    "client_address", "topic", "partition", "committed_offset", "below_commit", "near_step_back", "own_number",
-    "own_commits", "own_before", "fetches_seen", "read_from", "ts_failed", "failed_error_code", "failed_exchange_id",
-    "failed_request_packet", "read_since_highest", "own_highest_soon", "log_end_offset", "next_log_end",
-    "owner_member_id", "ownership_confidence", "client_gap_ts", "flow_id", "file", "request_packet",
+    "client_address", "topic", "partition", "committed_offset", "offset_below_0", "below_commit", "near_step_back",
+    "own_number", "own_commits", "own_before", "fetches_seen", "read_from", "ts_failed", "failed_error_code",
+    "failed_exchange_id", "failed_request_packet", "read_since_highest", "own_highest_soon", "log_end_offset",
+    "next_log_end", "owner_member_id", "ownership_confidence", "client_gap_ts", "flow_id", "file", "request_packet",
 )  # fmt: skip
 # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 MOVING = (14, 15, 16)
@@ -31,7 +32,8 @@ EDGES_SQL = "own_number = 1 OR own_number = own_commits"
 
 
 class Stored(NamedTuple):
-    """A commit in `kafka_committed`; times are Unix ns, None is unknown. ts: since when it counts."""
+    """A commit in `kafka_committed`; times are Unix ns, None is unknown. ts: since when it counts.
+    committed_offset: below 0, too."""
 
     exchange_id: str | None
     ts: int
@@ -46,6 +48,7 @@ class Stored(NamedTuple):
     topic: str | None
     partition: int
     committed_offset: int
+    offset_below_0: int | None
     below_commit: int | None
     near_step_back: bool | None
     own_number: int | None
@@ -90,22 +93,25 @@ def stored_by_group(frame: Frame) -> Iterator[list[Stored]]:
     columns = [values(frame[name]) for name in Stored._fields]
     groups: dict[str | None, list[Stored]] = {}
     for row in map(Stored._make, zip(*columns, strict=True)):
-        if row.committed_offset is not None and row.ts_sent is not None:
-            groups.setdefault(row.group_id, []).append(row)
+        offset = row.committed_offset if row.offset_below_0 is None else row.offset_below_0
+        if offset is not None and row.ts_sent is not None:
+            groups.setdefault(row.group_id, []).append(row._replace(committed_offset=offset))
     for group in groups.values():
         yield sorted(group, key=lambda row: row.step)
 
 
-def committers_numbers(commits: Iterable[Stored], wanted: Iterable[Identity]) -> list[dict[str, Any]]:
-    """`committers` of a finding: those wanted, each once, of the rows at hand."""
-    own: dict[Identity, list[Stored]] = {one: [] for one in wanted}
+def committers_numbers(commits: Iterable[Stored], wanted: Iterable[Identity] | None = None) -> list[dict[str, Any]]:
+    """`committers` of a finding, each once: those of these commits; or those wanted, and how often they committed."""
+    commits = [*commits]
+    chosen = [commit.identity for commit in commits] if wanted is None else wanted
+    own: dict[Identity, list[Stored]] = {one: [] for one in chosen}
     for commit in commits:
         if commit.identity in own:
             own[commit.identity].append(commit)
-    return [_numbers(rows) for rows in own.values()]
+    return [_numbers(rows, None if wanted is None else rows[0].own_commits) for rows in own.values()]
 
 
-def _numbers(commits: Sequence[Stored]) -> dict[str, Any]:
+def _numbers(commits: Sequence[Stored], number: int | None) -> dict[str, Any]:
     offsets = [commit.committed_offset for commit in commits]
     if len(offsets) > MAX_OFFSETS:
         offsets = offsets[: MAX_OFFSETS // 2] + offsets[-(MAX_OFFSETS // 2) :]
@@ -116,8 +122,14 @@ def _numbers(commits: Sequence[Stored]) -> dict[str, Any]:
         if len(offsets) <= MAX_OFFSETS
         else offsets[: MAX_OFFSETS // 2] + offsets[-(MAX_OFFSETS // 2) :],
         flows={commit.flow_id for commit in commits},
-        commits=commits[0].own_commits or len(commits),
+        commits=number or len(commits),
     )
+
+
+def proof_of_stored(commits: Sequence[Stored]) -> Proof:
+    """These commits as proof; at least one."""
+    times = [commit.ts_sent for commit in commits]
+    return Proof(min(times), max(times), [commit.evidence for commit in commits])
 
 
 def sent_again(commit: Stored, newer: int) -> bool:
@@ -130,4 +142,4 @@ def sent_again(commit: Stored, newer: int) -> bool:
     failed, soon = commit.ts_failed, commit.own_highest_soon
     was_moving = commit.failed_error_code in MOVING
     is_lately = failed is not None and 0 <= commit.ts_sent - failed <= _AGAIN_S * NS_PER_S
-    return was_moving and is_lately and soon is not None and soon >= newer
+    return was_moving and is_lately and (soon is None or soon >= newer)

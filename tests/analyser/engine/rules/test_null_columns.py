@@ -31,9 +31,11 @@ NULL_SAYS = {
     ("KAF101", "cluster_id"): "a connection whose server is known has a cluster, if only one named after its brokers",
     ("KAF103", "read_from"): "null says that the client read nothing as low: it did not turn back",
     ("KAF105", "client_gap_ts"): "null says that no bytes of this client are missing",
-    ("KAF129", "client_gap_ts"): "null says that no bytes of this client are missing",
+    ("KAF113", "client_gap_ts"): "null says that no bytes of this client are missing",
     ("KAF126", "closed_by"): "null says that the connection of its last request is open",
     ("KAF126", "group_instance_id"): "null says that the member has no static name",
+    ("KAF129", "failed_error_code"): "null says that it was not answered",
+    ("KAF129", "read_since_highest"): "null says that the client read nothing as low: it did not turn back",
     ("KAF205", "ts_stored"): "null says that the batch was not stored later",
 }
 SHOWN = re.compile(r"\b(None|NaT|nan|NaN)\b|<NA>")

@@ -134,3 +134,111 @@ def test_who_committed_stands_beside_it() -> None:
     add_committed(con)
     found = con.sql("SELECT cluster_id, group_id, topic, incarnation, member_id, client_id FROM kafka_committed")
     assert found.fetchall() == [("c1", "g", "payments", 1, "m1", "app")]
+
+
+def read(second: float, offset: int, **more: Any) -> Told:
+    return "kafka_fetch_partitions", LOG | {"ts": at(second), "fetch_offset": offset, "replica_id": -1} | more
+
+
+def listed(second: float, offset: int, **more: Any) -> Told:
+    return "kafka_list_offsets", LOG | {"ts": at(second), "offset": offset} | more
+
+
+LOG = {"cluster_id": "c1", "topic": "payments", "partition": 0}
+B = {"member_id": "m2", "client_id": "b"}
+# In: what was told. Out: the named columns of each row.
+BESIDE: dict[str, tuple[str, list[Told], list[tuple[Any, ...]]]] = {
+    "below the accepted commit before it, whatever came in between": (
+        "below_commit, near_step_back",
+        [committed(1, 90), committed(2, 100), fetched(3, -1), committed(4, 60), committed(5, 80), committed(6, 85)],
+        [(0, False), (0, True), (None, None), (40, True), (0, True), (0, False)],
+    ),
+    "two that were open at one time on two connections": (
+        "below_commit",
+        [
+            committed(1, 100, ts_response=at(3), flow_id="f1"), committed(2, 60, ts_response=at(4), flow_id="f2"),
+            committed(5, 40, ts_response=at(6), flow_id="f1"),
+        ],
+        [(0,), (None,), (20,)],
+    ),
+    "one after the other on one connection": (
+        "below_commit",
+        [committed(1, 100, ts_response=at(3), flow_id="f1"), committed(2, 60, ts_response=at(4), flow_id="f1")],
+        [(0,), (40,)],
+    ),
+    "each committer's own: a member, or without one a client": (
+        "own_number, own_commits, own_before",
+        [
+            committed(1, 10), committed(2, 20, member_id="", client_id="a"), committed(3, 30),
+            committed(4, 40, member_id=None, client_id="a"), committed(5, 50, member_id="", client_id="b"),
+        ],
+        [(1, 2, None), (1, 2, None), (2, 2, 10), (2, 2, 20), (1, 1, None)],
+    ),
+    "what its client fetched since the commit before": (
+        "read_from, fetches_seen",
+        [committed(1, 100), read(0.5, 10), read(1.5, 30), read(1.6, 70), committed(2, 60), read(3, 5)],
+        [(None, True), (30, True)],
+    ),
+    "a fetch above it is none, but for an answer with that offset": (
+        "read_from",
+        [
+            committed(1, 100), read(1.5, 70), committed(2, 60), committed(3, 100), read(3.5, 70), listed(3.6, 60),
+            committed(4, 60), committed(5, 50), listed(5.5, 10), committed(6, 40),
+        ],
+        [(None,), (None,), (None,), (60,), (None,), (40,)],
+    ),
+    "what others fetch says nothing": (
+        "read_from, fetches_seen",
+        [committed(1, 100), read(1.5, 30, client_id="b"), read(1.6, 30, partition=1), committed(2, 60)],
+        [(None, False), (None, False)],
+    ),
+    "a commit that failed before is accepted below a higher one": (
+        "ts_failed, failed_error_code, read_since_highest, sent_again_over, own_highest_soon",
+        [committed(1, 60, error_code=14), committed(2, 100), committed(3, 60), committed(7, 100), committed(9, 130)],
+        [(None, None, None, True, None), (at(1), 14, None, None, 100), *[(None,) * 5] * 2],
+    ),
+    "its client turned back before": (
+        "ts_failed, read_since_highest",
+        [committed(1, 60, error_code=None), committed(2, 100), read(2.5, 50), committed(3, 60)],
+        [(None, None), (at(1), True)],
+    ),
+    "one whose answer may be lost did not fail, nor one of somebody else": (
+        "ts_failed",
+        [
+            committed(1, 60, error_code=None, client_gap_ts=at(0)), committed(1, 60, error_code=14, **B),
+            committed(2, 100), committed(3, 60),
+        ],
+        [(None,), (None,)],
+    ),
+    "it was accepted in between": (
+        "ts_failed",
+        [committed(1, 60, error_code=14), committed(2, 60), committed(3, 100), committed(4, 60)],
+        [(None,), (None,), (None,)],
+    ),
+    "above the end that was known: the next one, and those within a second": (
+        "next_log_end",
+        [
+            committed(1, 100, log_end_offset=50), read(0.5, 0, high_watermark=50), read(1.5, 0, high_watermark=60),
+            read(1.8, 0, high_watermark=70), read(3, 0, high_watermark=80), committed(4, 90, log_end_offset=80),
+            committed(5, 70, log_end_offset=80),
+        ],
+        [(70,), (None,), (None,)],
+    ),
+    "below 0, and beside it": (
+        "offset_below_0, near_below_0",
+        [committed(1, 10), committed(2, 20), committed(3, -1), committed(4, 30), committed(5, 40)],
+        [(None, None), (None, True), (-1, True), (None, True), (None, None)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_stands_beside_a_commit(name: str) -> None:
+    columns, told, expected = BESIDE[name]
+    tables: dict[str, list[Row]] = {}
+    for table, row in told:
+        tables.setdefault(table, []).append(row)
+    con = with_log_ends(connection_from_rows(tables))
+    add_committed(con)
+    names = ", ".join(f"epoch_ns({one})" if one == "ts_failed" else one for one in columns.split(", "))
+    assert con.sql(f"SELECT {names} FROM kafka_committed ORDER BY step").fetchall() == expected
