@@ -231,7 +231,7 @@ def partition_key(cluster: str | None, commit: ByCommitter) -> dict[str, Any]:
     return {"cluster": cluster, "group": commit.group_id, "topic": commit.topic, "partition": commit.partition}
 
 
-def committer_key(cluster: str | None, commit: Commit) -> dict[str, Any]:
+def committer_key(cluster: str | None, commit: ByCommitter) -> dict[str, Any]:
     """What a finding about one committer in a group is about."""
     who = {"member": commit.member_id} if commit.member_id else {}
     return {

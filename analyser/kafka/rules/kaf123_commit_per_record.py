@@ -23,60 +23,54 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
+from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.base.words import names_text
-from wirewitness.analyser.engine.rules.columns import Integers
-from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.frame import places_of
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
-    COMMIT_COLUMNS,
-    COMMITS,
+    Identity,
     committer_key,
     committer_text,
     group_text,
     short_committer,
 )
 from wirewitness.analyser.kafka.rules.names import partition_names, partition_text, title_text
+from wirewitness.analyser.kafka.rules.stored import (
+    STORED,
+    STORED_COLUMNS,
+    Stored,
+    committers_numbers,
+    proof_of_stored,
+    stored_by_group,
+)
 
 KEYS = ("cluster_id", "group_id", "client_address", "client_id")
 
 
 def detect(frames: Frames, *, rate: float = 50.0, least: int = 200, share: float = 0.8) -> Iterator[Finding]:
     """One finding per committer."""
-    commits = commit_columns(frames[COMMITS]).accepted()
-    committers = commits.committers()
-    for rows in places_of(committers):
-        own = commits.take(rows)
-        requests = len(np.unique(own.texts["exchange_id"].codes))
-        seconds = float(own.ts.max() - own.ts.min()) / NS_PER_S
-        steps = _steps(own)
-        single = float((steps == 1).mean()) if len(steps) else 0.0
+    found: dict[Identity, list[Stored]] = {}
+    for group in stored_by_group(frames[STORED]):
+        for commit in group:
+            found.setdefault(commit.identity, []).append(commit)
+    for own in found.values():
+        requests = len({commit.exchange_id for commit in own})
+        times = [commit.ts_sent for commit in own]
+        seconds = (max(times) - min(times)) / NS_PER_S
+        steps = [commit.committed_offset - commit.own_before for commit in own if commit.own_before is not None]
+        single = sum(step == 1 for step in steps) / len(steps) if steps else 0.0
         if requests >= least and requests >= rate * seconds and single >= share:
-            yield _finding(first_value(frames[COMMITS], "cluster_id"), own, requests, seconds, single)
+            yield _finding(first_value(frames[STORED], "cluster_id"), own, requests, seconds, single)
 
 
-def _steps(commits: CommitColumns) -> Integers:
-    """How far each commit is above the one before of its partition."""
-    place = commits.numbers["partition"] + (commits.texts["topic"].codes.astype(np.int64) << 32)
-    order = np.lexsort((np.arange(len(place)), place))
-    steps: Integers = np.diff(commits.offset[order])[np.diff(place[order]) == 0]
-    return steps
-
-
-def _finding(cluster: str | None, own: CommitColumns, requests: int, seconds: float, single: float) -> Finding:
-    last = own[len(own) - 1]
+def _finding(cluster: str | None, own: Sequence[Stored], requests: int, seconds: float, single: float) -> Finding:
+    own = sorted(own, key=lambda commit: (commit.ts, commit.ts_sent))
+    last = own[-1]
     key = committer_key(cluster, last)
-    topics, rows = own.texts["topic"], range(len(own))
-    places = {(int(code), int(part)): None for code, part in zip(topics.codes, own.numbers["partition"], strict=True)}
-    named = [(topics.name(code), part) for code, part in places]
+    named = [*dict.fromkeys((commit.topic, commit.partition) for commit in own)]
     where = names_text(sorted(partition_text(*one) for one in named))
     per_second = requests / max(seconds, 1e-3)
     return RULE.finding(
@@ -94,7 +88,7 @@ def _finding(cluster: str | None, own: CommitColumns, requests: int, seconds: fl
             "Commit once for each poll or every few seconds (enable.auto.commit, or commitAsync after the batch), if "
             "handling a few records again after a crash is no harm."
         ),
-        proof=Proof(int(own.ts.min()), int(own.ts.max()), own.evidence(np.array([rows[0], rows[-1]]))),
+        proof=proof_of_stored([own[0], last]),
         numbers={
             **key,
             "partitions": partition_names(named),
@@ -102,7 +96,7 @@ def _finding(cluster: str | None, own: CommitColumns, requests: int, seconds: fl
             "seconds": round(seconds, 3),
             "commits_per_second": round(per_second, 1),
             "share_of_single_steps": round(single, 3),
-            "committers": [own.numbers_of(np.arange(len(own)))],
+            "committers": committers_numbers(own),
         },
     )  # fmt: skip
 
@@ -113,13 +107,14 @@ RULE = Rule(
     name="commit-per-record",
     severity="info",
     confidence="high",
-    reads={COMMITS: COMMIT_COLUMNS},
+    reads={STORED: STORED_COLUMNS},
     partition_by=KEYS,
     detect=detect,
-    rows={COMMITS: "error_code = 0"},
+    rows={STORED: "own_number IS NOT NULL"},
     suspects=f"""
-        SELECT cluster_id, group_id, client_address, client_id FROM r_{COMMITS}
+        SELECT cluster_id, group_id, client_address, client_id FROM r_{STORED}
         GROUP BY cluster_id, group_id, client_address, client_id, member_id
         HAVING count(DISTINCT exchange_id) >= 200
-            AND count(DISTINCT exchange_id) >= 50 * (max(ts) - min(ts)) / 1000000000""",
+            AND count(DISTINCT exchange_id) >= 50 * (max(ts_sent) - min(ts_sent)) / 1000000000
+            AND avg((committed_offset - own_before = 1)::INT) >= 0.8""",
 )
