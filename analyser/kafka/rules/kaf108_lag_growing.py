@@ -54,22 +54,21 @@ import numpy as np
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.columns import UNKNOWN, Integers
-from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
-from wirewitness.analyser.kafka.rules.commits import (
-    COMMIT_COLUMNS,
-    COMMITS,
-    committer_text,
-    group_text,
-    partition_key,
-    partition_text,
-)
+from wirewitness.analyser.kafka.rules.commits import committer_text, group_text, partition_key, partition_text
 from wirewitness.analyser.kafka.rules.names import title_text
+from wirewitness.analyser.kafka.rules.stored import (
+    STORED,
+    STORED_COLUMNS,
+    Stored,
+    committers_numbers,
+    proof_of_stored,
+    stored_by_group,
+)
 
 FETCHES, ENDS = "kafka_fetch_partitions", "kafka_log_ends"
 KEYS = ("cluster_id", "topic", "partition")
@@ -94,6 +93,14 @@ class _Ends(NamedTuple):
     def since(self, offset: int) -> int:
         """When the log was first known to end above the offset."""
         return int(self.at[min(int(np.searchsorted(self.end, offset, side="right")), len(self.at) - 1)])
+
+
+class _Commits(NamedTuple):
+    """A group's commits in the order of the broker; done_ns: since when each counts."""
+
+    every: list[Stored]
+    done_ns: Integers
+    offset: Integers
 
 
 class _Growth(NamedTuple):
@@ -136,17 +143,21 @@ def detect(
     ends = _ends(frames[ENDS])
     if not len(ends.at):
         return
-    for group in commit_columns(frames[COMMITS]).accepted().groups():
+    for every in stored_by_group(frames[STORED]):
+        done, offset = (
+            np.array(some, np.int64) for some in zip(*((c.ts, c.committed_offset) for c in every), strict=True)
+        )
+        group = _Commits(every, done, offset)
         pace = _pace(ends, group)
         growth = _growth(ends, group, samples, *(pace.least(gaps) or (least_lag, least_s * NS_PER_S)))
         if growth is None:
             continue
         compared(len(frames[FETCHES]))
-        own = _fetches_of(group.texts["group_id"].at(0), frames[FETCHES])
+        own = _fetches_of(every[0].group_id, frames[FETCHES])
         is_late = _reads_to_the_end(own, ends, growth) and not pace.goes_on
         if not (is_late or _waits_for_a_transaction(own)):
             cause = _ahead(own, ends, group, growth, pace) or _cause(own, group, growth)
-            yield _finding(first_value(frames[COMMITS], "cluster_id"), group, growth, cause)
+            yield _finding(first_value(frames[STORED], "cluster_id"), every, growth, cause)
 
 
 def _fetches_of(group: str | None, fetches: Frame) -> Frame:
@@ -165,7 +176,7 @@ def _ends(steps: Frame) -> _Ends:
     return _Ends(at[order], np.maximum.accumulate(end[order]))
 
 
-def _pace(ends: _Ends, commits: CommitColumns) -> _Pace:
+def _pace(ends: _Ends, commits: _Commits) -> _Pace:
     """Over the time in which both are known. Commits of one moment are one."""
     done, first = np.unique(commits.done_ns, return_index=True)
     begin, until = max(int(done[0]), int(ends.at[0])), int(ends.at[-1])
@@ -177,7 +188,7 @@ def _pace(ends: _Ends, commits: CommitColumns) -> _Pace:
     return _Pace(int(commits.offset[-1] - commits.offset[0]) / span_s, log / span_s, gap, goes_on)
 
 
-def _growth(ends: _Ends, commits: CommitColumns, samples: int, least_lag: float, least_ns: float) -> _Growth | None:
+def _growth(ends: _Ends, commits: _Commits, samples: int, least_lag: float, least_ns: float) -> _Growth | None:
     done, offsets = commits.done_ns.tolist(), commits.offset.tolist()
     highest = np.maximum.accumulate(commits.offset).tolist()
     begin, until = max(done[0], int(ends.at[0])), int(ends.at[-1])
@@ -239,7 +250,7 @@ def _seen(own: Frame, begin: int) -> _Seen:
     return _Seen(ts.tolist(), answered[rows].tolist(), *sizes)
 
 
-def _ahead(own: Frame, ends: _Ends, commits: CommitColumns, growth: _Growth, pace: _Pace) -> _Cause | None:
+def _ahead(own: Frame, ends: _Ends, commits: _Commits, growth: _Growth, pace: _Pace) -> _Cause | None:
     """A replica that is behind the log, or fetches that run ahead of what the group commits."""
     if not len(own):
         return None
@@ -263,7 +274,7 @@ def _ahead(own: Frame, ends: _Ends, commits: CommitColumns, growth: _Growth, pac
     return None
 
 
-def _cause(own: Frame, commits: CommitColumns, growth: _Growth) -> _Cause:
+def _cause(own: Frame, commits: _Commits, growth: _Growth) -> _Cause:
     """Told from where the time between the first request and the end went."""
     seen = _seen(own, growth.begin)
     if not seen.ts:
@@ -319,8 +330,8 @@ def _cause(own: Frame, commits: CommitColumns, growth: _Growth) -> _Cause:
     )  # fmt: skip
 
 
-def _finding(cluster: str | None, commits: CommitColumns, growth: _Growth, cause: _Cause) -> Finding:
-    last, every = commits[-1], np.arange(len(commits))
+def _finding(cluster: str | None, commits: list[Stored], growth: _Growth, cause: _Cause) -> Finding:
+    last = commits[-1]
     key = partition_key(cluster, last)
     seconds = (growth.until - growth.begin) / NS_PER_S
     return RULE.finding(
@@ -337,7 +348,7 @@ def _finding(cluster: str | None, commits: CommitColumns, growth: _Growth, cause
             f"{sentence_start(committer_text(last))} committed {last.committed_offset} last. {cause.text}"
         ),
         next_step=cause.next_step,
-        proof=Proof(int(commits.ts.min()), int(commits.ts.max()), commits.evidence(every)),
+        proof=proof_of_stored(commits),
         numbers={
             **key,
             "client_id": last.client_id,
@@ -349,7 +360,7 @@ def _finding(cluster: str | None, commits: CommitColumns, growth: _Growth, cause
             "lag_s": round(growth.age_s, 1),
             "seconds": round(seconds, 1),
             "longest_pause_s": cause.longest_pause_s,
-            "committers": [commits.numbers_of(every)],
+            "committers": committers_numbers(commits),
         },
     )  # fmt: skip
 
@@ -361,7 +372,7 @@ RULE = Rule(
     severity="warning",
     confidence="high",
     reads={
-        COMMITS: COMMIT_COLUMNS,
+        STORED: STORED_COLUMNS,
         FETCHES: (
             "ts", "ts_response", "group_id", "replica_id", "fetch_offset", "next_offset", "high_watermark",
             "records_bytes", "partition_max_bytes", "last_stable_offset", "isolation_level",
@@ -370,8 +381,8 @@ RULE = Rule(
     },
     partition_by=KEYS,
     detect=detect,
+    rows={STORED: "own_number IS NOT NULL"},
     suspects=f"""
-        SELECT cluster_id, topic, partition FROM r_{COMMITS} WHERE error_code = 0
-        GROUP BY cluster_id, topic, partition, group_id
+        SELECT cluster_id, topic, partition FROM r_{STORED} GROUP BY cluster_id, topic, partition, group_id
         HAVING arg_max(log_end_offset::HUGEINT - committed_offset, ts) >= 20""",
 )  # fmt: skip
