@@ -123,6 +123,15 @@ KAFKA_OFFSET_TABLES = (
             _number("own_number", "of a commit: its number among those of its committer (member id, else client)"),
             _number("own_commits", "of a commit: how many its committer has there"),
             _number("own_before", "of a commit: the offset that its committer committed before"),
+            _flag(
+                "near_other",
+                "of a commit: it, or the one behind it, is by another committer than the one before; single commits "
+                "without member id are left out; null: no",
+            ),
+            _number(
+                "own_generation_before", "where near_other: the generation in which its committer committed before"
+            ),
+            _ms("usual_gap_ms", "where near_other: median time between two commits of one committer of the partition"),
             _flag("fetches_seen", "of a commit: its client's fetches of the partition are in the capture"),
             _number(
                 "read_from",

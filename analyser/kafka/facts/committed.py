@@ -286,6 +286,23 @@ def _of_few(kept: str) -> str:
                    epoch_ns(ts) AS at_ns, high_watermark AS log_end
             FROM kafka_fetch_partitions WHERE high_watermark >= 0) SEMI JOIN beyond USING ({_LOG})
         GROUP BY ALL),
+    -- A client without member id that commits once resets an offset by hand.
+    regular AS (
+        SELECT *, coalesce(nullif(member_id, ''), concat(address, chr(10), client, chr(10))) AS committer FROM base
+        WHERE own_commits > 1 OR coalesce(member_id, '') <> ''),
+    shared AS (
+        SELECT * FROM regular
+        SEMI JOIN (SELECT {GROUP} FROM regular GROUP BY ALL HAVING count(DISTINCT committer) > 1) USING ({GROUP})),
+    turns AS (
+        SELECT row, {GROUP}, near, near OR coalesce(lead(near) OVER own, false) AS near_other, own_generation_before,
+               own_gap
+        FROM (SELECT row, {GROUP}, step, coalesce(committer <> lag(committer) OVER own, false) AS near,
+                     lag(generation) OVER one AS own_generation_before,
+                     sent_ns::DOUBLE - lag(sent_ns) OVER one AS own_gap
+              FROM shared WINDOW own AS (PARTITION BY {GROUP} ORDER BY step),
+                  one AS (PARTITION BY {GROUP}, committer ORDER BY step))
+        WINDOW own AS (PARTITION BY {GROUP} ORDER BY step)),
+    gaps AS (SELECT {GROUP}, median(own_gap) / 1000000 AS usual_gap_ms FROM turns GROUP BY ALL),
     near AS (
         SELECT row, kind = 'below 0' OR coalesce(lag(kind) OVER own = 'below 0', false)
                     OR coalesce(lead(kind) OVER own = 'below 0', false) AS near_below_0
@@ -310,11 +327,16 @@ def _of_few(kept: str) -> str:
            any_value(failed_error_code) AS failed_error_code, any_value(failed_exchange_id) AS failed_exchange_id,
            any_value(failed_request_packet) AS failed_request_packet,
            any_value(own_highest_soon) AS own_highest_soon, bool_or(read_since) AS read_since_highest,
-           bool_or(is_over) AS sent_again_over, bool_or(near_below_0) AS near_below_0
+           bool_or(is_over) AS sent_again_over, bool_or(near_below_0) AS near_below_0,
+           bool_or(near_other) AS near_other, any_value(own_generation_before) AS own_generation_before,
+           any_value(usual_gap_ms) AS usual_gap_ms
     FROM (SELECT row, read_from FROM turned WHERE ask = 'before'
           UNION ALL BY NAME SELECT row, true AS read_since FROM turned WHERE ask = 'highest'
           UNION ALL BY NAME FROM after
           UNION ALL BY NAME FROM near WHERE near_below_0
+          UNION ALL BY NAME
+          SELECT row, near_other, own_generation_before, usual_gap_ms FROM turns JOIN gaps USING ({GROUP})
+          WHERE near_other
           UNION ALL BY NAME SELECT highest_row AS row, true AS is_over FROM restored
           UNION ALL BY NAME
           SELECT row, failed_ns, failed_error_code, failed_exchange_id, failed_request_packet, own_highest_soon

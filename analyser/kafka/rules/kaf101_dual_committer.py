@@ -40,172 +40,117 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-from statistics import median
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from wirewitness.analyser.base.severity import Confidence, Severity
-from wirewitness.analyser.base.times import NS_PER_S, period_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, period_text
 from wirewitness.analyser.base.words import count, number_word, sentence_start
-from wirewitness.analyser.engine.rules.columns import UNKNOWN, Booleans, Integers
-from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.frame import numbered, pairs, places_of, together
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.commit_columns import CommitColumns, commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
-    COMMIT_COLUMNS,
-    COMMITS,
-    IDENTITY_SQL,
-    Commit,
+    Identity,
     committer_text,
     group_text,
+    may_be_one,
     partition_key,
     partition_text,
 )
 from wirewitness.analyser.kafka.rules.names import short_clients, short_who, title_text
+from wirewitness.analyser.kafka.rules.stored import (
+    EDGES_SQL,
+    STORED,
+    STORED_COLUMNS,
+    Stored,
+    committers_numbers,
+    proof_of_stored,
+    stored_by_group,
+)
 
 KEYS = ("cluster_id", "group_id", "topic", "partition")
 # A member gets a new id with every restart: a sentence that names hundreds tells nothing.
 _MOST_NAMED = 5
 
 
-class _Turns(NamedTuple):
-    """Rows of commits right behind one of another identity, in broker order.
+class _Turn(NamedTuple):
+    """A commit right behind one of another identity."""
 
-    returned: it had committed before, and the other one lately. known: in that generation.
-    """
+    other: Stored
+    again: Stored
 
-    rows: Integers
-    returned: Booleans
-    known: Booleans
+    def returned(self, least_ns: float, gaps: float) -> bool:
+        """It had committed before, and the other one lately."""
+        window_ns = max(gaps * (self.again.usual_gap_ms or 0.0) * NS_PER_MS, least_ns)
+        return (self.again.own_number or 0) > 1 and self.again.ts - self.other.ts <= window_ns
 
+    @property
+    def no_membership(self) -> bool:
+        """Of one of them at least no membership is on the wire; one client with and without a member id may be one."""
+        both = bool(self.other.member_id and self.again.member_id)
+        is_one = may_be_one(self.other.client, self.again.client) and not both
+        return not is_one and not (self.other.in_generation and self.again.in_generation)
 
-class _Committed(NamedTuple):
-    """The accepted commits of a partition in broker order, and the rows of each identity, by its number."""
+    @property
+    def members_at_once(self) -> bool:
+        """Both were members of one generation, and not each of them the owner at its time.
 
-    commits: CommitColumns
-    identities: Integers
-    rows: list[Integers]
-
-    def last(self, identity: int) -> Commit:
-        return self.commits[int(self.rows[identity][-1])]
-
-    def of(self, turns: Integers) -> list[int]:
-        """The identities that write in these turns, in their order."""
-        return list(dict.fromkeys(self.identities[_both(turns)].tolist()))
+        A lower one that it has only just got is that of a group that begins anew. That each had the partition then is
+        so where generations begin again at 1, in a group that was deleted.
+        """
+        before, now = self.other.generation, self.again.generation
+        is_told = before is not None and now is not None and self.other.in_generation and self.again.in_generation
+        if not is_told or before is None or now is None or (self.other.is_owners and self.again.is_owners):
+            return False
+        return now == before or (now < before and self.again.own_generation_before == now)
 
 
 def detect(
     frames: Frames, *, window_gaps: float = 3.0, window_s: float = 60.0, without_members: int = 2
 ) -> Iterator[Finding]:
     """At most one finding for the partition: the worst that is true."""
-    commits = _without_single_resets(commit_columns(frames[COMMITS]).accepted())
-    identities = commits.committers()
-    if identities.max(initial=0) < 1:
-        return
-    committed = _Committed(commits, identities, places_of(identities))
-    turns = _turns(committed, _window_ns(committed, window_gaps, window_s))
-    returns = turns.rows[turns.returned]
-    at_once = returns[_members_at_once(commits, returns, turns.known[turns.returned])]
-    unknown = returns[_no_membership(commits, returns)]
-    cluster = first_value(frames[COMMITS], "cluster_id")
-    if len(at_once) or len(unknown) >= without_members:
-        yield _dual(cluster, committed, at_once if len(at_once) else unknown, len(at_once) > 0)
-        return
-    by_time = np.lexsort((turns.returned, commits.done_ns[turns.rows]))
-    unexplained = turns.rows[by_time][~_owns(commits, turns.rows[by_time])]
-    if len(unexplained):
-        yield _hand_over(cluster, committed, unexplained)
+    for every in stored_by_group(frames[STORED]):
+        commits = [commit for commit in every if commit.member_id or commit.own_commits != 1]
+        turns = [_Turn(*both) for both in pairwise(commits) if both[0].identity != both[1].identity]
+        returns = [turn for turn in turns if turn.returned(window_s * NS_PER_S, window_gaps)]
+        at_once = [turn for turn in returns if turn.members_at_once]
+        unknown = [turn for turn in returns if turn.no_membership]
+        cluster = first_value(frames[STORED], "cluster_id")
+        if at_once or len(unknown) >= without_members:
+            yield _dual(cluster, commits, at_once or unknown, at_once=bool(at_once))
+        elif unexplained := [turn for turn in turns if not turn.again.is_owners]:
+            yield _hand_over(cluster, commits, unexplained)
 
 
-def _both(turns: Integers) -> Integers:
-    """The rows of the commits before, each with the one of the turn behind it."""
-    found: Integers = np.stack([turns - 1, turns], axis=1).reshape(-1)
-    return found
+def _of(turns: Sequence[_Turn]) -> list[Identity]:
+    """The identities that write in these turns, in their order."""
+    return list(dict.fromkeys(commit.identity for turn in turns for commit in turn))
 
 
-def _without_single_resets(commits: CommitColumns) -> CommitColumns:
-    """An identity without member id that commits once is a reset by hand, not a second consumer."""
-    identities = commits.committers()
-    is_reset = (np.bincount(identities) == 1)[identities] & ~commits.texts["member_id"].is_told()
-    return commits.take(~is_reset) if is_reset.any() else commits
-
-
-def _window_ns(committed: _Committed, gaps: float, least_s: float) -> float:
-    between = np.concatenate([np.diff(committed.commits.ts[rows]) for rows in committed.rows]).tolist()
-    return max(gaps * median(between) if between else 0.0, least_s * NS_PER_S)
-
-
-def _turns(committed: _Committed, window_ns: float) -> _Turns:
-    commits, identities = committed.commits, committed.identities
-    rows = np.flatnonzero(np.diff(identities)) + 1
-    generations = numbered(pairs(identities, commits.numbers["generation"]))
-    was_seen, is_known = (np.unique(of, return_index=True)[1][of[rows]] < rows for of in (identities, generations))
-    lately = commits.done_ns[rows] - commits.done_ns[rows - 1] <= window_ns
-    return _Turns(rows, was_seen & lately, is_known)
-
-
-def _in_generation(commits: CommitColumns, rows: Integers) -> Booleans:
-    """`Commit.in_generation` of these rows."""
-    found: Booleans = (commits.numbers["generation"][rows] >= 0) & commits.texts["member_id"].is_told()[rows]
-    return found
-
-
-def _no_membership(commits: CommitColumns, turns: Integers) -> Booleans:
-    """Of one of them at least no membership is on the wire; one client with and without a member id may be one."""
-    may_be_one = np.ones(len(turns), dtype=bool)
-    for name in ("client_address", "client_id"):
-        other, again = (commits.texts[name].codes[rows] for rows in (turns - 1, turns))
-        may_be_one &= (other < 0) | (again < 0) | (other == again)
-    has_member = commits.texts["member_id"].is_told()
-    one_client = may_be_one & ~(has_member[turns - 1] & has_member[turns])
-    found: Booleans = ~one_client & ~(_in_generation(commits, turns - 1) & _in_generation(commits, turns))
-    return found
-
-
-def _members_at_once(commits: CommitColumns, turns: Integers, known: Booleans) -> Booleans:
-    """Both were members of one generation, and not each of them the owner at its time.
-
-    A lower one that it has only just got is that of a group that begins anew. That each had the partition then is so
-    where generations begin again at 1, in a group that was deleted.
-    """
-    other, again = (commits.numbers["generation"][rows] for rows in (turns - 1, turns))
-    told = (other != UNKNOWN) & (again != UNKNOWN)
-    members = _in_generation(commits, turns - 1) & _in_generation(commits, turns)
-    owners = _owns(commits, turns - 1) & _owns(commits, turns)
-    found: Booleans = told & ~owners & members & ((again == other) | ((again < other) & known))
-    return found
-
-
-def _owns(commits: CommitColumns, rows: Integers) -> Booleans:
-    owners, members = together(commits.texts["owner_member_id"], commits.texts["member_id"])
-    found: Booleans = (commits.texts["ownership_confidence"].among(("high",)) & (owners == members))[rows]
-    return found
-
-
-def _dual(cluster: str | None, committed: _Committed, turns: Integers, at_once: bool) -> Finding:
-    commits, offsets = committed.commits, committed.commits.offset
-    own = {identity: offsets[committed.rows[identity]] for identity in committed.of(turns)}
-    lowest = min(own, key=lambda identity: (int(own[identity][-1]), int(own[identity].max())))
+def _dual(cluster: str | None, commits: Sequence[Stored], turns: Sequence[_Turn], *, at_once: bool) -> Finding:
+    own: dict[Identity, list[Stored]] = {who: [] for who in _of(turns)}
+    highest = worst = 0
+    for commit in commits:
+        if commit.identity in own:
+            own[commit.identity].append(commit)
+        highest = max(highest, commit.committed_offset)
+        worst = max(worst, highest - commit.committed_offset)
+    lasts = {who: some[-1] for who, some in own.items()}
+    lowest = min(own, key=lambda who: (lasts[who].committed_offset, max(one.committed_offset for one in own[who])))
     # Who owns the partition may be behind: then the other one stored what was not read.
-    foreign = [identity for identity in own if _is_foreign(committed.last(identity))]
+    foreign = [who for who, one in lasts.items() if _is_foreign(one)]
     suspect = foreign[0] if lowest not in foreign and len(foreign) == 1 else lowest
-    last, highest = commits[-1], int(offsets.max())
-    worst = int((np.maximum.accumulate(offsets) - offsets).max())
-    named = [committed.last(identity) for identity in islice(own, _MOST_NAMED)]
+    last = commits[-1]
+    named = [*islice(lasts.values(), _MOST_NAMED)]
     more = f" and {len(own) - len(named)} more" if len(own) > len(named) else ""
-    wrote = ", ".join(f"{_offsets_text(some)} ({count(len(some), 'commit')})" for some in [*own.values()][:_MOST_NAMED])
+    wrote = ", ".join(map(_wrote_text, [*own.values()][:_MOST_NAMED]))
+    period = period_text(min(turn.other.ts_sent for turn in turns), max(turn.again.ts_sent for turn in turns))
     who_writes = f"{number_word(len(own))} {'active members' if at_once else 'clients'}"
     replay = highest - last.committed_offset
     sentence = (
-        f"{group_text(last)}: {who_writes} overwrite each other's commits on {partition_text(last)}: "
-        f"{', '.join(map(committer_text, named))}{more}. "
-        f"They wrote {wrote}, {period_text(int(commits.ts[turns - 1].min()), int(commits.ts[turns].max()))}. "
+        f"{group_text(last)}: {who_writes} overwrite each other's commits on {partition_text(last)}. They "
+        f"are {', '.join(map(committer_text, named))}{more}. They wrote {wrote}, {period}. "
         f"The committed offset is {last.committed_offset}, the highest was {highest}. {_replay_text(replay, worst)}"
         f"{'' if at_once else ' Their memberships are not in the capture.'}"
     )
@@ -217,13 +162,13 @@ def _dual(cluster: str | None, committed: _Committed, turns: Integers, at_once: 
     )  # fmt: skip
     return _finding(
         cluster,
-        committed,
+        commits,
         turns,
         severity="critical" if at_once else "warning",
         confidence="high" if at_once else "medium",
         title=title,
         sentence=sentence,
-        next_step=_next_step(committed.last(suspect), is_lowest=suspect == lowest),
+        next_step=_next_step(lasts[suspect], is_lowest=suspect == lowest),
         measured={
             "returns": len(turns),
             "members_at_once": at_once,
@@ -235,9 +180,11 @@ def _dual(cluster: str | None, committed: _Committed, turns: Integers, at_once: 
     )
 
 
-def _offsets_text(offsets: Integers) -> str:
-    low, high = int(offsets.min()), int(offsets.max())
-    return str(low) if low == high else f"{low} to {high}"
+def _wrote_text(commits: Sequence[Stored]) -> str:
+    """`1000 to 1090 (10 commits)`."""
+    offsets, number = [commit.committed_offset for commit in commits], commits[0].own_commits or len(commits)
+    low, high = min(offsets), max(offsets)
+    return f"{low if low == high else f'{low} to {high}'} ({count(number, 'commit')})"
 
 
 def _replay_text(now: int, worst: int) -> str:
@@ -249,11 +196,11 @@ def _replay_text(now: int, worst: int) -> str:
     return f"A restart would reprocess {count(now, 'message')}; {again}."
 
 
-def _is_foreign(commit: Commit) -> bool:
+def _is_foreign(commit: Stored) -> bool:
     return bool(commit.owner_member_id) and commit.owner_member_id != commit.member_id
 
 
-def _next_step(suspect: Commit, *, is_lowest: bool) -> str:
+def _next_step(suspect: Stored, *, is_lowest: bool) -> str:
     owner = ""
     if _is_foreign(suspect):
         how = "assigned to" if suspect.ownership_confidence == "high" else "read by"
@@ -266,18 +213,17 @@ def _next_step(suspect: Commit, *, is_lowest: bool) -> str:
     )
 
 
-def _hand_over(cluster: str | None, committed: _Committed, turns: Integers) -> Finding:
-    commits = committed.commits
-    latest = int(turns[-1])
-    other, again = commits[latest - 1], commits[latest]
-    times = "" if len(turns) == 1 else f" (the committing client changed {len(turns)} times)"
+def _hand_over(cluster: str | None, commits: Sequence[Stored], turns: Sequence[_Turn]) -> Finding:
+    other, again = turns[-1]
+    times = "" if len(turns) == 1 else f" {len(turns):,} times"
     sentence = (
-        f"{group_text(again)}: commits of {partition_text(again)} went over from {committer_text(other)}, "
-        f"last at {other.committed_offset}, to {committer_text(again)}, first at {again.committed_offset}{times}."
+        f"{group_text(again)}: the committing client of {partition_text(again)} changed{times}. "
+        f"Commits went over from {committer_text(other)}, last at {other.committed_offset}, "
+        f"to {committer_text(again)}, first at {again.committed_offset}."
     )
     return _finding(
         cluster,
-        committed,
+        commits,
         turns,
         severity="info",
         confidence="high",
@@ -287,14 +233,14 @@ def _hand_over(cluster: str | None, committed: _Committed, turns: Integers) -> F
         ),
         sentence=sentence,
         next_step="Nothing to do if a rebalance or a restart is known for that time.",
-        measured={"hand_overs": len(turns), "last_offset": int(commits.offset[-1])},
+        measured={"hand_overs": len(turns), "last_offset": commits[-1].committed_offset},
     )  # fmt: skip
 
 
 def _finding(
     cluster: str | None,
-    committed: _Committed,
-    turns: Integers,
+    commits: Sequence[Stored],
+    turns: Sequence[_Turn],
     *,
     severity: Severity,
     confidence: Confidence,
@@ -303,8 +249,7 @@ def _finding(
     next_step: str,
     measured: dict[str, Any],
 ) -> Finding:
-    commits, proof = committed.commits, _both(turns)
-    key = partition_key(cluster, commits[int(proof[0])])
+    key = partition_key(cluster, turns[0].other)
     return RULE.finding(
         severity=severity,
         confidence=confidence,
@@ -313,12 +258,8 @@ def _finding(
         title=title,
         sentence=sentence,
         next_step=next_step,
-        proof=Proof(int(commits.ts[proof].min()), int(commits.ts[proof].max()), commits.evidence(proof)),
-        numbers={
-            **key,
-            **measured,
-            "committers": [commits.numbers_of(committed.rows[identity]) for identity in committed.of(turns)],
-        },
+        proof=proof_of_stored([commit for turn in turns for commit in turn]),
+        numbers={**key, **measured, "committers": committers_numbers(commits, _of(turns))},
     )
 
 
@@ -328,9 +269,9 @@ RULE = Rule(
     name="dual-committer",
     severity="critical",
     confidence="high",
-    reads={COMMITS: COMMIT_COLUMNS},
+    reads={STORED: (*STORED_COLUMNS, "near_other")},
     partition_by=KEYS,
     detect=detect,
-    rows={COMMITS: "error_code = 0"},
-    suspects=f"SELECT {', '.join(KEYS)} FROM r_{COMMITS} GROUP BY ALL HAVING count(DISTINCT {IDENTITY_SQL}) > 1",
+    rows={STORED: f"near_other OR near_step_back OR {EDGES_SQL}"},
+    suspects=f"SELECT DISTINCT {', '.join(KEYS)} FROM r_{STORED} WHERE near_other",
 )

@@ -20,8 +20,9 @@ STORED = "kafka_committed"
 STORED_COLUMNS = (
     "exchange_id", "ts", "ts_sent", "kind", "step", "group_id", "member_id", "generation", "client_id",
     "client_address", "topic", "partition", "committed_offset", "offset_below_0", "below_commit", "near_step_back",
-    "own_number", "own_commits", "own_before", "fetches_seen", "read_from", "ts_failed", "failed_error_code",
-    "failed_exchange_id", "failed_request_packet", "read_since_highest", "own_highest_soon", "log_end_offset",
+    "own_number", "own_commits", "own_before", "own_generation_before", "usual_gap_ms", "fetches_seen", "read_from",
+    "ts_failed", "failed_error_code", "failed_exchange_id", "failed_request_packet",
+    "read_since_highest", "own_highest_soon", "log_end_offset",
     "next_log_end", "owner_member_id", "ownership_confidence", "client_gap_ts", "flow_id", "file", "request_packet",
 )  # fmt: skip
 # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
@@ -54,6 +55,8 @@ class Stored(NamedTuple):
     own_number: int | None
     own_commits: int | None
     own_before: int | None
+    own_generation_before: int | None
+    usual_gap_ms: float | None
     fetches_seen: bool | None
     read_from: int | None
     ts_failed: int | None
@@ -82,22 +85,32 @@ class Stored(NamedTuple):
         return self.client_address, self.client_id
 
     @property
+    def in_generation(self) -> bool:
+        """The broker checked a generation or member epoch: it proves membership."""
+        return self.generation is not None and self.generation >= 0 and bool(self.member_id)
+
+    @property
+    def is_owners(self) -> bool:
+        """The assignments say that its member had the partition."""
+        return self.ownership_confidence == "high" and self.owner_member_id == self.member_id
+
+    @property
     def evidence(self) -> Evidence:
         """Its request."""
         return Evidence(self.file, self.request_packet, self.exchange_id)
 
 
 def stored_by_group(frame: Frame) -> Iterator[list[Stored]]:
-    """The commits of each group in the order of the broker, groups in order of their first ones; of those whose offset
-    or time is not known nothing is told."""
+    """The commits of each group in the order of the broker, groups in order of their first ones. Nothing of a group in
+    which the offset or the time of one is not known: what stands beside a commit tells nothing then."""
     columns = [values(frame[name]) for name in Stored._fields]
     groups: dict[str | None, list[Stored]] = {}
     for row in map(Stored._make, zip(*columns, strict=True)):
         offset = row.committed_offset if row.offset_below_0 is None else row.offset_below_0
-        if offset is not None and row.ts_sent is not None:
-            groups.setdefault(row.group_id, []).append(row._replace(committed_offset=offset))
+        groups.setdefault(row.group_id, []).append(row._replace(committed_offset=offset))
     for group in groups.values():
-        yield sorted(group, key=lambda row: row.step)
+        if all(row.committed_offset is not None and row.ts_sent is not None for row in group):
+            yield sorted(group, key=lambda row: row.step)
 
 
 def committers_numbers(commits: Iterable[Stored], wanted: Iterable[Identity] | None = None) -> list[dict[str, Any]]:

@@ -174,6 +174,17 @@ BESIDE: dict[str, tuple[str, list[Told], list[tuple[Any, ...]]]] = {
         ],
         [(1, 2, None), (1, 2, None), (2, 2, 10), (2, 2, 20), (1, 1, None)],
     ),
+    "who commits in turn, but for a single commit without member id": (
+        "near_other, own_generation_before, usual_gap_ms",
+        [
+            committed(1, 10), committed(2, 20, generation=4), committed(2.5, 5, member_id="", client_id="tool"),
+            committed(3, 30), committed(4, 40, **B), committed(6, 60),
+        ],
+        [
+            (None, None, None), (None, None, None), (None, None, None), (True, 4, 1000.0), (True, None, 1000.0),
+            (True, None, 1000.0),
+        ],
+    ),
     "what its client fetched since the commit before": (
         "read_from, fetches_seen",
         [committed(1, 100), read(0.5, 10), read(1.5, 30), read(1.6, 70), committed(2, 60), read(3, 5)],

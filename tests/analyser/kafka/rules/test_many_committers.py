@@ -11,6 +11,7 @@ from tests.analyser.engine.rules.scenarios.build import commit
 from tests.support.rows import connection_from_rows
 from tests.support.timing import takes_less_than
 from wirewitness.analyser.analysis.all_rules import RULES
+from wirewitness.analyser.kafka.facts.committed import add_committed
 from wirewitness.analyser.kafka.rules.commits import COMMITS
 
 MEMBERS = 4000
@@ -24,7 +25,9 @@ def test_findings_of_many_committers_take_no_look_at_all_commits_each(code: str,
     """Looking through all commits for each committer takes several seconds of a core."""
     owned = {"owner_member_id": "member 0", "ownership_confidence": "high"}
     rows = [commit(n / 1000, n, member_id=f"member {n % MEMBERS}", **owned) for n in range(2 * MEMBERS)]
-    ((_, frames),) = islice(partitions(connection_from_rows({COMMITS: rows}), RULES[code]), 2)
+    con = connection_from_rows({COMMITS: rows})
+    add_committed(con)
+    ((_, frames),) = islice(partitions(con, RULES[code]), 2)
     found = list(RULES[code].detect(frames))
     assert takes_less_than(2, lambda: list(RULES[code].detect(frames)))
     assert len(found) == findings
