@@ -55,10 +55,7 @@ References
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import NS_PER_S
@@ -81,75 +78,22 @@ from wirewitness.analyser.kafka.rules.names import title_text
 from wirewitness.analyser.kafka.rules.offset_reset_findings import cause_text, numbers_of
 from wirewitness.analyser.kafka.rules.offset_resets import (
     MOVED_SQL,
-    OWN_CHOICE,
     Jump,
     is_made_anew,
     jump_of,
     position_before,
 )
+from wirewitness.analyser.kafka.rules.step_backs import TOLD_BY_READERS, Cause, Step, steps_of
 from wirewitness.analyser.kafka.rules.stored import (
     EDGES_SQL,
     STORED,
     STORED_COLUMNS,
     Stored,
     committers_numbers,
-    sent_again,
     stored_by_group,
 )
 
 KEYS = ("cluster_id", "topic", "partition")
-Cause = Literal[
-    "truncated", "moved", "seek", "admin reset", "reset lost", "transaction", "sent again", "overtaken", "stale"
-]
-
-
-class _Step(NamedTuple):
-    """One step back: the commit before, the lower one, the one behind it (None: there is none), and why.
-
-    jump: where a reader was moved to, of the causes "truncated" and "moved". again: records that were delivered again,
-    as far as something tells.
-    """
-
-    before: Stored
-    after: Stored
-    following: Stored | None
-    cause: Cause
-    jump: Jump | None = None
-    again: int | None = None
-
-    @property
-    def delta(self) -> int:
-        return self.before.committed_offset - self.after.committed_offset
-
-    @property
-    def same(self) -> bool:
-        """A committer went back behind a commit of its own."""
-        return self.before.identity == self.after.identity
-
-    @property
-    def over(self) -> Stored | None:
-        """The commit of somebody else that replaced a tool's offset, before anybody had begun there."""
-        later = self.following
-        is_over = later is not None and later.identity != self.after.identity and not self.again
-        is_lost = self.cause == "admin reset" and is_over
-        return later if is_lost and later and later.committed_offset > self.after.committed_offset else None
-
-    @property
-    def together(self) -> bool:
-        """The lower commit was on its way before the other was answered: no client can seek that fast."""
-        return self.after.ts_sent < self.before.ts
-
-    @property
-    def certain(self) -> bool:
-        """It is no seek: its Fetch would be there, it came too early, or its member does not own the partition. Of an
-        overtaken one: assignments tell who owns the partition."""
-        before, after = self.before, self.after
-        is_assigned = after.ownership_confidence == "high"
-        if self.cause == "overtaken":
-            return is_assigned and before.ownership_confidence == "high"
-        is_whole = after.client_gap_ts is None or after.client_gap_ts < before.ts_sent
-        is_foreign = is_assigned and after.owner_member_id != after.member_id
-        return is_foreign or self.together or (is_whole and bool(after.fetches_seen))
 
 
 def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
@@ -160,107 +104,16 @@ def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
             begun.setdefault(run.group_id, []).append(run)
     for group in stored_by_group(frames[STORED]):
         if group[0].group_id:
-            found: dict[tuple[Identity, bool, Cause], list[_Step]] = {}
-            for step in _steps(group, begun.get(group[0].group_id, [])):
+            found: dict[tuple[Identity, bool, Cause], list[Step]] = {}
+            for step in steps_of(group, begun.get(group[0].group_id, [])):
                 found.setdefault((step.after.identity, step.same, step.cause), []).append(step)
             for steps in found.values():
                 yield _finding(first_value(frames[STORED], "cluster_id"), steps, group, repeated)
 
 
-def _steps(group: Sequence[Stored], begun: Sequence[FetchRange]) -> Iterator[_Step]:
-    """The steps back of a group. begun: begins of reading by time."""
-    tools, pairs = _tools(group), _known_pairs(group)
-    starts: dict[str | None, list[int]] = {}
-    for run in begun:
-        if run.first_offset is not None:
-            starts.setdefault(run.change_exchange_id, []).append(run.first_offset)
-    for row, after in enumerate(group):
-        if not row or not after.below_commit:
-            continue
-        before = group[row - 1]
-        run = _moved(before, after, begun)
-        if run is not None and is_made_anew(run):
-            continue
-        jump = None if run is None else jump_of(run)
-        cause = _cause(before, after, tools, pairs) if jump is None else _TOLD.get(jump.cause, "moved")
-        again = jump.again if jump is not None and cause == "moved" else None
-        if cause == "admin reset":
-            again = max(before.committed_offset - min(starts.get(after.exchange_id, [before.committed_offset])), 0)
-        elif cause == "seek" and after.read_from is not None:
-            again = before.committed_offset - after.read_from
-        yield _Step(before, after, group[row + 1] if row + 1 < len(group) else None, cause, jump, again)
-
-
-def _moved(before: Stored, after: Stored, begun: Sequence[FetchRange]) -> FetchRange | None:
-    """The last begin of reading between two commits that went elsewhere for another reason than its own choice."""
-    first = bisect_right(begun, before.ts_sent, key=lambda run: run.ts)
-    last = bisect_right(begun, after.ts_sent, key=lambda run: run.ts)
-    for run in reversed(begun[first:last]):
-        jump = jump_of(run)
-        if jump is None or (jump.again and jump.cause not in OWN_CHOICE):
-            return run
-    return None
-
-
-def _cause(before: Stored, after: Stored, tools: Mapping[Identity, bool], pairs: set[tuple[Identity, ...]]) -> Cause:
-    """What commits and reads tell."""
-    went_on = after.own_number != 1 and (after.own_before is None or after.own_before <= after.committed_offset)
-    if _is_overtaken(before, after, pairs):
-        return "overtaken"
-    if _is_of_tool(after, tools):
-        return "admin reset"
-    if _is_of_tool(before, tools) and before.identity != after.identity and went_on:
-        return "reset lost"
-    if after.read_from is not None:
-        return "seek"
-    if before.kind == "transaction":
-        return "transaction"
-    return "sent again" if sent_again(after, before.committed_offset) else "stale"
-
-
-def _tools(group: Sequence[Stored]) -> dict[Identity, bool]:
-    """Which committers may be tools: they commit once, or read nothing while others do.
-
-    Where nobody is seen reading, a client without fetches may read elsewhere.
-    """
-    firsts: dict[Identity, Stored] = {}
-    for commit in group:
-        firsts.setdefault(commit.identity, commit)
-    is_read = any(first.fetches_seen is not False for first in firsts.values())
-    return {who: one.own_commits in (1, None) or (is_read and not one.fetches_seen) for who, one in firsts.items()}
-
-
-def _is_of_tool(commit: Stored, tools: Mapping[Identity, bool]) -> bool:
-    return not commit.member_id and commit.kind == "commit" and tools[commit.identity]
-
-
-def _goes_on_beside(before: Stored, after: Stored) -> bool:
-    """Two members, of which the second went on by itself."""
-    is_other = bool(before.member_id and after.member_id) and before.member_id != after.member_id
-    return is_other and (after.own_before is None or after.own_before <= after.committed_offset)
-
-
-def _known_pairs(group: Sequence[Stored]) -> set[tuple[Identity, ...]]:
-    """Members of which the second owned the partition when it went behind the first."""
-    return {
-        (before.identity, after.identity)
-        for before, after in pairwise(group)
-        if after.below_commit and _goes_on_beside(before, after)
-        and after.owner_member_id == after.member_id == before.owner_member_id
-    }  # fmt: skip
-
-
-def _is_overtaken(before: Stored, after: Stored, pairs: set[tuple[Identity, ...]]) -> bool:
-    """The owner went on by itself, behind a commit of a member that did not own the partition. Where a capture begins
-    owners are not known yet: the same two members are in the same case as later."""
-    owners = (before.owner_member_id, after.owner_member_id)
-    is_own = all(owner in (None, after.member_id) for owner in owners)
-    return _goes_on_beside(before, after) and is_own and (before.identity, after.identity) in pairs
-
-
-def _finding(cluster: str | None, steps: Sequence[_Step], group: Sequence[Stored], repeated: int) -> Finding:
+def _finding(cluster: str | None, steps: Sequence[Step], group: Sequence[Stored], repeated: int) -> Finding:
     worst, last, cause = max(steps, key=lambda step: step.delta), steps[-1].after, steps[0].cause
-    severity: Severity = "warning" if cause in _TOLD.values() else "info"
+    severity: Severity = "warning" if cause in TOLD_BY_READERS else "info"
     if cause in ("stale", "overtaken"):
         severity = "critical" if len(steps) >= repeated else "warning"
     is_sure = cause not in ("stale", "overtaken", "transaction", "sent again") or all(step.certain for step in steps)
@@ -305,7 +158,7 @@ def _finding(cluster: str | None, steps: Sequence[_Step], group: Sequence[Stored
     )
 
 
-def _evidence(steps: Sequence[_Step]) -> Iterator[Evidence]:
+def _evidence(steps: Sequence[Step]) -> Iterator[Evidence]:
     """Both commits of each step; of resets of which one was lost the next one, too."""
     is_lost = any(step.over for step in steps)
     for step in steps:
@@ -320,7 +173,7 @@ def _lost(jumps: Sequence[Jump]) -> int:
     return max((position_before(jump.run) or jump.begins) - jump.begins for jump in jumps)
 
 
-def _title(worst: _Step, back: int) -> str:
+def _title(worst: Step, back: int) -> str:
     before, after, over = worst.before, worst.after, worst.over
     place, who = partition_text(after), short_committer(after)
     way = f"{before.committed_offset} to {after.committed_offset}"
@@ -340,7 +193,7 @@ def _title(worst: _Step, back: int) -> str:
     return title_text(f"Offset moved backwards{again}: {{}}, {way}, by {{}}", place, who)
 
 
-def _sentence(steps: Sequence[_Step], worst: _Step, again: int | None, end: Stored) -> str:
+def _sentence(steps: Sequence[Step], worst: Step, again: int | None, end: Stored) -> str:
     before, after, cause, over = worst.before, worst.after, worst.cause, worst.over
     often = "" if len(steps) == 1 else f" {len(steps):,} times, at worst"
     step = f"{often} from {before.committed_offset} to {after.committed_offset} ({count(worst.delta, 'message')})"
@@ -360,7 +213,7 @@ def _sentence(steps: Sequence[_Step], worst: _Step, again: int | None, end: Stor
         )
     if cause == "transaction":
         return f"{head}, by {who}. The offset before was committed in a transaction, which may have been aborted."
-    if cause in _TOLD.values():
+    if cause in TOLD_BY_READERS:
         jump = next(step.jump for step in steps if step.jump is not None)
         if cause == "moved":
             return f"{head}. {sentence_start(cause_text([jump]))}. {start} committed from there.{twice}"
@@ -400,7 +253,7 @@ def _still_back(stored: int, highest: int) -> str:
     return f" The committed offset is still {stored}; a restart would reprocess {count(highest - stored, 'message')}."
 
 
-def _next_step(steps: Sequence[_Step], worst: _Step) -> str:
+def _next_step(steps: Sequence[Step], worst: Step) -> str:
     cause = worst.cause
     if cause == "reset lost" or all(step.over for step in steps):
         return (
@@ -441,8 +294,6 @@ def _next_step(steps: Sequence[_Step], worst: _Step) -> str:
     )
 
 
-# What readers of the group were told or met in between: causes of jumps.
-_TOLD: dict[str, Cause] = {"truncated": "truncated", "moved": "moved"}
 _WHERE: dict[Cause, str] = {
     "moved": "for who or what removed the offset (offsets.retention.minutes must exceed the longest stop of the group)",
     "seek": "for a seek in the application, or for positions that it keeps elsewhere",

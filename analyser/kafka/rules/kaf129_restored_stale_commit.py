@@ -47,13 +47,13 @@ from wirewitness.analyser.kafka.rules.commits import (
     short_committer,
 )
 from wirewitness.analyser.kafka.rules.names import title_text
+from wirewitness.analyser.kafka.rules.step_backs import sent_again
 from wirewitness.analyser.kafka.rules.stored import (
     EDGES_SQL,
     STORED,
     STORED_COLUMNS,
     Stored,
     committers_numbers,
-    sent_again,
     stored_by_group,
 )
 

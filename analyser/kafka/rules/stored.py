@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from wirewitness.analyser.base.times import NS_PER_S
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence
 from wirewitness.analyser.engine.rules.frame import Frame
@@ -25,9 +24,6 @@ STORED_COLUMNS = (
     "read_since_highest", "own_highest_soon", "log_end_offset",
     "next_log_end", "owner_member_id", "ownership_confidence", "client_gap_ts", "flow_id", "file", "request_packet",
 )  # fmt: skip
-# COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
-MOVING = (14, 15, 16)
-_AGAIN_S = 30
 # The first and the last commit of each committer: with `own_number` they tell how many it has.
 EDGES_SQL = "own_number = 1 OR own_number = own_commits"
 
@@ -143,16 +139,3 @@ def proof_of_stored(commits: Sequence[Stored]) -> Proof:
     """These commits as proof; at least one."""
     times = [commit.ts_sent for commit in commits]
     return Proof(min(times), max(times), [commit.evidence for commit in commits])
-
-
-def sent_again(commit: Stored, newer: int) -> bool:
-    """A coordinator that was moving had refused the same commit shortly before, the client's library sent it again, and
-    the client made it good at once: it committed the newer offset, or a higher one, within seconds.
-
-    Clients answer such errors by sending the same commit again (Kafka's protocol guide, "Error Codes": retriable).
-    Libraries that have several commits under way store them in any order then.
-    """
-    failed, soon = commit.ts_failed, commit.own_highest_soon
-    was_moving = commit.failed_error_code in MOVING
-    is_lately = failed is not None and 0 <= commit.ts_sent - failed <= _AGAIN_S * NS_PER_S
-    return was_moving and is_lately and (soon is None or soon >= newer)
