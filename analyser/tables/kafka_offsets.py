@@ -132,6 +132,15 @@ KAFKA_OFFSET_TABLES = (
                 "own_generation_before", "where near_other: the generation in which its committer committed before"
             ),
             _ms("usual_gap_ms", "where near_other: median time between two commits of one committer of the partition"),
+            _number(
+                "ahead_offset",
+                "of a commit of an offset that its committer has more than five times: a higher one, by another since "
+                "the first time, its own since the last, or what its client fetches meanwhile; null: none, or it "
+                "turned back",
+            ),
+            _number("ahead_step", "step of the commit of that; null: it was fetched"),
+            _number("same_commits", "where ahead_offset: how often its committer has this offset"),
+            _flag("near_repeat", "it has ahead_offset, is ahead of such one, or the first or last with that offset"),
             _flag("fetches_seen", "of a commit: its client's fetches of the partition are in the capture"),
             _number(
                 "read_from",

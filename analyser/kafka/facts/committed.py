@@ -22,24 +22,29 @@ import duckdb
 
 from wirewitness.analyser.engine.facts.stage import COMMITTED, NOTHING, Held
 from wirewitness.analyser.engine.facts.topics import has_rows, views
+from wirewitness.analyser.kafka.facts.commit_neighbours import (
+    ANSWERED_NS,
+    CONSUMERS,
+    GROUP,
+    IS_COMMIT,
+    OWN_CLIENT,
+    neighbours,
+)
 from wirewitness.analyser.kafka.facts.log_ends import DELETED_TOPICS, LIVES, MADE, with_life
 from wirewitness.analyser.tables.queries import keep, name_list
 from wirewitness.analyser.tables.tables import TABLES
 
-GROUP = "cluster, group_id, topic, partition"
-
-_ANSWERED_NS = "epoch_ns(coalesce(ts_response, ts))"
 _PLACE_IN_STREAM = "coalesce(try_cast(regexp_extract(exchange_id, '[0-9]+$') AS BIGINT), 0)"
 # As `broker_order` of analyser/kafka/rules/commits.py: after the answer the request, its packet, its place in the
 # stream, which is the tail of the id. What is left equal is one request that names a partition twice.
 _ORDER_AT_ONE_TIME = f"""
     epoch_ns(ts), coalesce(request_packet, 0), {_PLACE_IN_STREAM}, coalesce(exchange_id, ''), committed_offset"""
 # For ORDER BY over kafka_offset_commits.
-BROKER_ORDER = f"{_ANSWERED_NS}, {_ORDER_AT_ONE_TIME}"
+BROKER_ORDER = f"{ANSWERED_NS}, {_ORDER_AT_ONE_TIME}"
 
 COMMITS = f"""
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
-           coalesce(topic, topic_id, '') AS topic, topic_id, partition, ts, {_ANSWERED_NS} AS at_ns,
+           coalesce(topic, topic_id, '') AS topic, topic_id, partition, ts, {ANSWERED_NS} AS at_ns,
            coalesce(error_code = 0 AND committed_offset >= 0, false) AS accepted,
            coalesce(error_code <> 0, false) AS refused, exchange_id, request_packet, committed_offset, log_end_offset,
            member_id, client_id, client_address, generation, owner_member_id,
@@ -63,7 +68,7 @@ LAST_READ = f"""
             row(at_ns, {_ORDER_AT_ONE_TIME}))"""
 
 DELETED_GROUPS = f"""
-    SELECT coalesce(cluster_id, '') AS cluster, resource_name AS group_id, {_ANSWERED_NS} AS at_ns
+    SELECT coalesce(cluster_id, '') AS cluster, resource_name AS group_id, {ANSWERED_NS} AS at_ns
     FROM kafka_admin_changes WHERE operation = 'DeleteGroups' AND {MADE}"""
 # The topic and the partitions that the text of an OffsetDelete's row names.
 DELETED_TOPIC = "regexp_extract(change, '^delete offsets of (.*) [0-9,]*$', 1)"
@@ -71,7 +76,7 @@ DELETED_PARTITIONS = "string_split(regexp_extract(change, ' ([0-9,]*)$', 1), ','
 DELETED_OFFSETS = f"""
     SELECT cluster, group_id, topic, try_cast(number AS BIGINT) AS partition, at_ns
     FROM (SELECT coalesce(cluster_id, '') AS cluster, resource_name AS group_id, {DELETED_TOPIC} AS topic,
-                 unnest({DELETED_PARTITIONS}) AS number, {_ANSWERED_NS} AS at_ns
+                 unnest({DELETED_PARTITIONS}) AS number, {ANSWERED_NS} AS at_ns
           FROM kafka_admin_changes WHERE operation = 'OffsetDelete' AND {MADE})"""
 
 # What these read, beside kafka_admin_changes.
@@ -80,7 +85,7 @@ STORED_TABLES = ("kafka_offset_commits", "kafka_offset_fetches")
 # Accepted commits and what OffsetFetch told.
 _TOLD = f"""
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
-           coalesce(topic, topic_id, '') AS topic, topic_id, partition, {_ANSWERED_NS} AS at_ns,
+           coalesce(topic, topic_id, '') AS topic, topic_id, partition, {ANSWERED_NS} AS at_ns,
            epoch_ns(ts) AS sent_ns, ts_response IS NOT NULL AS answered, exchange_id,
            CASE WHEN committed_offset < 0 THEN 'below 0' WHEN api = 'TxnOffsetCommit' THEN 'transaction' ELSE 'commit'
            END AS kind, committed_offset, request_packet, member_id, client_id, client_address, generation,
@@ -107,9 +112,6 @@ _ALL = f"""
     SELECT row_number() OVER () AS row, * FROM (
         SELECT * EXCLUDE topic_id FROM told
         UNION ALL BY NAME SELECT * EXCLUDE topic_id, at_ns AS sent_ns FROM gone)"""
-_OWN_CLIENT = "coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"
-_CONSUMERS = "FROM kafka_fetch_partitions WHERE coalesce(replica_id, -1) < 0"
-_IS_COMMIT = "kind IN ('commit', 'transaction')"
 # The broker may have taken two commits of different connections that were open at one time in any order.
 _RACING = """
     flow IS DISTINCT FROM flow_1 AND (NOT (answered AND answered_1) OR (sent_ns_1 < at_ns AND sent_ns < at_ns_1))"""
@@ -161,7 +163,7 @@ def _steps(told: str) -> str:
                    lag(stored) OVER own AS stored_1, lag(incarnation) OVER own AS incarnation_1,
                    lag(flow) OVER own AS flow_1, lag(answered) OVER own AS answered_1,
                    lag(sent_ns) OVER own AS sent_ns_1, lag(at_ns) OVER own AS at_ns_1
-            FROM changes WHERE {_IS_COMMIT} WINDOW own AS ({own}))),
+            FROM changes WHERE {IS_COMMIT} WINDOW own AS ({own}))),
     beside AS (
         SELECT row, below_commit, sent_ns_1,
                greatest(below_commit, lag(below_commit) OVER own, lead(below_commit) OVER own) > 0 AS near_step_back,
@@ -175,7 +177,7 @@ def _steps(told: str) -> str:
                 ELSE (max(stored) OVER (PARTITION BY part, incarnation, deletions ORDER BY place
                                         ROWS UNBOUNDED PRECEDING)::HUGEINT - stored)::BIGINT END AS below_highest,
            below_commit, CASE WHEN below_commit > 0 THEN sent_ns_1 END AS since_ns, near_step_back, own_before,
-           own_number, own_commits
+           own_number, own_commits, part, committer
     FROM changes LEFT JOIN beside USING (row) WINDOW own AS ({own})"""
 
 
@@ -183,165 +185,22 @@ def _committed(told: str, steps: str) -> str:
     """A SELECT of all columns but those of few commits, with `row` and `since_ns`."""
     return f"""
     WITH readers AS (
-        SELECT DISTINCT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
-               {_OWN_CLIENT} {_CONSUMERS} AND fetch_offset >= 0)
+        SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
+               {OWN_CLIENT}, max(fetch_offset) AS furthest_fetch {CONSUMERS} AND fetch_offset >= 0
+        GROUP BY ALL)
     SELECT row, make_timestamp_ns(at_ns)::TIMESTAMPTZ_NS AS ts, make_timestamp_ns(sent_ns)::TIMESTAMPTZ_NS AS ts_sent,
            nullif(told.cluster, '') AS cluster_id, nullif(group_id, '') AS group_id, nullif(told.topic, '') AS topic,
            told.partition, incarnation, step, kind, stored AS committed_offset,
            CASE WHEN kind = 'below 0' THEN committed_offset END AS offset_below_0, step_back, below_highest,
            below_commit, near_step_back,
-           own_number, own_commits, own_before, since_ns,
-           CASE WHEN {_IS_COMMIT} THEN readers.topic IS NOT NULL END AS fetches_seen,
+           own_number, own_commits, own_before, since_ns, part, committer, furthest_fetch,
+           CASE WHEN {IS_COMMIT} THEN readers.topic IS NOT NULL END AS fetches_seen,
            member_id, client_id, client_address, generation, owner_member_id, ownership_confidence, log_end_offset,
            client_gap_ts, exchange_id, flow_id, file, request_packet
     FROM {told} AS told JOIN {steps} USING (row)
         LEFT JOIN readers ON told.cluster = readers.cluster AND told.topic = readers.topic
             AND told.partition = readers.partition AND coalesce(told.client_address, '') = readers.address
             AND coalesce(told.client_id, '') = readers.client"""
-
-
-# What few commits have, by the number of their row: those behind a higher one, and those above the log's end.
-_LOG = "cluster, topic, partition"
-_CLIENT = f"{_LOG}, address, client"
-_READING = f"""
-    SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition, {_OWN_CLIENT},
-           epoch_ns(ts) AS at_ns, fetch_offset AS fetched {_CONSUMERS} AND fetch_offset >= 0
-    UNION ALL BY NAME
-    SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, '') AS topic, partition, {_OWN_CLIENT},
-           epoch_ns(ts) AS at_ns, "offset" AS told FROM kafka_list_offsets WHERE "offset" >= 0
-    UNION ALL BY NAME
-    SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition, {_OWN_CLIENT},
-           epoch_ns(ts) AS at_ns, committed_offset AS told FROM kafka_offset_fetches WHERE committed_offset >= 0"""
-# One whose answer the capture lost may have been accepted.
-_FAILED = f"""
-    SELECT coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id,
-           coalesce(topic, topic_id, '') AS topic, partition, {_OWN_CLIENT}, committed_offset, {_ANSWERED_NS} AS at_ns,
-           epoch_ns(ts) AS sent_ns, exchange_id, request_packet, error_code
-    FROM kafka_offset_commits WHERE committed_offset >= 0 AND coalesce(error_code <> 0, client_gap_ts IS NULL)"""
-SOON_S = 5
-_BEFORE = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-
-
-def _of_few(kept: str) -> str:
-    """A SELECT of `row` and the columns that few commits have. kept: the rows of _COMMITTED."""
-    return f"""
-    WITH base AS (
-        SELECT * REPLACE (coalesce(group_id, '') AS group_id, coalesce(topic, '') AS topic),
-               coalesce(cluster_id, '') AS cluster, epoch_ns(ts) AS at_ns, epoch_ns(ts_sent) AS sent_ns,
-               {_OWN_CLIENT}
-        FROM {kept} WHERE {_IS_COMMIT}),
-    failed AS ({_FAILED}),
-    -- The same offset of the same client, which failed just before it was accepted.
-    again AS (
-        SELECT * FROM (
-            SELECT *, lag(row IS NULL) OVER same AS is_again, lag(sent_ns) OVER same AS failed_ns,
-                   lag(error_code) OVER same AS failed_error_code, lag(exchange_id) OVER same AS failed_exchange_id,
-                   lag(request_packet) OVER same AS failed_request_packet
-            FROM (FROM failed UNION ALL BY NAME
-                  SELECT row, cluster, group_id, topic, partition, address, client, committed_offset, at_ns, sent_ns,
-                         exchange_id, request_packet
-                  FROM base SEMI JOIN failed USING (cluster, group_id, topic, partition, address, client,
-                                                    committed_offset))
-            WINDOW same AS (PARTITION BY {GROUP}, address, client, committed_offset
-                            ORDER BY at_ns, sent_ns, request_packet))
-        WHERE row IS NOT NULL AND is_again),
-    heights AS (
-        SELECT *, max(committed_offset) OVER (PARTITION BY {GROUP} ORDER BY step {_BEFORE}) AS highest
-        FROM base SEMI JOIN again USING ({GROUP})),
-    peaks AS (
-        SELECT row, highest,
-               last_value(CASE WHEN committed_offset >= coalesce(highest, 0) THEN sent_ns END IGNORE NULLS)
-                   OVER before AS highest_ns,
-               last_value(CASE WHEN committed_offset >= coalesce(highest, 0) THEN row END IGNORE NULLS)
-                   OVER before AS highest_row
-        FROM heights WINDOW before AS (PARTITION BY {GROUP} ORDER BY step {_BEFORE})),
-    restored AS (
-        SELECT again.*, highest_ns, highest_row FROM again JOIN peaks USING (row) WHERE highest > committed_offset),
-    soon AS (
-        SELECT row, max(committed_offset) OVER (
-            PARTITION BY {GROUP}, address, client
-            ORDER BY at_ns RANGE BETWEEN CURRENT ROW AND {SOON_S * 10**9} FOLLOWING) AS own_highest_soon
-        FROM base SEMI JOIN restored USING ({GROUP}, address, client)),
-    -- Between two times, both left out.
-    asks AS (
-        SELECT *, least(at_ns::HUGEINT - since_ns - 1, {2**63 - 1})::BIGINT AS span FROM (
-            SELECT row, 'before' AS ask, {_CLIENT}, since_ns, sent_ns AS at_ns, committed_offset AS stored
-            FROM base WHERE below_commit > 0
-            UNION ALL SELECT row, 'highest', {_CLIENT}, highest_ns, sent_ns, committed_offset FROM restored)
-        WHERE at_ns::HUGEINT - since_ns > 1),
-    looked AS (
-        SELECT row, ask, stored, min(fetched) OVER own AS fetched, min(told) OVER own AS told,
-               count(told) OVER (PARTITION BY {_CLIENT}, coalesce(told, stored)
-                                 ORDER BY at_ns RANGE BETWEEN coalesce(span, 1) PRECEDING AND 1 PRECEDING) AS same
-        FROM (FROM ({_READING}) SEMI JOIN asks USING ({_CLIENT}) UNION ALL BY NAME FROM asks)
-        WINDOW own AS (PARTITION BY {_CLIENT}
-                       ORDER BY at_ns RANGE BETWEEN coalesce(span, 1) PRECEDING AND 1 PRECEDING)),
-    turned AS (
-        SELECT row, ask, least(stored, coalesce(fetched, stored)) AS read_from FROM looked
-        WHERE row IS NOT NULL AND (coalesce(fetched, told) <= stored OR same > 0)),
-    beyond AS (FROM base WHERE committed_offset > log_end_offset),
-    ends AS (
-        SELECT {_LOG}, at_ns, min(log_end) AS low, max(log_end) AS high FROM (
-            SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition,
-                   epoch_ns(ts) AS at_ns, high_watermark AS log_end
-            FROM kafka_fetch_partitions WHERE high_watermark >= 0) SEMI JOIN beyond USING ({_LOG})
-        GROUP BY ALL),
-    -- A client without member id that commits once resets an offset by hand.
-    regular AS (
-        SELECT *, coalesce(nullif(member_id, ''), concat(address, chr(10), client, chr(10))) AS committer FROM base
-        WHERE own_commits > 1 OR coalesce(member_id, '') <> ''),
-    shared AS (
-        SELECT * FROM regular
-        SEMI JOIN (SELECT {GROUP} FROM regular GROUP BY ALL HAVING count(DISTINCT committer) > 1) USING ({GROUP})),
-    turns AS (
-        SELECT row, {GROUP}, near, near OR coalesce(lead(near) OVER own, false) AS near_other, own_generation_before,
-               own_gap
-        FROM (SELECT row, {GROUP}, step, coalesce(committer <> lag(committer) OVER own, false) AS near,
-                     lag(generation) OVER one AS own_generation_before,
-                     sent_ns::DOUBLE - lag(sent_ns) OVER one AS own_gap
-              FROM shared WINDOW own AS (PARTITION BY {GROUP} ORDER BY step),
-                  one AS (PARTITION BY {GROUP}, committer ORDER BY step))
-        WINDOW own AS (PARTITION BY {GROUP} ORDER BY step)),
-    gaps AS (SELECT {GROUP}, median(own_gap) / 1000000 AS usual_gap_ms FROM turns GROUP BY ALL),
-    near AS (
-        SELECT row, kind = 'below 0' OR coalesce(lag(kind) OVER own = 'below 0', false)
-                    OR coalesce(lead(kind) OVER own = 'below 0', false) AS near_below_0
-        FROM {kept} AS kept SEMI JOIN (FROM {kept} WHERE kind = 'below 0') AS deleting
-            ON kept.cluster_id IS NOT DISTINCT FROM deleting.cluster_id
-            AND kept.group_id IS NOT DISTINCT FROM deleting.group_id
-            AND kept.topic IS NOT DISTINCT FROM deleting.topic AND kept.partition = deleting.partition
-        WHERE {_IS_COMMIT} OR kind = 'below 0'
-        WINDOW own AS (PARTITION BY cluster_id, group_id, topic, partition ORDER BY step)),
-    -- Times may be a second wrong from connection to connection (a request log's, cut to seconds).
-    after AS (
-        SELECT ends.row,
-               CASE WHEN later.at_ns >= ends.at_ns THEN greatest(ends.low, later.high) ELSE ends.low END AS next_log_end
-        FROM (SELECT beyond.row, beyond.cluster, beyond.topic, beyond.partition, beyond.at_ns + 1000000000 AS until_ns,
-                     ends.at_ns, ends.low
-              FROM beyond ASOF JOIN ends ON beyond.cluster = ends.cluster AND beyond.topic = ends.topic
-                  AND beyond.partition = ends.partition AND beyond.at_ns <= ends.at_ns) AS ends
-        ASOF LEFT JOIN ends AS later ON ends.cluster = later.cluster AND ends.topic = later.topic
-            AND ends.partition = later.partition AND ends.until_ns >= later.at_ns)
-    SELECT row, any_value(read_from) AS read_from, any_value(next_log_end) AS next_log_end,
-           make_timestamp_ns(any_value(failed_ns))::TIMESTAMPTZ_NS AS ts_failed,
-           any_value(failed_error_code) AS failed_error_code, any_value(failed_exchange_id) AS failed_exchange_id,
-           any_value(failed_request_packet) AS failed_request_packet,
-           any_value(own_highest_soon) AS own_highest_soon, bool_or(read_since) AS read_since_highest,
-           bool_or(is_over) AS sent_again_over, bool_or(near_below_0) AS near_below_0,
-           bool_or(near_other) AS near_other, any_value(own_generation_before) AS own_generation_before,
-           any_value(usual_gap_ms) AS usual_gap_ms
-    FROM (SELECT row, read_from FROM turned WHERE ask = 'before'
-          UNION ALL BY NAME SELECT row, true AS read_since FROM turned WHERE ask = 'highest'
-          UNION ALL BY NAME FROM after
-          UNION ALL BY NAME FROM near WHERE near_below_0
-          UNION ALL BY NAME
-          SELECT row, near_other, own_generation_before, usual_gap_ms FROM turns JOIN gaps USING ({GROUP})
-          WHERE near_other
-          UNION ALL BY NAME SELECT highest_row AS row, true AS is_over FROM restored
-          UNION ALL BY NAME
-          SELECT row, failed_ns, failed_error_code, failed_exchange_id, failed_request_packet, own_highest_soon
-          FROM restored JOIN soon USING (row))
-    GROUP BY row"""
 
 
 def add_committed(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
@@ -351,7 +210,7 @@ def add_committed(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:
         steps = keep(con, "kafka_committed_steps", _steps(told))
         kept = keep(con, "kafka_committed", _committed(told, steps))
         con.execute(f"DROP TABLE {told}; DROP TABLE {steps}")
-        few = keep(con, "kafka_committed_few", _of_few(kept))
+        few = keep(con, "kafka_committed_few", neighbours(kept))
         names = name_list(TABLES["kafka_committed"].column_names())
         con.execute("DROP VIEW IF EXISTS kafka_committed")
         con.execute(f"CREATE TEMP VIEW kafka_committed AS SELECT {names} FROM {kept} LEFT JOIN {few} USING (row)")

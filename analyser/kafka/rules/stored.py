@@ -21,7 +21,7 @@ STORED_COLUMNS = (
     "client_address", "topic", "partition", "committed_offset", "offset_below_0", "below_commit", "near_step_back",
     "own_number", "own_commits", "own_before", "own_generation_before", "usual_gap_ms", "fetches_seen", "read_from",
     "ts_failed", "failed_error_code", "failed_exchange_id", "failed_request_packet",
-    "read_since_highest", "own_highest_soon", "log_end_offset",
+    "read_since_highest", "own_highest_soon", "ahead_step", "ahead_offset", "same_commits", "log_end_offset",
     "next_log_end", "owner_member_id", "ownership_confidence", "client_gap_ts", "flow_id", "file", "request_packet",
 )  # fmt: skip
 # The first and the last commit of each committer: with `own_number` they tell how many it has.
@@ -61,6 +61,9 @@ class Stored(NamedTuple):
     failed_request_packet: int | None
     read_since_highest: bool | None
     own_highest_soon: int | None
+    ahead_step: int | None
+    ahead_offset: int | None
+    same_commits: int | None
     log_end_offset: int | None
     next_log_end: int | None
     owner_member_id: str | None
