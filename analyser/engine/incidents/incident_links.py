@@ -127,6 +127,8 @@ LINKS: tuple[Link, ...] = (
     Link("KAF322", ("KAF117", "KAF125", "KAF313", "KAF315", *_CLIENT_RETRIES), ("client",), lasts=True),
     # A request that is too large for the server goes out again and again.
     Link("KAF321", (*_CLIENT_RETRIES, "KAF208", "KAF301", "NET104"), ("client", "address")),
+    # Who is refused for its address's number of connections tries again.
+    Link("KAF330", (*_CLIENT_RETRIES, "KAF301", "NET104"), ("client", "address")),
     # A quota makes a client wait: the broker holds its response back and reads nothing from its connection (KIP-219).
     Link("KAF304", ("KAF303", "KAF205", "KAF208", "TCP102", *_STANDS), ("flow", "client")),
     Link("KAF303", ("KAF105", "KAF107", "KAF108", "KAF118", "KAF201", "KAF205", "KAF208", "KAF301", "TCP101", "TCP103"),

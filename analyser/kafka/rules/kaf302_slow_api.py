@@ -13,7 +13,10 @@ Why it matters
 How it decides
     Requests of three clients (clients_least) at least that waited 2 s or more, two of them with requests that do not
     ask the broker to wait; the broker gave no answer to anybody for 3 s (silent_s); and the waiting requests were
-    answered within a second of each other after it, or never. JoinGroup and SyncGroup do not count. Some request must
+    answered within a second of each other after it, or never. Two clients are enough where everybody waited: whoever
+    was answered shortly before or behind it had a request open, one at least that a broker answers from its memory
+    (Heartbeat, Metadata, a Fetch 2 s beyond its max_wait_ms and the like), and they are at two addresses or TCP shows
+    that the broker had the request. JoinGroup and SyncGroup do not count. Some request must
     have come in between: without any, the capture itself may have stood still.
     Only requests that wait for the broker itself show it: what waits for replicas (Produce, OffsetCommit and other
     writes) or for data (Fetch, up to its max_wait_ms) may wait for others. Where TCP of both sides is in the capture
@@ -153,7 +156,7 @@ RULE = Rule(
     suspects=f"""
         SELECT cluster_id, server_address, server_port FROM r_exchanges
         WHERE {_SLOW} AND operation NOT IN {FOR_MEMBERS}
-        GROUP BY ALL HAVING count(DISTINCT concat_ws(' ', client_address, client_id)) >= 3
+        GROUP BY ALL HAVING count(DISTINCT concat_ws(' ', client_address, client_id)) >= 2
         UNION
         SELECT cluster_id, server_address, server_port FROM r_exchanges
         WHERE status = 'ok' AND awaitable IS NOT true

@@ -65,6 +65,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf321_request_over_limit,
     kaf322_refused,
     kaf323_repeated_lookup,
+    kaf330_connections_per_address,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -129,4 +130,5 @@ RULES: tuple[Rule, ...] = (
     kaf321_request_over_limit.RULE,
     kaf322_refused.RULE,
     kaf323_repeated_lookup.RULE,
+    kaf330_connections_per_address.RULE,
 )

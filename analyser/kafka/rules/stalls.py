@@ -31,6 +31,10 @@ FOR_MEMBERS = ("JoinGroup", "SyncGroup")
 FOR_REPLICAS = (
     "Produce", "OffsetCommit", "TxnOffsetCommit", "EndTxn", "AddPartitionsToTxn", "AddOffsetsToTxn", "InitProducerId",
 )  # fmt: skip
+# What a broker answers from its own memory, or when max_wait_ms is over.
+_FROM_MEMORY = ("ApiVersions", "Fetch", "FindCoordinator", "Heartbeat", "ListOffsets", "Metadata", "OffsetFetch")
+# So many clients are enough where everybody waited.
+_EVERYBODY = 2
 
 
 class Silence(NamedTuple):
@@ -55,10 +59,33 @@ def stood_still(
             continue
         waiting = [row for row in slow if _waited(row, since, until)]
         plain = {client_of(row) for row in waiting if not row["awaitable"]}
-        if not any(_for_itself(row, connections.get(row["flow_id"]), until) for row in waiting):
+        itself = [row for row in waiting if _for_itself(row, connections.get(row["flow_id"]), until)]
+        if not itself:
             continue
-        if len({client_of(row) for row in waiting}) >= clients_least and len(plain) >= clients_least - 1:
-            yield Silence(since, until, waiting)
+        silence = Silence(since, until, waiting)
+        clients = {client_of(row) for row in waiting}
+        if len(clients) >= clients_least and len(plain) >= clients_least - 1:
+            yield silence
+            continue
+        if clients == plain | {client_of(row) for row in itself} and _everybody(rows, silence, itself, connections):
+            yield silence
+
+
+def _everybody(rows: Sequence[Row], silence: Silence, itself: Sequence[Row], connections: Mapping[str, Row]) -> bool:
+    """Two clients at least waited, and whoever was answered as long before the silence or as long behind it; they do
+    not share one way that may have stood still. itself: what waited for the broker alone."""
+    since, until, waiting = silence
+    if len({client_of(row) for row in waiting}) < _EVERYBODY:
+        return False
+    if not any(row["operation"] in _FROM_MEMORY for row in itself):
+        return False
+    addresses = {row["client_address"] for row in waiting}
+    if len(addresses) == 1 and not any(at_the_first_try(row, connections.get(row["flow_id"])) for row in waiting):
+        return False
+    lasted = until - since
+    near = [row for row in rows if row["ts_response"] and since - lasted <= row["ts_response"] <= until + lasted]
+    asking = {client_of(row) for row in rows if row["ts"] < until and (row["ts_response"] or until) >= until}
+    return {client_of(row) for row in near} <= asking
 
 
 def _for_itself(row: Row, connection: Row | None, until: int) -> bool:

@@ -9,6 +9,7 @@ from tests.analyser.engine.rules.scenarios.faults import FAULTS
 from tests.analyser.engine.rules.scenarios.fires import FIRES as OTHER_FIRES
 from tests.analyser.engine.rules.scenarios.kafka_changes import CHANGES_FIRES, CHANGES_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_connections import CONNECTION_FIRES, CONNECTION_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.kafka_ends import ENDS_FIRES, ENDS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_groups import KAFKA_GROUPS_FIRES, KAFKA_GROUPS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_lag import KAFKA_LAG_FIRES, KAFKA_LAG_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_missing import KAFKA_MISSING_NEAR_MISSES
@@ -32,6 +33,7 @@ FIRES: list[Scenario] = [
     *OTHER_FIRES,
     *CHANGES_FIRES,
     *CONNECTION_FIRES,
+    *ENDS_FIRES,
     *KAFKA_GROUPS_FIRES,
     *PRODUCER_FIRES,
     *KAFKA_LAG_FIRES,
@@ -51,6 +53,7 @@ NEAR_MISSES: list[Scenario] = [
     *OTHER_NEAR_MISSES,
     *CHANGES_NEAR_MISSES,
     *CONNECTION_NEAR_MISSES,
+    *ENDS_NEAR_MISSES,
     *KAFKA_GROUPS_NEAR_MISSES,
     *PRODUCER_NEAR_MISSES,
     *KAFKA_LAG_NEAR_MISSES,

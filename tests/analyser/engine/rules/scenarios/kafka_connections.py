@@ -339,7 +339,6 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
     ),
     silent("KAF302", "a little slower", exchanges=slows_down(30, 60, 0.04)),
     silent("KAF302", "no more than four windows", exchanges=slows_down(20, 40, last=40)),
-    silent("KAF302", "two clients wait", exchanges=stands_still(5.0, 10.0, 2)),
     silent(
         "KAF302", "others are answered meanwhile",
         exchanges=[*stands_still(5.0, 10.0), *(waits(9, n / 2, "Heartbeat", 0.002) for n in range(40))],

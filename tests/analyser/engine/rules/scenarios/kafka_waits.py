@@ -49,6 +49,11 @@ def held_up(*silences: tuple[float, float]) -> list[Row]:
             *followed(*silences)]  # fmt: skip
 
 
+def at_one_address(rows: list[Row]) -> list[Row]:
+    """The same requests from one host."""
+    return [row | {"client_address": "10.1.0.1"} for row in rows]
+
+
 def only(operation: str, rows: list[Row]) -> list[Row]:
     """The same requests as of one API."""
     return [row | {"operation": operation} for row in rows]
@@ -73,6 +78,9 @@ WAIT_FIRES: list[Scenario] = [
           exchanges=stands_still(5.0, 10.0), kafka_connections=carried(1, 2, 3, 4)),
     fires("KAF302", "critical", "requests that were sent again while nobody was answered",
           exchanges=stands_still(5.0, 10.0), kafka_connections=carried(1, 2, 3, 4, retransmitted_segments=4)),
+    fires("KAF302", "critical", "two clients, and nobody else was there", exchanges=stands_still(5.0, 10.0, 2)),
+    fires("KAF302", "critical", "two clients of one address whose requests the broker's TCP had",
+          exchanges=at_one_address(stands_still(5.0, 10.0, 2)), kafka_connections=carried(1, 2)),
     fires("KAF302", "critical", "only one side of TCP was captured", exchanges=stands_still(5.0, 10.0),
           kafka_connections=carried(1, 2, 3, 4, acked_by_server=None, ts_last_from_server=None)),
     fires("KAF302", "warning", "fetches that come two seconds after they may wait for 20 seconds",
@@ -91,6 +99,16 @@ WAIT_NEAR_MISSES: list[Scenario] = [
     silent("KAF319", "the producer with acks=all is far away", **written(0.3, 0.001, way_ms=(298.0, 0.4))),
     silent("KAF319", "four requests are no pattern", **written(2.0, 0.001, times=4)),
     silent("KAF319", "the slow ones carry a megabyte each", **written(2.0, 0.001, batch_bytes=1 << 20)),
+    silent("KAF302", "two clients of one address: its way may have stood still",
+           exchanges=at_one_address(stands_still(5.0, 10.0, 2))),
+    silent("KAF302", "two clients wait, a third one that is answered before and behind asks nothing",
+           exchanges=[*stands_still(5.0, 10.0, 2),
+                      *(waits(9, n / 2, "Heartbeat", 0.002) for n in range(40) if not 9 <= n <= 20)]),
+    silent("KAF302", "of two clients one waits for data, as it may",
+           exchanges=[row for row in stands_still(5.0, 10.0, 3) if row["client_id"] != "shop-2"
+                      and (row["client_id"] == "shop-1" or not 5 <= (row["ts"] - at(0)) / 1e9 < 10)]
+                      + [waits(3, 5.1, "Fetch", 4.93, awaitable=True)],
+           kafka_connections=carried(1, 3, max_wait_ms=10_000)),
     silent("KAF302", "producers that wait for replicas alone", exchanges=only("Produce", stands_still(5.0, 10.0))),
     silent("KAF302", "three producers, and a consumer that lets the broker wait for ten seconds",
            exchanges=[*only("Produce", stands_still(5.0, 10.0)), waits(7, 4.9, "Fetch", 5.15, awaitable=True)],

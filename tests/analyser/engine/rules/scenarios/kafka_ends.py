@@ -1,0 +1,56 @@
+"""Scenarios of the rules about how connections end: too many of one address, age, a client that gives up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.analyser.engine.rules.scenarios.build import Row, at
+from tests.analyser.engine.rules.scenarios.kafka_connections import connection
+from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
+
+
+def turned_away(number: int, seconds: float, **more: Any) -> Row:
+    """The broker closes it 10 ms after it was opened, without a response to the first request."""
+    nothing = {"answered": 0, "work": 0, "bytes_to_client": 0, "bytes_to_server": 40, "acked_by_server": 40}
+    asked = {"requests": 1, "unanswered": 1, "last_operation": "ApiVersions", "last_status": "unanswered"}
+    return connection(number, seconds, 0.01, **{"closed_by": "server", "gap_bytes": 0, **nothing, **asked, **more})
+
+
+def up(number: int, seconds: float, lasts: float | None = None, **more: Any) -> Row:
+    """A connection that is answered to its end."""
+    return connection(number, seconds, lasts, **{"gap_bytes": 0, "ts_last_from_server": at(60), **more})
+
+
+def too_many(
+    limit: int = 3, away: int = 6, times: tuple[float, ...] = (2, 9, 17, 26, 37, 48), **more: Any
+) -> dict[str, list[Row]]:
+    """An address with `limit` connections that go on, and others of it that the broker closes at once; one that is
+    open for a time only makes room for another one later."""
+    kept = [up(n, n / 5) for n in range(limit - 1)]
+    room = [up(20, 1.0, 29.0, ts_last_from_server=at(30)), up(21, 31.5)]
+    return {"kafka_connections": [*kept, *room, *(turned_away(40 + n, times[n], **more) for n in range(away))]}
+
+
+ENDS_FIRES: list[Scenario] = [
+    fires("KAF330", "warning", "the broker closes what comes while three are open", **too_many()),
+    fires("KAF330", "warning", "the connections were open when the capture began, another address is let in",
+          kafka_connections=[*(up(n, 0, handshake=None) for n in range(3)), up(9, 20, client_address="10.1.0.8"),
+                             *(turned_away(40 + n, 3 + 9 * n) for n in range(6))]),
+    fires("KAF330", "warning", "closed before a request came", **too_many(
+        requests=0, unanswered=0, bytes_to_server=0, protocol=None, client_id=None, last_operation=None)),
+]  # fmt: skip
+
+ENDS_NEAR_MISSES: list[Scenario] = [
+    silent("KAF330", "four are no pattern", **too_many(away=4)),
+    silent("KAF330", "one was answered while more were open",
+           kafka_connections=[*too_many()["kafka_connections"], up(22, 33)]),
+    silent("KAF330", "a broker that refuses everybody from then on",
+           kafka_connections=[*(up(n, 0) for n in range(3)), *(turned_away(40 + n, 3 + 9 * n) for n in range(6))]),
+    silent("KAF330", "a broker that goes down closes the others as well", kafka_connections=[
+        row if row["answered"] == 0 else row | {"ts_last_from_server": at(40)}
+        for row in too_many()["kafka_connections"]]),
+    silent("KAF330", "probes that close their own connections", **too_many(closed_by="client", requests=0,
+                                                                          unanswered=0, last_status=None)),
+    silent("KAF330", "what is closed does not speak Kafka", **too_many(
+        requests=0, unanswered=0, protocol=None, client_id=None, last_operation=None)),
+]  # fmt: skip
