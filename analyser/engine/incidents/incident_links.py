@@ -129,6 +129,8 @@ LINKS: tuple[Link, ...] = (
     Link("KAF321", (*_CLIENT_RETRIES, "KAF208", "KAF301", "NET104"), ("client", "address")),
     # Who is refused for its address's number of connections tries again.
     Link("KAF330", (*_CLIENT_RETRIES, "KAF301", "NET104"), ("client", "address")),
+    # What was on its way when a connection ended by its age is sent again.
+    Link("KAF331", ("TCP103", "NET103", "KAF314", "KAF208"), _CLIENT),
     # A quota makes a client wait: the broker holds its response back and reads nothing from its connection (KIP-219).
     Link("KAF304", ("KAF303", "KAF205", "KAF208", "TCP102", *_STANDS), ("flow", "client")),
     Link("KAF303", ("KAF105", "KAF107", "KAF108", "KAF118", "KAF201", "KAF205", "KAF208", "KAF301", "TCP101", "TCP103"),

@@ -66,6 +66,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf322_refused,
     kaf323_repeated_lookup,
     kaf330_connections_per_address,
+    kaf331_closed_at_one_age,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -131,4 +132,5 @@ RULES: tuple[Rule, ...] = (
     kaf322_refused.RULE,
     kaf323_repeated_lookup.RULE,
     kaf330_connections_per_address.RULE,
+    kaf331_closed_at_one_age.RULE,
 )

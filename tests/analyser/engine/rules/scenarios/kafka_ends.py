@@ -31,6 +31,33 @@ def too_many(
     return {"kafka_connections": [*kept, *room, *(turned_away(40 + n, times[n], **more) for n in range(away))]}
 
 
+def short_lived(
+    lasts: tuple[float, ...] = (12.0, 12.1, 12.0, 12.3, 12.2),
+    *,
+    idle: float = 0.002,
+    how: str = "fin",
+    pending: int = 1,
+    login_ms: int | None = None,
+    **more: Any,
+) -> dict[str, list[Row]]:
+    """Connections one behind the other that the server ends after so many seconds, and another client that goes on."""
+    closed, ends, logins, begin = [], [], [], 0.0
+    for number, seconds in enumerate(lasts):
+        asked = {"ts_last_request": at(begin + seconds - idle), "last_status": "unanswered" if pending else "ok"}
+        closed.append(up(number, begin, seconds, **{"closed_by": "server", **asked, **more}))
+        place = {key: closed[-1][key] for key in ("client_address", "server_address", "server_port", "flow_id")}
+        end = {"ts": closed[-1]["ts_closed"], "protocol": "kafka", "ended_by": closed[-1]["closed_by"], "how": how}
+        ends.append({**place, **end, "pending": pending, "idle_ms": idle * 1000, "gap_bytes": 0})
+        if login_ms is not None:
+            login = {"mechanism": "PLAIN", "accepted": True, "session_lifetime_ms": login_ms, "reauthentication": False}
+            logins.append({**place, **login, "cluster_id": "c1", "client_id": "shop", "ts": at(begin + 0.01),
+                           "exchange_id": f"k{number}-login", "form": "sasl_authenticate", "round_trips": 1,
+                           "error_code": 0})  # fmt: skip
+        begin += seconds + 0.05
+    other = up(70, 3, client_address="10.1.0.8", client_id="store", ts_last_from_server=at(100))
+    return {"kafka_connections": [*closed, other], "connection_ends": ends, "kafka_authentications": logins}
+
+
 ENDS_FIRES: list[Scenario] = [
     fires("KAF330", "warning", "the broker closes what comes while three are open", **too_many()),
     fires("KAF330", "warning", "the connections were open when the capture began, another address is let in",
@@ -38,6 +65,12 @@ ENDS_FIRES: list[Scenario] = [
                              *(turned_away(40 + n, 3 + 9 * n) for n in range(6))]),
     fires("KAF330", "warning", "closed before a request came", **too_many(
         requests=0, unanswered=0, bytes_to_server=0, protocol=None, client_id=None, last_operation=None)),
+    fires("KAF331", "warning", "the broker ends logins that are not renewed", **short_lived(
+        (12.0, 14.5, 12.4, 15.9, 12.1), login_ms=12_000)),
+    fires("KAF331", "warning", "a proxy lets no connection live longer", **short_lived()),
+    fires("KAF331", "info", "the same, with nothing on its way", **short_lived(pending=0)),
+    fires("KAF331", "info", "closed when idle for ten seconds", **short_lived(
+        (12.0, 18.5, 12.4, 25.9, 14.1), idle=10.0, pending=0)),
 ]  # fmt: skip
 
 ENDS_NEAR_MISSES: list[Scenario] = [
@@ -53,4 +86,16 @@ ENDS_NEAR_MISSES: list[Scenario] = [
                                                                           unanswered=0, last_status=None)),
     silent("KAF330", "what is closed does not speak Kafka", **too_many(
         requests=0, unanswered=0, protocol=None, client_id=None, last_operation=None)),
+    silent("KAF331", "four are no pattern", **short_lived((12.0, 12.1, 12.0, 12.3))),
+    silent("KAF331", "ages that differ", **short_lived((12.0, 14.1, 16.0, 11.3, 19.2))),
+    silent("KAF331", "a client that connects anew by design", **short_lived(closed_by="client")),
+    silent("KAF331", "nothing else went on: the server may have started anew each time", **{
+        **short_lived(), "kafka_connections": short_lived()["kafka_connections"][:-1]}),
+    silent("KAF331", "another connection of the client lives on", **{
+        **short_lived(),
+        "kafka_connections": [*short_lived()["kafka_connections"], up(71, 0, ts_last_request=at(59))]}),
+    silent("KAF331", "closed within the time that the login holds", **short_lived(
+        (12.0, 14.5, 17.4, 25.9, 12.1), login_ms=60_000)),
+    silent("KAF331", "idle connections that somebody resets (NET101)", **short_lived(
+        (12.0, 18.5, 12.4, 25.9, 14.1), idle=10.0, how="reset", pending=0)),
 ]  # fmt: skip
