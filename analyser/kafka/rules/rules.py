@@ -67,6 +67,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf323_repeated_lookup,
     kaf330_connections_per_address,
     kaf331_closed_at_one_age,
+    kaf333_fetch_waits,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -133,4 +134,5 @@ RULES: tuple[Rule, ...] = (
     kaf323_repeated_lookup.RULE,
     kaf330_connections_per_address.RULE,
     kaf331_closed_at_one_age.RULE,
+    kaf333_fetch_waits.RULE,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.engine.rules.scenarios.build import Row, at
+from tests.analyser.engine.rules.scenarios.build import Row, at, fetch
 from tests.analyser.engine.rules.scenarios.kafka_connections import connection, slows_down, stands_still, waits
 from tests.analyser.engine.rules.scenarios.kafka_producers import produced
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
@@ -72,8 +72,38 @@ def written(
     return {"kafka_produce_batches": rows, "kafka_connections": known}
 
 
+def held_back(
+    times: int = 6, *, wait_s: float = 3.0, takes_s: float = 3.0, written_s: float = 1.5, seen: bool = True, **more: Any
+) -> dict[str, list[Row]]:
+    """A consumer whose fetches take `takes_s`, and a record each that was written `written_s` before the response."""
+    fetches, writes = [], []
+    for n in range(times):
+        begin, offset = n * takes_s + 0.01, 100 + n
+        ask = {"min_bytes": 100_000, "max_wait_ms": round(wait_s * 1000), "records_bytes": 680, "records_count": 1}
+        fetches.append(
+            fetch(
+                begin,
+                offset,
+                **{
+                    "ts_response": at(begin + takes_s),
+                    "next_offset": offset + 1,
+                    "high_watermark": offset + 1,
+                    **ask,
+                    **more,
+                },
+            )
+        )
+        there = at(begin + takes_s - written_s)
+        writes.append(produced(begin, n, topic="payments", base_offset=offset, ts=there - 2_000_000,
+                               ts_response=there, records_count=1))  # fmt: skip
+    return {"kafka_fetch_partitions": fetches, "kafka_produce_batches": writes if seen else []}
+
+
 WAIT_FIRES: list[Scenario] = [
     fires("KAF319", "warning", "a follower holds up every write with acks=all", **written(2.0, 0.001)),
+    fires("KAF333", "warning", "each record waits for fetch.max.wait.ms", **held_back()),
+    fires("KAF333", "info", "records wait for a quarter of a second", **held_back(written_s=0.25)),
+    fires("KAF333", "info", "nobody saw when records were written", **held_back(seen=False)),
     fires("KAF302", "critical", "requests that the server's TCP had at the first try",
           exchanges=stands_still(5.0, 10.0), kafka_connections=carried(1, 2, 3, 4)),
     fires("KAF302", "critical", "requests that were sent again while nobody was answered",
@@ -94,6 +124,11 @@ WAIT_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 WAIT_NEAR_MISSES: list[Scenario] = [
+    silent("KAF333", "records come just when the time is over", **held_back(written_s=0.02)),
+    silent("KAF333", "one byte is enough", **held_back(min_bytes=1)),
+    silent("KAF333", "enough bytes come", **held_back(records_bytes=120_000)),
+    silent("KAF333", "responses come long before the time is over", **held_back(takes_s=0.9, written_s=0.5)),
+    silent("KAF333", "four are no pattern", **held_back(4)),
     silent("KAF319", "followers of a healthy cluster take some milliseconds", **written(0.02, 0.001)),
     silent("KAF319", "both kinds wait: the broker or its disk is slow", **written(2.0, 0.9)),
     silent("KAF319", "the producer with acks=all is far away", **written(0.3, 0.001, way_ms=(298.0, 0.4))),
