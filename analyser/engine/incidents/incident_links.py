@@ -133,6 +133,9 @@ LINKS: tuple[Link, ...] = (
     Link("KAF331", ("TCP103", "NET103", "KAF314", "KAF208"), _CLIENT),
     # A quota makes a client wait: the broker holds its response back and reads nothing from its connection (KIP-219).
     Link("KAF304", ("KAF303", "KAF205", "KAF208", "TCP102", *_STANDS), ("flow", "client")),
+    # Who gives up before the response comes closes, connects and sends again.
+    Link("KAF332", ("KAF303", "KAF205", "KAF208", "KAF301", "KAF306", "KAF314", "NET103", "TCP103"),
+         ("client", "address")),
     Link("KAF303", ("KAF105", "KAF107", "KAF108", "KAF118", "KAF201", "KAF205", "KAF208", "KAF301", "TCP101", "TCP103"),
          ("client", "address")),
     # Who gives up on a request connects again.

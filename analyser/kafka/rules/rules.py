@@ -67,6 +67,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf323_repeated_lookup,
     kaf330_connections_per_address,
     kaf331_closed_at_one_age,
+    kaf332_client_gave_up,
     kaf333_fetch_waits,
 )
 
@@ -134,5 +135,6 @@ RULES: tuple[Rule, ...] = (
     kaf323_repeated_lookup.RULE,
     kaf330_connections_per_address.RULE,
     kaf331_closed_at_one_age.RULE,
+    kaf332_client_gave_up.RULE,
     kaf333_fetch_waits.RULE,
 )

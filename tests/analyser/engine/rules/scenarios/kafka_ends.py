@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.analyser.engine.rules.scenarios.build import Row, at
-from tests.analyser.engine.rules.scenarios.kafka_connections import connection
+from tests.analyser.engine.rules.scenarios.kafka_connections import CLIENT, connection, waits
+from tests.analyser.engine.rules.scenarios.kafka_producers import produced
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
 
 
@@ -58,6 +59,33 @@ def short_lived(
     return {"kafka_connections": [*closed, other], "connection_ends": ends, "kafka_authentications": logins}
 
 
+def gave_up(
+    times: int = 4, wait_s: float = 1.0, late_s: float = 0.4, *, copied: bool = True, operation: str = "Produce",
+    offset_step: int = 40, grows: float = 0.0, **more: Any,
+) -> dict[str, list[Row]]:  # fmt: skip
+    """A client that closes a connection while its request waits, and sends the same on another one. The broker answers
+    `late_s` after it closed. copied: it is the same batch; offset_step: how far on it is stored again."""
+    connections, asked, batches = [], [], []
+    for n in range(times):
+        begin, closes = 3.0 * n, 3.0 * n + wait_s + n * grows
+        own = {"requests": 1, "answered": 1, "bytes_to_server": 5000, "last_operation": operation}
+        connections.append(up(n, begin, closes - begin, **own))
+        ask = {
+            "exchange_id": f"k{n}-c0",
+            "request_message_id": f"k{n}-c-0",
+            "request_bytes": 5000,
+            "late": True,
+            **more,
+        }
+        asked.append(waits(7, begin, operation, closes - begin + late_s, **ask) | {"flow_id": f"k{n}", **CLIENT})
+        batches.append(produced(
+            begin, flow=f"k{n}", **CLIENT, base_offset=100 + n * offset_step,
+            base_timestamp=1_790_000_000_000 + n * (not copied), producer_id=-1, producer_epoch=-1, base_sequence=-1,
+            ts_response=at(closes + late_s)))  # fmt: skip
+    written = batches if operation == "Produce" else []
+    return {"kafka_connections": connections, "exchanges": asked, "kafka_produce_batches": written}
+
+
 ENDS_FIRES: list[Scenario] = [
     fires("KAF330", "warning", "the broker closes what comes while three are open", **too_many()),
     fires("KAF330", "warning", "the connections were open when the capture began, another address is let in",
@@ -71,6 +99,10 @@ ENDS_FIRES: list[Scenario] = [
     fires("KAF331", "info", "the same, with nothing on its way", **short_lived(pending=0)),
     fires("KAF331", "info", "closed when idle for ten seconds", **short_lived(
         (12.0, 18.5, 12.4, 25.9, 14.1), idle=10.0, pending=0)),
+    fires("KAF332", "critical", "the same batch is stored four times", **gave_up()),
+    fires("KAF332", "warning", "an idempotent one is stored once", **gave_up(offset_step=0)),
+    fires("KAF332", "warning", "five requests, each given up after a second",
+          **gave_up(5, operation="OffsetFetch", wait_s=1.02)),
 ]  # fmt: skip
 
 ENDS_NEAR_MISSES: list[Scenario] = [
@@ -98,4 +130,10 @@ ENDS_NEAR_MISSES: list[Scenario] = [
         (12.0, 14.5, 17.4, 25.9, 12.1), login_ms=60_000)),
     silent("KAF331", "idle connections that somebody resets (NET101)", **short_lived(
         (12.0, 18.5, 12.4, 25.9, 14.1), idle=10.0, how="reset", pending=0)),
+    silent("KAF332", "twice only", **gave_up(2)),
+    silent("KAF332", "a client that waits for no response", **gave_up(wait_s=0.05)),
+    silent("KAF332", "other batches, and waits that differ", **gave_up(5, copied=False, grows=0.2)),
+    silent("KAF332", "a consumer that is stopped while it waits for data", **gave_up(
+        5, operation="Fetch", awaitable=True)),
+    silent("KAF332", "the responses came in time", **gave_up(late_s=-0.2, late=False)),
 ]  # fmt: skip
