@@ -1,7 +1,8 @@
 """KAF304 throttled: a quota of the broker makes a client wait.
 
 Finds
-    Responses with throttle_time_ms above 0, one finding for each client, with the APIs and how long it was held up.
+    Responses with throttle_time_ms above 0, one finding for each client, with the APIs and how long it was held up, and
+    who of those that may share its quota sent or fetched most.
 
 Why it matters
     The broker answers and then reads nothing more from that connection until the time is over (KIP-219; older clients
@@ -12,12 +13,16 @@ How it decides
     Any answer counts. The times overlap where a client has several connections, so they are put together to the time in
     which the client was held up at all: from `warning_ms` on a warning, below that info.
     Confidence high: the broker says so itself.
+    Quotas hold for each broker. Throttled clients of the same client id, where no two users are known, share one of
+    that id; those of the same user may share one of the user. Their bytes (requests where Produce was throttled, else
+    responses) on throttled connections to the same broker are compared.
 
 False alarms
     A quota that is meant to slow a client down, and does.
 
 What it cannot tell
-    Which quota it is (of the user, the client id or the address) and how large: an answer holds the time alone.
+    Which quota it is (of the user, the client id, both, or the default of all) and how large: an answer holds the time
+    alone. Who shares it and is not throttled in this capture.
 
 References
     KIP-13, KIP-219 (quotas), KIP-599 (controller mutations); throttle_time_ms of Kafka's answers.
@@ -26,19 +31,20 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_of
 from wirewitness.analyser.base.times import NS_PER_MS, period_text, seconds_text, time_text
 from wirewitness.analyser.base.titles import client_title, first_of
-from wirewitness.analyser.base.words import count, names_text, sentence_start
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
+from wirewitness.analyser.kafka.rules.connections import CONNECTIONS
+from wirewitness.analyser.kafka.rules.names import MAX_NAME, client_numbers, client_text
 
 EXCHANGES = "exchanges"
-KEYS = ("cluster_id", "client_address", "client_id")
 # The quota that holds an API up; request_percentage (time of the broker's threads) holds up all others.
 _QUOTAS: Mapping[str, str] = {
     "Produce": "producer_byte_rate",
@@ -48,11 +54,67 @@ _QUOTAS: Mapping[str, str] = {
 _OTHER_QUOTA = "request_percentage"
 
 
+class _Shared(NamedTuple):
+    """Clients that may share a quota, with their bytes, those of most first. by: what they have in common.
+
+    verb: sent or got."""
+
+    by: str
+    verb: str
+    clients: Sequence[tuple[Row, int]]
+
+
 def detect(frames: Frames, *, warning_ms: int = 1000) -> Iterator[Finding]:
     """One finding for a client that was throttled."""
-    rows = rows_of(frames[EXCHANGES])
-    if not rows:
-        return
+    connections: dict[object, list[Row]] = {}
+    for row in rows_of(frames[CONNECTIONS]):
+        connections.setdefault(server_of(row), []).append(row)
+    clients: dict[tuple[object, object], list[Row]] = {}
+    for row in rows_of(frames[EXCHANGES]):
+        clients.setdefault(_who(row), []).append(row)
+    for own in clients.values():
+        yield _finding(own, _shared(own, connections), warning_ms)
+
+
+def _who(row: Row) -> tuple[object, object]:
+    return row["client_address"], row["client_id"]
+
+
+def _shared(own: Sequence[Row], connections: Mapping[object, Sequence[Row]]) -> _Shared | None:
+    """Who else is held up by the quota of this client at the broker that throttled it most; None: nobody is known."""
+    counted: dict[object, int] = {}
+    for row in own:
+        counted[server_of(row)] = counted.get(server_of(row), 0) + row["throttle_time_ms"]
+    there = connections.get(max(counted, key=lambda one: counted[one]), ())
+    users = {row["user_name"] for row in there if _who(row) == _who(own[0])}
+    user = min(users) if len(users) == 1 and None not in users else None
+    same_id = [row for row in there if row["client_id"] and row["client_id"] == own[0]["client_id"]]
+    if len({row["user_name"] for row in same_id}) > 1:
+        same_id = []
+    same_user = [row for row in there if user is not None and row["user_name"] == user]
+    by, alike = (f"user {printable(user, MAX_NAME)}", same_user) if user else ("this client id", same_id)
+    writes = any(row["operation"] == "Produce" for row in own)
+    column, verb = ("bytes_to_server", "sent") if writes else ("bytes_to_client", "got")
+    sums: dict[tuple[object, object], tuple[Row, int]] = {}
+    for row in alike:
+        sums[_who(row)] = (row, sums.get(_who(row), (row, 0))[1] + (row[column] or 0))
+    ranked = sorted(sums.values(), key=lambda one: -one[1])
+    return _Shared(by, verb, ranked) if len(ranked) > 1 and ranked[0][1] else None
+
+
+def _shared_text(own: Row, shared: _Shared | None) -> str:
+    if shared is None:
+        return ""
+    most, most_bytes = shared.clients[0]
+    percent = round(100 * most_bytes / sum(number for _, number in shared.clients))
+    who = "it" if _who(most) == _who(own) else client_text(most)
+    return (
+        f" {len(shared.clients)} throttled clients of {shared.by} may share the quota: {who} {shared.verb} {percent} % "
+        "of their bytes."
+    )
+
+
+def _finding(rows: Sequence[Row], shared: _Shared | None, warning_ms: int) -> Finding:
     first, held_ns, until_ns = rows[0], *_held(rows)
     longest = max(row["throttle_time_ms"] for row in rows)
     apis: dict[str, int] = {}
@@ -62,7 +124,7 @@ def detect(frames: Frames, *, warning_ms: int = 1000) -> Iterator[Finding]:
     quotas = sorted({_QUOTAS.get(api, _OTHER_QUOTA) for api in apis})
     key = {"cluster": first["cluster_id"], "address": first["client_address"], "client_id": first["client_id"]}
     brokers = f"the broker at {names_text(servers, 3)}" if servers else "the broker"
-    yield RULE.finding(
+    return RULE.finding(
         severity="warning" if held_ns >= warning_ms * NS_PER_MS else "info",
         subject=key,
         title=(
@@ -74,6 +136,7 @@ def detect(frames: Frames, *, warning_ms: int = 1000) -> Iterator[Finding]:
             f"{period_text(first['ts'], until_ns)}. {count(len(rows), 'response')} "
             f"({names_text([f'{api} {number:,}' for api, number in sorted(apis.items())], 3)}) made it wait, "
             f"{longest:,} ms at most. A quota does this; neither network nor broker is slow."
+            f"{_shared_text(first, shared)}"
         ),
         next_step=(
             f"Look at the quotas of this client id and its user (kafka-configs.sh --describe --entity-type clients, "
@@ -97,6 +160,10 @@ def detect(frames: Frames, *, warning_ms: int = 1000) -> Iterator[Finding]:
             "throttle_time_ms_sum": sum(row["throttle_time_ms"] for row in rows),
             "stood_still_ms": round(held_ns / NS_PER_MS, 3),
             "quotas": quotas,
+            "quota_shared_by": None if shared is None else shared.by,
+            "quota_clients": [
+                client_numbers(row, bytes=number) for row, number in (shared.clients[:20] if shared else ())
+            ],
         },
     )
 
@@ -124,13 +191,17 @@ RULE = Rule(
     confidence="high",
     reads={
         EXCHANGES: (
-            "ts", "ts_response", "exchange_id", "operation", "throttle_time_ms", "server_address", "server_port",
-            "request_file", "response_packet", "response_message_id",
-        )
+            "ts", "ts_response", "exchange_id", "operation", "throttle_time_ms", "client_address", "client_id",
+            "server_address", "server_port", "request_file", "response_packet", "response_message_id",
+        ),
+        CONNECTIONS: (
+            "client_address", "client_id", "server_address", "server_port", "user_name", "bytes_to_server",
+            "bytes_to_client",
+        ),
     },
-    partition_by=KEYS,
+    partition_by=("cluster_id",),
     detect=detect,
     signs={EXCHANGES: "bool_or(throttle_time_ms > 0)"},
-    rows={EXCHANGES: "throttle_time_ms > 0"},
-    suspects=f"SELECT DISTINCT {', '.join(KEYS)} FROM r_{EXCHANGES}",
+    rows={EXCHANGES: "throttle_time_ms > 0", CONNECTIONS: "throttled > 0"},
+    suspects=f"SELECT DISTINCT cluster_id FROM r_{EXCHANGES}",
 )  # fmt: skip
