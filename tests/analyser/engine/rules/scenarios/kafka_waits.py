@@ -99,8 +99,18 @@ def held_back(
     return {"kafka_fetch_partitions": fetches, "kafka_produce_batches": writes if seen else []}
 
 
+def one_by_one(
+    times: int = 60, *, takes_s: float = 0.065, gap_s: float = 0.0002, way_ms: float = 60.0
+) -> dict[str, list[Row]]:
+    """A producer whose requests follow each other `gap_s` after the response before."""
+    step = takes_s + gap_s
+    rows = [waits(1, n * step, "Produce", takes_s, exchange_id=f"k1-c{n}", request_bytes=1400) for n in range(times)]
+    return {"exchanges": rows, "kafka_connections": carried(1, handshake_ms=way_ms, requests=times)}
+
+
 WAIT_FIRES: list[Scenario] = [
     fires("KAF319", "warning", "a follower holds up every write with acks=all", **written(2.0, 0.001)),
+    fires("KAF335", "info", "each request waits for the way of the one before", **one_by_one()),
     fires("KAF333", "warning", "each record waits for fetch.max.wait.ms", **held_back()),
     fires("KAF333", "info", "records wait for a quarter of a second", **held_back(written_s=0.25)),
     fires("KAF333", "info", "nobody saw when records were written", **held_back(seen=False)),
@@ -124,6 +134,11 @@ WAIT_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 WAIT_NEAR_MISSES: list[Scenario] = [
+    silent("KAF335", "two on the way", **one_by_one(gap_s=-0.03)),
+    silent("KAF335", "pauses in between", **one_by_one(gap_s=0.02)),
+    silent("KAF335", "the broker takes the time", **one_by_one(takes_s=0.1)),
+    silent("KAF335", "the broker is near", **one_by_one(takes_s=0.002, way_ms=1.9)),
+    silent("KAF335", "forty requests", **one_by_one(40)),
     silent("KAF333", "records come just when the time is over", **held_back(written_s=0.02)),
     silent("KAF333", "one byte is enough", **held_back(min_bytes=1)),
     silent("KAF333", "enough bytes come", **held_back(records_bytes=120_000)),
