@@ -55,7 +55,7 @@ from wirewitness.analyser.kafka.rules.connections import (
 )
 from wirewitness.analyser.kafka.rules.names import client_text
 
-ENDS, LOGINS = "connection_ends", "kafka_authentications"
+LOGINS = "kafka_authentications"
 # Brokers look for what is idle or has to log in now and then only.
 _LATE_NS = NS_PER_S
 _MOMENTS = 3
@@ -77,14 +77,16 @@ class _End(NamedTuple):
 def detect(frames: Frames, *, closed_least: int = 5, least_s: float = 5.0, spread: float = 0.05) -> Iterator[Finding]:
     """At most one finding per client: what most of its ends share."""
     connections = rows_of(frames[CONNECTIONS])
-    details = {row["flow_id"]: row for row in rows_of(frames[ENDS])}
+    answered = {row["flow_id"]: row["ts_response"] for row in rows_of(frames["exchanges"])}
     logins = {row["flow_id"]: row for row in rows_of(frames[LOGINS]) if row["session_lifetime_ms"]}
     clients: dict[tuple[object, object], list[Row]] = {}
     for row in connections:
         clients.setdefault((row["client_address"], row["client_id"]), []).append(row)
     for own in clients.values():
         ends = [
-            _end(row, details[row["flow_id"]], logins.get(row["flow_id"])) for row in own if row["flow_id"] in details
+            _end(row, answered[row["flow_id"]], logins.get(row["flow_id"]))
+            for row in own
+            if row["closed_by"] == "server" and row["flow_id"] in answered
         ]
         ends = [one for one in ends if one.age_ns >= least_s * NS_PER_S]
         least = max(closed_least, -(-len(ends) * 4 // 5))
@@ -103,11 +105,14 @@ def detect(frames: Frames, *, closed_least: int = 5, least_s: float = 5.0, sprea
                 yield _finding("age", age)
 
 
-def _end(row: Row, detail: Mapping[str, Any], login: Mapping[str, Any] | None) -> _End:
+def _end(row: Row, answered_ns: int, login: Mapping[str, Any] | None) -> _End:
+    closed = row["ts_closed"]
     since = row["ts"] if login is None else login["ts"]
     holds_ns = None if login is None else login["session_lifetime_ms"] * NS_PER_MS
-    idle_ns = row["ts_closed"] - row["ts"] if detail["idle_ms"] is None else round(detail["idle_ms"] * NS_PER_MS)
-    return _End(row, row["ts_closed"] - since, idle_ns, holds_ns, detail["how"] == "fin", detail["pending"])
+    idle_ns = closed - max(row["ts_last_request"] or row["ts"], answered_ns)
+    # Of its packets but for resets the last one came then: its FIN.
+    fin = (row["ts_last_from_server"] or 0) >= closed
+    return _End(row, closed - since, idle_ns, holds_ns, fin, row["unanswered"])
 
 
 def _login_is_over(one: _End) -> bool:
@@ -224,6 +229,9 @@ def _next_step(kind: str, rows: Sequence[Row]) -> str:
     return _NEXT[kind]
 
 
+_ENDED = f"""
+    SELECT flow_id FROM {CONNECTIONS}
+    WHERE closed_by = 'server' AND handshake = 'complete' AND answered > 0 AND coalesce(gap_bytes, 0) = 0"""
 RULE = Rule(
     code="KAF331",
     question="ended",
@@ -232,20 +240,23 @@ RULE = Rule(
     confidence="high",
     reads={
         CONNECTIONS: (
-            *PLACE_COLUMNS, "cluster_id", "handshake", "closed_by", "answered", "ts_last_request",
-            "ts_last_from_server", "mechanism", "encrypted",
+            *PLACE_COLUMNS, "closed_by", "unanswered", "ts_last_request", "ts_last_from_server", "mechanism",
+            "encrypted",
         ),
-        ENDS: ("flow_id", "how", "idle_ms", "pending"),
+        "exchanges": ("flow_id", "ts_response"),
         LOGINS: ("ts", "flow_id", "session_lifetime_ms"),
     },
-    partition_by=("server_address", "server_port"),
+    partition_by=("cluster_id", "server_address", "server_port"),
     detect=detect,
     rows={
         CONNECTIONS: "answered > 0 OR bytes_to_client > 0",
-        ENDS: f"""ended_by = 'server' AND coalesce(gap_bytes, 0) = 0 AND flow_id IN (
-            SELECT flow_id FROM {CONNECTIONS} WHERE handshake = 'complete' AND answered > 0)""",
+        # The last response on each connection that the server ended.
+        "exchanges": f"""exchange_id IN (
+            SELECT arg_max(exchange_id, ts_response) FROM exchanges
+            WHERE protocol = 'kafka' AND ts_response IS NOT NULL AND flow_id IN ({_ENDED}) GROUP BY flow_id)""",
         LOGINS: "accepted AND session_lifetime_ms > 0",
     },
     suspects=f"""
-        SELECT server_address, server_port FROM r_{ENDS} GROUP BY ALL HAVING count(*) >= 5""",
+        SELECT cluster_id, server_address, server_port FROM r_{CONNECTIONS} WHERE closed_by = 'server'
+        GROUP BY ALL HAVING count(*) >= 5""",
 )  # fmt: skip

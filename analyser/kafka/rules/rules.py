@@ -69,6 +69,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf331_closed_at_one_age,
     kaf332_client_gave_up,
     kaf333_fetch_waits,
+    kaf334_far_replica,
     kaf335_one_in_flight,
 )
 
@@ -138,5 +139,6 @@ RULES: tuple[Rule, ...] = (
     kaf331_closed_at_one_age.RULE,
     kaf332_client_gave_up.RULE,
     kaf333_fetch_waits.RULE,
+    kaf334_far_replica.RULE,
     kaf335_one_in_flight.RULE,
 )

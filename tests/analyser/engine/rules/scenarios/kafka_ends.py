@@ -42,13 +42,14 @@ def short_lived(
     **more: Any,
 ) -> dict[str, list[Row]]:
     """Connections one behind the other that the server ends after so many seconds, and another client that goes on."""
-    closed, ends, logins, begin = [], [], [], 0.0
+    closed, answers, logins, begin = [], [], [], 0.0
     for number, seconds in enumerate(lasts):
         asked = {"ts_last_request": at(begin + seconds - idle), "last_status": "unanswered" if pending else "ok"}
-        closed.append(up(number, begin, seconds, **{"closed_by": "server", **asked, **more}))
+        end = {"ts_last_from_server": at(begin + seconds - (how == "reset") * idle), "unanswered": pending}
+        closed.append(up(number, begin, seconds, **{"closed_by": "server", **asked, **end, **more}))
         place = {key: closed[-1][key] for key in ("client_address", "server_address", "server_port", "flow_id")}
-        end = {"ts": closed[-1]["ts_closed"], "protocol": "kafka", "ended_by": closed[-1]["closed_by"], "how": how}
-        ends.append({**place, **end, "pending": pending, "idle_ms": idle * 1000, "gap_bytes": 0})
+        before = waits(7, begin, "Metadata", seconds - idle - 0.001, exchange_id=f"k{number}-c1")
+        answers.append(before | {"flow_id": f"k{number}", **CLIENT})
         if login_ms is not None:
             login = {"mechanism": "PLAIN", "accepted": True, "session_lifetime_ms": login_ms, "reauthentication": False}
             logins.append({**place, **login, "cluster_id": "c1", "client_id": "shop", "ts": at(begin + 0.01),
@@ -56,7 +57,7 @@ def short_lived(
                            "error_code": 0})  # fmt: skip
         begin += seconds + 0.05
     other = up(70, 3, client_address="10.1.0.8", client_id="store", ts_last_from_server=at(100))
-    return {"kafka_connections": [*closed, other], "connection_ends": ends, "kafka_authentications": logins}
+    return {"kafka_connections": [*closed, other], "exchanges": answers, "kafka_authentications": logins}
 
 
 def gave_up(

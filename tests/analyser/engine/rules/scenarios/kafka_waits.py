@@ -108,8 +108,31 @@ def one_by_one(
     return {"exchanges": rows, "kafka_connections": carried(1, handshake_ms=way_ms, requests=times)}
 
 
+def far_away(
+    reads_at: int = 2, *, leads: int = 1, isr: tuple[int, ...] = (1, 2), ways: tuple[float, ...] = (0.8, 60.0),
+    fetches: int = 40, quickest_ms: float = 61.0, known: bool = True,
+) -> dict[str, list[Row]]:  # fmt: skip
+    """A consumer with a connection to each of two brokers that reads orders-0 at one of them."""
+    who = {"client_id": "view", "client_address": "10.1.0.20", "cluster_id": "c1"}
+    hosts = {number: f"10.1.0.{100 + number}" for number in (1, 2)}
+    ends = [carried(number, **who, server_address=hosts[number], handshake_ms=ways[number - 1])[0] for number in hosts]
+    place = {"cluster_id": "c1", "topic": "orders", "partition": 0}
+    run = {"ts": at(1), "ts_last": at(50), "exchange_id": f"k{reads_at}-c5", "flow_id": f"k{reads_at}", **who, **place,
+           "group_id": "g", "fetches": fetches, "records_count": 90, "first_offset": 5, "next_offset": 95,
+           "log_end_offset": 95, "started_by": "first", "file": "incident.pcapng", "request_packet": 9}  # fmt: skip
+    term = {**place, "ts": at(0), "leader_id": leads, "leader_epoch": 3, "replicas": [1, 2], "isr": [*isr],
+            "source": "Metadata", "exchange_id": "k1-c1", "flow_id": "k1"}  # fmt: skip
+    told = [{"cluster_id": "c1", "exchange_id": "k1-c1", "flow_id": "k1", "ts": at(0), "node_id": number,
+             "host": host, "port": 9092, "source": "Metadata"} for number, host in hosts.items()]  # fmt: skip
+    asked = [waits(20, n, "Metadata", (quickest_ms + n) / 1000) | {"flow_id": f"k{reads_at}", **who} for n in range(6)]
+    return {"kafka_fetch_ranges": [run], "kafka_connections": ends, "exchanges": asked,
+            "kafka_leaders": [term], "kafka_brokers": told if known else []}  # fmt: skip
+
+
 WAIT_FIRES: list[Scenario] = [
     fires("KAF319", "warning", "a follower holds up every write with acks=all", **written(2.0, 0.001)),
+    fires("KAF334", "warning", "a follower far away, the leader near", **far_away()),
+    fires("KAF334", "info", "a leader far away, a replica in sync near", **far_away(leads=2)),
     fires("KAF335", "info", "each request waits for the way of the one before", **one_by_one()),
     fires("KAF333", "warning", "each record waits for fetch.max.wait.ms", **held_back()),
     fires("KAF333", "info", "records wait for a quarter of a second", **held_back(written_s=0.25)),
@@ -134,6 +157,12 @@ WAIT_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 WAIT_NEAR_MISSES: list[Scenario] = [
+    silent("KAF334", "the near replica is not in sync", **far_away(leads=2, isr=(2,))),
+    silent("KAF334", "both are as far", **far_away(ways=(50.0, 60.0))),
+    silent("KAF334", "it reads at the near one", **far_away(1, leads=2)),
+    silent("KAF334", "one slow handshake, quick responses", **far_away(quickest_ms=1.5)),
+    silent("KAF334", "who the brokers are is not known", **far_away(known=False)),
+    silent("KAF334", "a few fetches", **far_away(fetches=12)),
     silent("KAF335", "two on the way", **one_by_one(gap_s=-0.03)),
     silent("KAF335", "pauses in between", **one_by_one(gap_s=0.02)),
     silent("KAF335", "the broker takes the time", **one_by_one(takes_s=0.1)),
