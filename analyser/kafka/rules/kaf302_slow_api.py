@@ -15,9 +15,9 @@ How it decides
     ask the broker to wait; the broker gave no answer to anybody for 3 s (silent_s); and the waiting requests were
     answered within a second of each other after it, or never. Two clients are enough where everybody waited: whoever
     was answered shortly before or behind it had a request open, one at least that a broker answers from its memory
-    (Heartbeat, Metadata, a Fetch 2 s beyond its max_wait_ms and the like), and they are at two addresses or TCP shows
-    that the broker had the request. JoinGroup and SyncGroup do not count. Some request must
-    have come in between: without any, the capture itself may have stood still.
+    (Heartbeat, Metadata, a Fetch 2 s beyond its max_wait_ms and the like), the broker closed none of their
+    connections, and they are at two addresses or TCP shows that the broker had the request. JoinGroup and SyncGroup do
+    not count. Some request must have come in between: without any, the capture itself may have stood still.
     Only requests that wait for the broker itself show it: what waits for replicas (Produce, OffsetCommit and other
     writes) or for data (Fetch, up to its max_wait_ms) may wait for others. Where TCP of both sides is in the capture
     it says which side it was: a request on a connection on which nothing was sent again was confirmed at once, so

@@ -79,6 +79,8 @@ def _everybody(rows: Sequence[Row], silence: Silence, itself: Sequence[Row], con
         return False
     if not any(row["operation"] in _FROM_MEMORY for row in itself):
         return False
+    if any(_closed_by_server(connections.get(row["flow_id"]), silence) for row in waiting):
+        return False
     addresses = {row["client_address"] for row in waiting}
     if len(addresses) == 1 and not any(at_the_first_try(row, connections.get(row["flow_id"])) for row in waiting):
         return False
@@ -86,6 +88,13 @@ def _everybody(rows: Sequence[Row], silence: Silence, itself: Sequence[Row], con
     near = [row for row in rows if row["ts_response"] and since - lasted <= row["ts_response"] <= until + lasted]
     asking = {client_of(row) for row in rows if row["ts"] < until and (row["ts_response"] or until) >= until}
     return {client_of(row) for row in near} <= asking
+
+
+def _closed_by_server(connection: Row | None, silence: Silence) -> bool:
+    """A server that closes connections meanwhile does something, such as to stop."""
+    if connection is None or connection["closed_by"] != "server" or connection["ts_closed"] is None:
+        return False
+    return bool(silence.since_ns <= connection["ts_closed"] < silence.until_ns)
 
 
 def _for_itself(row: Row, connection: Row | None, until: int) -> bool:

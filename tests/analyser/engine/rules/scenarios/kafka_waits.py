@@ -183,6 +183,11 @@ WAIT_NEAR_MISSES: list[Scenario] = [
     silent("KAF302", "two clients wait, a third one that is answered before and behind asks nothing",
            exchanges=[*stands_still(5.0, 10.0, 2),
                       *(waits(9, n / 2, "Heartbeat", 0.002) for n in range(40) if not 9 <= n <= 20)]),
+    silent("KAF302", "a broker that stops: it closes the connections of the two",
+           exchanges=[row if row["ts"] < at(5) or row["ts"] >= at(10) else
+                      row | {"ts_response": None, "status": "unanswered", "latency_ms": None}
+                      for row in stands_still(5.0, 10.0, 2)],
+           kafka_connections=carried(1, 2, closed_by="server", ts_closed=at(6))),
     silent("KAF302", "of two clients one waits for data, as it may",
            exchanges=[row for row in stands_still(5.0, 10.0, 3) if row["client_id"] != "shop-2"
                       and (row["client_id"] == "shop-1" or not 5 <= (row["ts"] - at(0)) / 1e9 < 10)]
