@@ -97,7 +97,8 @@ _REFUSED = Table(
 
 _REPEATED = Table(
     "kafka_repeated_batches",
-    "one row per record batch that is twice in the log: sent again under a new epoch although it was stored",
+    "one row per record batch that is twice in the log: sent again under a new epoch or without a producer id although "
+    "it was stored",
     (
         text("exchange_id", "the Produce that stored it first"),
         ts_column("time of that request", _SOURCE),
@@ -108,11 +109,13 @@ _REPEATED = Table(
         *_PRODUCER,
         number("base_sequence", "sequence of the first record then"),
         number("error_code", "the response then; null: nothing"),
+        time("ts_response", "time of that response; null: none"),
         number("base_offset", "offset of its first record; null where nothing shows it"),
         text("again_exchange_id", "the Produce that stored it again"),
         time("ts_again", "time of that request", nullable=False),
         number("again_epoch", "producer epoch then", nullable=False),
         number("again_offset", "offset of its first record there"),
+        text("again_flow_id", "flow of the second Produce"),
         text("flow_id", "flow of the first Produce"),
         text("file", "file of the first Produce"),
         number("request_packet", "packet that completes the first Produce: number in its file, from 1"),

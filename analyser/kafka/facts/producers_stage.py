@@ -208,7 +208,8 @@ STABLE_ROWS = """
         AND stands.last_stable_offset < moved.last_stable_offset"""
 
 
-# Batches that stand twice in the log: sent again under a new epoch although the first attempt was stored.
+# Batches that stand twice in the log: sent again under a new epoch, or without a producer id, although the first
+# attempt was stored.
 #
 # In: a view of kafka_produce_batches. Out: SQL that makes a row of each such batch.
 #
@@ -217,33 +218,57 @@ STABLE_ROWS = """
 # has the same time of its first record, size and number of records. Its first attempt was stored when it was answered
 # so, or with 7 or 20 (the leader has it, replicas do not), or, without an answer, when the offsets around it leave
 # room for it. Batches of transactions are left out: their transaction was aborted before.
+#
+# Without idempotence nothing tells a batch that is sent again from another one of the same millisecond and size but
+# that the client had no answer to the first, or one that asks for a retry, and that some time lies between.
 
 _SAME = """
     {0}.cluster = {1}.cluster AND {0}.topic = {1}.topic AND {0}.partition = {1}.partition"""
+
+# No client sends a request again within that time on a connection where it waits for the answer.
+_WAITS_NS = 1_000_000_000
+# Of two batches without a producer id: the first had no answer yet, or one that asks to send it again.
+_SENT_AGAIN = f"""
+    first.address = again.address AND first.client = again.client AND first.acks <> 0
+    AND (first.error_code IN (7, 20) AND first.done_ns < again.at_ns
+         OR first.done_ns IS NULL AND first.error_code IS NULL AND first.flow_id <> again.flow_id
+         OR coalesce(first.error_code, 0) = 0 AND coalesce(first.done_ns > again.at_ns, first.error_code IS NULL)
+            AND again.at_ns - first.at_ns >= {_WAITS_NS})"""
 
 REPEATED_PRODUCERS = """
     SELECT coalesce(cluster_id, '') AS cluster, producer_id
     FROM kafka_produce_batches WHERE producer_id >= 0 AND NOT transactional
     GROUP BY ALL HAVING min(producer_epoch) <> max(producer_epoch)"""
+REPEATED_UNSURE = f"""
+    SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition, base_timestamp
+    FROM kafka_produce_batches
+    WHERE producer_id = -1 AND acks <> 0 AND base_timestamp > 0
+          AND (ts_response IS NULL AND error_code IS NULL OR error_code IN (7, 20)
+               OR epoch_ns(ts_response) - epoch_ns(ts) > {_WAITS_NS})"""
 REPEATED_STEPS = {
     "repeated_producers": REPEATED_PRODUCERS,
-    "repeated_base": f"""
-        SELECT * FROM (
-            SELECT {_CLIENT_KEY}, producer_id, producer_epoch, base_sequence, base_timestamp, records_count,
-                   batch_bytes, error_code, epoch_ns(ts) AS at_ns, base_offset, last_offset, exchange_id, flow_id, file,
-                   request_packet
-            FROM kafka_produce_batches WHERE NOT transactional AND EXISTS (FROM repeated_producers))
-        SEMI JOIN repeated_producers USING (cluster, producer_id)""",
+    "repeated_unsure": f"SELECT DISTINCT * FROM ({REPEATED_UNSURE})",
+    "repeated_of": f"""
+        SELECT {_CLIENT_KEY}, producer_id, producer_epoch, base_sequence, base_timestamp, records_count, batch_bytes,
+               error_code, acks, epoch_ns(ts) AS at_ns, epoch_ns(ts_response) AS done_ns, base_offset, last_offset,
+               exchange_id, flow_id, file, request_packet
+        FROM kafka_produce_batches
+        WHERE NOT transactional AND (EXISTS (FROM repeated_producers) OR producer_id = -1)""",
+    "repeated_base": """
+        FROM repeated_of SEMI JOIN repeated_producers USING (cluster, producer_id)
+        UNION ALL
+        FROM (FROM repeated_of WHERE producer_id = -1)
+        SEMI JOIN repeated_unsure USING (cluster, topic, partition, base_timestamp)""",
     "repeated_pairs": f"""
         SELECT first.*, again.producer_epoch AS again_epoch, again.at_ns AS again_ns,
                again.base_offset AS again_offset, again.exchange_id AS again_exchange_id, again.file AS again_file,
-               again.request_packet AS again_packet
+               again.request_packet AS again_packet, again.flow_id AS again_flow_id
         FROM repeated_base AS first JOIN repeated_base AS again
             ON {_SAME.format("first", "again")} AND first.producer_id = again.producer_id
             AND first.base_timestamp = again.base_timestamp AND first.records_count = again.records_count
             AND first.batch_bytes = again.batch_bytes
-        WHERE first.producer_epoch < again.producer_epoch AND first.at_ns < again.at_ns AND again.error_code = 0
-              AND coalesce(first.error_code, 0) IN (0, 7, 20)
+        WHERE first.at_ns < again.at_ns AND again.error_code = 0 AND coalesce(first.error_code, 0) IN (0, 7, 20)
+              AND (first.producer_epoch < again.producer_epoch OR first.producer_id = -1 AND {_SENT_AGAIN})
         QUALIFY row_number() OVER (
             PARTITION BY first.cluster, first.exchange_id, first.topic, first.partition, first.base_sequence
             ORDER BY again.at_ns) = 1""",
@@ -262,10 +287,12 @@ REPEATED_ROWS = f"""
            nullif(pairs.cluster, '') AS cluster_id, nullif(pairs.client, '') AS client_id,
            nullif(pairs.address, '') AS client_address, nullif(pairs.topic, '') AS topic, pairs.partition,
            pairs.records_count, pairs.producer_id, pairs.producer_epoch, pairs.base_sequence, pairs.error_code,
+           make_timestamp_ns(pairs.done_ns)::TIMESTAMPTZ_NS AS ts_response,
            CASE WHEN pairs.base_offset >= 0 THEN pairs.base_offset
                 WHEN pairs.error_code IS NULL THEN before.last_offset + 1 END AS base_offset,
            pairs.again_exchange_id, make_timestamp_ns(pairs.again_ns)::TIMESTAMPTZ_NS AS ts_again, pairs.again_epoch,
-           pairs.again_offset, pairs.flow_id, pairs.file, pairs.request_packet, pairs.again_file, pairs.again_packet
+           pairs.again_offset, pairs.again_flow_id, pairs.flow_id, pairs.file,
+           pairs.request_packet, pairs.again_file, pairs.again_packet
     FROM repeated_pairs AS pairs
     ASOF LEFT JOIN repeated_offsets AS before ON {_SAME.format("pairs", "before")} AND pairs.at_ns > before.at_ns
     ASOF LEFT JOIN repeated_offsets AS behind ON {_SAME.format("pairs", "behind")} AND pairs.at_ns < behind.at_ns
@@ -282,7 +309,9 @@ _TRANSACTIONS = "EXISTS (FROM kafka_transactions WHERE event <> 'init_producer_i
 _MADE = {
     "kafka_transaction_spans": Made(f"{_TRANSACTIONS} OR EXISTS ({_BATCHES} transactional)", SPAN_STEPS, SPAN_ROWS),
     "kafka_refused_batches": Made(f"EXISTS ({_BATCHES} error_code <> 0)", REFUSED_STEPS, REFUSED_ROWS),
-    "kafka_repeated_batches": Made(f"EXISTS ({REPEATED_PRODUCERS})", REPEATED_STEPS, REPEATED_ROWS),
+    "kafka_repeated_batches": Made(
+        f"EXISTS ({REPEATED_PRODUCERS}) OR EXISTS ({REPEATED_UNSURE})", REPEATED_STEPS, REPEATED_ROWS
+    ),
     "kafka_stable_offset_waits": Made(
         f"EXISTS ({_FETCHED} last_stable_offset >= 0 AND last_stable_offset < high_watermark)",
         {**SPAN_STEPS, **STABLE_STEPS},

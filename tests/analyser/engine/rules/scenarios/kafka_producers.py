@@ -136,7 +136,7 @@ POD = {
 SERVER = [{"flow_id": "shop", "protocol": "kafka", "server_address": "10.1.0.100", "server_port": 9092}]
 ORDER = (45, "OUT_OF_ORDER_SEQUENCE_NUMBER")
 REPLICAS = (19, "NOT_ENOUGH_REPLICAS")
-OLD = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
+OLD = {"acks": 1, "producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
 
 PRODUCER_FIRES: list[Scenario] = [
     fires(
@@ -263,6 +263,23 @@ PRODUCER_FIRES: list[Scenario] = [
         ],
         flows=SERVER,
     ),
+    fires(
+        "KAF208", "warning", "without idempotence, not answered on a connection that broke",
+        kafka_produce_batches=[
+            produced(1, 0, last_offset=1009, ts_response=at(1.01), **OLD),
+            produced(2, 10, error_code=None, base_offset=None, **OLD),
+            produced(2.4, 10, flow="new", base_offset=1020, last_offset=1029, ts_response=at(2.5), **OLD),
+        ],
+        flows=SERVER,
+    ),
+    fires(
+        "KAF208", "warning", "without idempotence, answered long after it was sent again",
+        kafka_produce_batches=[
+            produced(2, 10, ts_response=at(40), **OLD),
+            produced(32, 10, flow="new", base_offset=1020, ts_response=at(33), **OLD),
+        ],
+        flows=SERVER,
+    ),
 ]  # fmt: skip
 PRODUCER_NEAR_MISSES: list[Scenario] = [
     silent(
@@ -367,6 +384,34 @@ PRODUCER_NEAR_MISSES: list[Scenario] = [
         kafka_produce_batches=[
             produced(1, 0, last_offset=1009), produced(2, 10, error_code=None, base_offset=None),
             produced(40, 0, producer_epoch=1, base_timestamp=1_790_000_000_010, base_offset=1010, last_offset=1019),
+        ],
+        flows=SERVER,
+    ),
+    silent(
+        "KAF208", "without idempotence, two equal batches of one millisecond, the second before the first is answered",
+        kafka_produce_batches=[
+            produced(1, 10, ts_response=at(1.5), **OLD),
+            produced(1.001, 10, base_offset=1020, ts_response=at(1.5), **OLD),
+            produced(9, 20, base_offset=1030, ts_response=at(10.5), **OLD),
+        ],
+        flows=SERVER,
+    ),
+    silent(
+        "KAF208", "without idempotence, not answered and not stored",
+        kafka_produce_batches=[
+            produced(1, 0, last_offset=1009, ts_response=at(1.01), **OLD),
+            produced(2, 10, error_code=None, base_offset=None, **OLD),
+            produced(2.4, 10, flow="new", base_offset=1010, last_offset=1019, ts_response=at(2.5), **OLD),
+        ],
+        flows=SERVER,
+    ),
+    silent(
+        "KAF208", "without idempotence, the same second of two clients",
+        kafka_produce_batches=[
+            produced(1, 0, last_offset=1009, ts_response=at(1.01), **OLD),
+            produced(2, 10, error_code=None, base_offset=None, **OLD),
+            produced(2.4, 10, flow="new", base_offset=1020, last_offset=1029, ts_response=at(2.5), client_id="other",
+                     **OLD),
         ],
         flows=SERVER,
     ),
