@@ -22,9 +22,9 @@ from wirewitness.dissectors.kafka.lockstep.texts import TopicKey
 from wirewitness.dissectors.kafka.records.batches import CODEC_BITS, TRANSACTIONAL_BIT, codec_name
 from wirewitness.dissectors.kafka.rows.int64 import or_none
 
-# base_offset, error_code and error_message of the answer about a partition.
-_Answer = tuple[int | None, int | None, str | None]
-_NO_ANSWER: _Answer = (None, None, None)
+# base_offset, error_code, error_message and log_append_timestamp of the answer about a partition.
+_Answer = tuple[int | None, int | None, str | None, int | None]
+_NO_ANSWER: _Answer = (None, None, None, None)
 
 
 class Produced(NamedTuple):
@@ -45,7 +45,7 @@ def produced(group: Group) -> Produced:
 def produced_records(group: Group, made: Produced, payload: frozenset[str]) -> tuple[Block, Ints]:
     """kafka_records of Produces."""
     assert group.batches is not None
-    answered = np.array([-1 if base is None else base for base, _, _ in made.answers], np.int64)
+    answered = np.array([-1 if base is None else base for base, *_ in made.answers], np.int64)
     bases = in_log(group.batches, answered[group.batches.field])
     return record_rows(group, made.sent, made.topics, bases, payload)
 
@@ -75,13 +75,15 @@ def batch_rows(group: Group, made: Produced) -> tuple[Block, Ints]:
         _uncompressed(batches, codec == 0),
         *(Numbers(batches.number(name)) for name in ("producer_id", "producer_epoch", "base_sequence")),
         Numbers(batches.number("base_timestamp")),
+        chosen(optional([appended for *_, appended in answers]), batches.field),
+        optional(batches.content_crc),
         of_request("acks"),
         of_request("timeout_ms"),
         Numbers((attributes & TRANSACTIONAL_BIT) != 0),
         of_request("transactional_id"),
         Same(True),  # a wrong checksum is irregular
-        chosen(optional([error_code for _, error_code, _ in answers]), batches.field),
-        Coded(batches.field, [message for _, _, message in answers]),
+        chosen(optional([error_code for _, error_code, *_ in answers]), batches.field),
+        Coded(batches.field, [message for _, _, message, _ in answers]),
     )
     return Block(columns, len(owners)), owners
 
@@ -98,9 +100,21 @@ def _answers(group: Group, sent: Partitions, names: list[TopicKey]) -> list[_Ans
     topics = lists(group.answered, "responses")
     codes: dict[TopicKey, int] = {}
     told = partitions_of(group, topics, "partition_responses", "index", codes)
-    answers = zip(numbers(told.of, "base_offset"), numbers(told.of, "error_code"), _messages(group, told), strict=True)
+    answers = zip(
+        numbers(told.of, "base_offset"),
+        numbers(told.of, "error_code"),
+        _messages(group, told),
+        _appended(told),
+        strict=True,
+    )
     found = dict(zip(told.places(list(codes)), answers, strict=True))
     return [found.get(place, _NO_ANSWER) for place in sent.places(names)]
+
+
+def _appended(partitions: Partitions) -> list[int | None]:
+    if "log_append_time_ms" not in partitions.of:
+        return [None] * len(partitions.exchange)
+    return numbers(partitions.of, "log_append_time_ms")
 
 
 def _messages(group: Group, partitions: Partitions) -> list[str | None]:

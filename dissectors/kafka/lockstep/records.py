@@ -19,6 +19,7 @@ from wirewitness.dissectors.kafka.lockstep.blob import Blob
 from wirewitness.dissectors.kafka.lockstep.read import Columns, Texts, lists
 from wirewitness.dissectors.kafka.records.batches import CODEC_BITS, codec_name
 from wirewitness.dissectors.kafka.records.compression import decompress
+from wirewitness.dissectors.kafka.records.record_sets import content_checksum
 
 HEADER_BYTES = 61
 _HEADER = np.dtype(
@@ -62,13 +63,14 @@ class Batches(NamedTuple):
     """Whole batches. field: the number of the `records` field each lies in. header: its fields, in numpy's own type.
 
     In the order of the fields, those of one field in its order. at: where each begins. data: its records, one behind
-    the other, where somebody wants them.
+    the other, where somebody wants them. content_crc: see `contents`.
     """
 
     field: Ints
     header: npt.NDArray[Any]
     at: Ints
     data: Sequence[bytes] = ()
+    content_crc: Sequence[int | None] = ()
 
     def number(self, name: str) -> Ints:
         """A field of all headers."""
@@ -103,6 +105,14 @@ def batches_of(blob: Blob, place: Place, columns: Columns, count: int, opener: O
     odd_exchanges = np.zeros(count, bool)
     odd_exchanges[topics.owners[partitions.owners[odd]]] = True
     return batches, odd_exchanges
+
+
+def contents(blob: Blob, batches: Batches) -> Batches:
+    """The batches with the checksums of what their first records say (`content_checksum`)."""
+    view, ends = memoryview(blob.data), batches.at + batches.bytes
+    codecs = batches.number("attributes") & CODEC_BITS
+    spans = zip(batches.at.tolist(), ends.tolist(), codecs.tolist(), strict=True)
+    return batches._replace(content_crc=[content_checksum(view, *span) for span in spans])
 
 
 def _batches(blob: Blob, fields: Texts, may_be_cut: bool) -> tuple[Batches, Flags]:

@@ -96,6 +96,31 @@ def checksum_ok(buf: bytes, header: BatchHeader, end: int) -> bool | None:
     return zlib.crc32(view[header.start + _V1_CHECKED_AT : behind]) == header.crc
 
 
+def content_checksum(buf: bytes | memoryview, start: int, stop: int, codec: str | int) -> int | None:
+    """CRC-32C of key and value of the first record of the batch of format 2 in buf[start:stop].
+
+    Sent again by another client, at another time or with other headers, a record keeps it. Of a compressed batch it is
+    that of all its records as they are compressed. None where there is no record to be read.
+    """
+    import crc32c
+
+    at = start + _BATCH_HEADER_BYTES
+    if codec in {"none", 0}:
+        try:
+            size, at = _varint(buf, at)
+            stop = min(stop, at + size)
+            _, at = _varint(buf, _varint(buf, at + 1)[1])  # behind attributes, and what is later by time and offset
+            key_bytes, behind = _varint(buf, at)
+            value_bytes, behind = _varint(buf, behind + max(key_bytes, 0))
+            behind += max(value_bytes, 0)
+        except IndexError:
+            return None
+        if behind > stop:
+            return None
+        stop = behind
+    return None if at >= stop else int(crc32c.crc32c(memoryview(buf)[at:stop]))
+
+
 def record_headers(data: bytes, at: int, count: int, end: int) -> tuple[list[Header], str | None]:
     """Headers of a record of format 2, which ends at `end`, and what is wrong with them."""
     found: list[Header] = []
@@ -200,7 +225,7 @@ def split_records(
     return records, None if at == size else f"{size - at} bytes behind the last record"
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """A zigzag varint of up to 64 bits and the position behind it. IndexError when it does not end."""
     value = shift = 0
     while True:

@@ -76,6 +76,17 @@ PRODUCE_BATCHES = Fields(
     Field("producer_epoch", "int64", "producer epoch"),
     Field("base_sequence", "int64", "sequence of the first record"),
     Field("base_timestamp", "int64", "time of the first record as the producer sets it, Unix ms", unit="ms"),
+    Field(
+        "log_append_timestamp",
+        "int64",
+        "time that the broker gave to all records (LogAppendTime), Unix ms; -1: the producer's stay (CreateTime)",
+        unit="ms",
+    ),
+    Field(
+        "content_crc",
+        "int64",
+        "CRC-32C of key and value of the first record, of a compressed batch of its compressed bytes; null: not known",
+    ),
     Field("acks", "int64", "-1 all in-sync replicas, 1 leader, 0 none"),
     Field("timeout_ms", "int64", "how long the broker may wait for the replicas (request.timeout.ms)", unit="ms"),
     Field("transactional", "bool", "batch is part of a transaction"),

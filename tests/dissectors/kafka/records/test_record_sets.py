@@ -29,6 +29,7 @@ from wirewitness.dissectors.core.limits import Limits
 from wirewitness.dissectors.kafka.records.record_sets import (
     Allowance,
     OpenedBatch,
+    content_checksum,
     control_type,
     opened_batches,
     record_headers,
@@ -285,3 +286,27 @@ def test_changed_bytes_never_raise(seed: bytes, changes: list[tuple[int, bytes]]
 def test_any_bytes_never_raise(body: bytes, count: int) -> None:
     for one in [*opened(body), *opened(_batch_of(body, count))]:
         records_of(one)
+
+
+def content(raw: bytes, codec: str = "none") -> int | None:
+    return content_checksum(raw, 0, len(raw), codec)
+
+
+def test_content_is_that_of_key_and_value_of_the_first_record_whenever_and_by_whomever_it_is_sent() -> None:
+    one = batch([Sent(TIME_MS, b"key", b"value" * 100, HEADERS)], producer=(77, 5, 9))
+    again = batch([Sent(TIME_MS + 5, b"key", b"value" * 100), Sent(TIME_MS + 9, None, b"other")])
+    assert content(one) == content(again) == crc32c.crc32c(b"\x06key" + b"\xe8\x07" + b"value" * 100)
+    assert content(batch([Sent(TIME_MS, b"key", b"other")])) != content(one)
+    assert content(batch([Sent(TIME_MS, None, None)])) == crc32c.crc32c(b"\x01\x01")
+
+
+def test_content_of_a_compressed_batch_is_that_of_its_bytes() -> None:
+    raw = batch([Sent(TIME_MS, b"key", b"value" * 100)], codec="gzip")
+    assert content(raw, "gzip") == crc32c.crc32c(raw[61:])
+
+
+@pytest.mark.parametrize("cut", range(2, 40))
+def test_content_that_is_not_whole_is_not_known(cut: int) -> None:
+    raw = batch([Sent(TIME_MS, b"key", b"value" * 6)])
+    assert content(raw[: len(raw) - cut]) is None
+    assert content(raw[:61] + b"\xff" * cut) is None
