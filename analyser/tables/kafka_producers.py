@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirewitness.analyser.tables.model import Column, ColumnSource, Table
-from wirewitness.analyser.tables.shared import number, text, time, ts_column
+from wirewitness.analyser.tables.shared import milliseconds, number, text, time, ts_column
 
 _SOURCE: ColumnSource = "context"
 
@@ -126,6 +126,33 @@ _REPEATED = Table(
     "kafka",
 )
 
+_RECORD_TIMES = Table(
+    "kafka_record_times",
+    "one row per client and topic that it writes: how far its record times are off packet time; none where all are "
+    "within five minutes",
+    (
+        text("exchange_id", "its first Produce of the topic"),
+        ts_column("time of that request", _SOURCE),
+        time("ts_last", "time of its last one", nullable=False),
+        _CLUSTER,
+        *_CLIENT,
+        text("topic", "topic name, else its id"),
+        number("batches_count", "batches that were not refused", nullable=False),
+        number("records_count", "records in them", nullable=False),
+        number("appended_count", "batches whose records got the broker's time instead (LogAppendTime)", nullable=False),
+        number("first_timestamp", "time of the first record of its first batch, Unix ms", "ms"),
+        number("last_timestamp", "the same of its last batch", "ms"),
+        milliseconds("later_ms", "packet time minus the time of a batch's first record, median; below 0: in future"),
+        milliseconds("later_low_ms", "the same, of which 5 % of batches are below"),
+        milliseconds("later_high_ms", "the same, of which 5 % of batches are above"),
+        text("flow_id", "flow of the first Produce"),
+        text("file", "file of the first Produce"),
+        number("request_packet", "packet that completes it: number in its file, from 1"),
+    ),
+    ("ts", "exchange_id", "topic"),
+    "kafka",
+)
+
 _STABLE_OFFSETS = Table(
     "kafka_stable_offset_waits",
     "one row per last stable offset that stayed below the high watermark for a second or more",
@@ -157,4 +184,4 @@ _STABLE_OFFSETS = Table(
     "kafka",
 )
 
-KAFKA_PRODUCER_TABLES = (_SPANS, _REFUSED, _REPEATED, _STABLE_OFFSETS)
+KAFKA_PRODUCER_TABLES = (_SPANS, _REFUSED, _REPEATED, _RECORD_TIMES, _STABLE_OFFSETS)

@@ -103,7 +103,8 @@ STATES = StageTables(
     new=("kafka_group_states",),
 )  # fmt: skip
 _OF_PRODUCERS = (
-    "kafka_transaction_spans", "kafka_refused_batches", "kafka_repeated_batches", "kafka_stable_offset_waits",
+    "kafka_transaction_spans", "kafka_refused_batches", "kafka_repeated_batches", "kafka_record_times",
+    "kafka_stable_offset_waits",
 )  # fmt: skip
 PRODUCERS = StageTables(
     makes=_OF_PRODUCERS,

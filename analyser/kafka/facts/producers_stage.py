@@ -1,9 +1,9 @@
 """The context of Kafka's producers: their transactions, what brokers refused, last stable offsets that stand.
 
 In: a connection with views of the Kafka tables, `cluster_id` and `topic` filled in. Out: the views
-`kafka_transaction_spans`, `kafka_refused_batches`, `kafka_repeated_batches` and `kafka_stable_offset_waits`. Each has
-few rows, or none, where nothing is wrong and nobody uses transactions. All of it is SQL: memory is DuckDB's limit, and
-it may spill.
+`kafka_transaction_spans`, `kafka_refused_batches`, `kafka_repeated_batches`, `kafka_record_times` and
+`kafka_stable_offset_waits`. Each has few rows, or none, where nothing is wrong and nobody uses transactions. All of it
+is SQL: memory is DuckDB's limit, and it may spill.
 """
 
 from __future__ import annotations
@@ -300,6 +300,37 @@ REPEATED_ROWS = f"""
           OR behind.base_offset - before.last_offset - 1 >= pairs.records_count"""
 
 
+# How far record times are off packet time, by writer of a topic.
+#
+# In: a view of kafka_produce_batches. Out: SQL that makes a row of each client and topic. Of a batch the time of its
+# first record counts; it lies before the packet by what the producer gathers and waits, unless its clock is wrong.
+
+# A batch waits for linger.ms, and in retries for delivery.timeout.ms, two minutes by default.
+OFF_MS = 300_000
+_LATER_MS = "(epoch_ns(ts) / 1e6 - base_timestamp)"
+_TIMED = "base_timestamp >= 0 AND coalesce(error_code, 0) = 0 AND records_count > 0"
+TIMES_ROWS = f"""
+    SELECT first.exchange_id, make_timestamp_ns(first_ns)::TIMESTAMPTZ_NS AS ts,
+           make_timestamp_ns(last_ns)::TIMESTAMPTZ_NS AS ts_last, nullif(cluster, '') AS cluster_id,
+           nullif(client, '') AS client_id, nullif(address, '') AS client_address, nullif(topic, '') AS topic,
+           batches_count, records_count, appended_count, first.base_timestamp AS first_timestamp, last_timestamp,
+           later_ms, later_low_ms, later_high_ms, first.flow_id AS flow_id, first.file AS file,
+           first.request_packet AS request_packet
+    FROM (
+        SELECT cluster, topic, address, client, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
+               count(*) AS batches_count, sum(records_count)::BIGINT AS records_count,
+               count(*) FILTER (log_append_timestamp >= 0) AS appended_count,
+               arg_min(struct_pack(exchange_id, base_timestamp, flow_id, file, request_packet), (at_ns, exchange_id))
+                   AS first,
+               arg_max(base_timestamp, (at_ns, exchange_id)) AS last_timestamp,
+               median(later_ms) AS later_ms, quantile_cont(later_ms, 0.05) AS later_low_ms,
+               quantile_cont(later_ms, 0.95) AS later_high_ms
+        FROM (SELECT {_CLIENT_KEY}, epoch_ns(ts) AS at_ns, records_count, log_append_timestamp, exchange_id,
+                     base_timestamp, {_LATER_MS} AS later_ms, flow_id, file, request_packet
+              FROM kafka_produce_batches WHERE {_TIMED})
+        GROUP BY ALL)"""
+
+
 _BATCHES, _FETCHED = "FROM kafka_produce_batches WHERE", "FROM kafka_fetch_partitions WHERE"
 
 # An idempotent producer asks for its id and has no transactions.
@@ -312,6 +343,7 @@ _MADE = {
     "kafka_repeated_batches": Made(
         f"EXISTS ({REPEATED_PRODUCERS}) OR EXISTS ({REPEATED_UNSURE})", REPEATED_STEPS, REPEATED_ROWS
     ),
+    "kafka_record_times": Made(f"EXISTS ({_BATCHES} {_TIMED} AND abs({_LATER_MS}) > {OFF_MS})", {}, TIMES_ROWS),
     "kafka_stable_offset_waits": Made(
         f"EXISTS ({_FETCHED} last_stable_offset >= 0 AND last_stable_offset < high_watermark)",
         {**SPAN_STEPS, **STABLE_STEPS},

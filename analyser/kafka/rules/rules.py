@@ -71,6 +71,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf333_fetch_waits,
     kaf334_far_replica,
     kaf335_one_in_flight,
+    kaf340_record_times,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -141,4 +142,5 @@ RULES: tuple[Rule, ...] = (
     kaf333_fetch_waits.RULE,
     kaf334_far_replica.RULE,
     kaf335_one_in_flight.RULE,
+    kaf340_record_times.RULE,
 )

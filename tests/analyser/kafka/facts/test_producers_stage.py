@@ -9,6 +9,7 @@ import pytest
 
 from tests.analyser.engine.rules.scenarios.build import at
 from tests.analyser.engine.rules.scenarios.kafka_producers import (
+    OLD,
     REPLICAS,
     SERVER,
     broker,
@@ -17,6 +18,8 @@ from tests.analyser.engine.rules.scenarios.kafka_producers import (
     produced,
     read,
     refused,
+    timed,
+    together,
     told,
 )
 from tests.support.rows import Rows, connection_from_rows
@@ -128,6 +131,27 @@ def test_between_which_offsets_an_unanswered_batch_stands(damaged: dict[str, int
     ]
     found = made("kafka_repeated_batches", ("base_offset", "again_offset"), {"kafka_produce_batches": batches})
     assert found == [(1010, 1030)]
+
+
+def test_how_far_record_times_of_each_writer_are_off() -> None:
+    batches = together(timed("a", 0.1), timed("b", 4000, log_append_timestamp=1), timed("c", 5, base_timestamp=-1))
+    columns = ("client_id", "batches_count", "records_count", "appended_count", "later_ms", "later_high_ms")
+    found = made("kafka_record_times", columns, {"kafka_produce_batches": batches})
+    assert found == [("a", 10, 100, 0, 100.0, 100.0), ("b", 10, 100, 10, 4_000_000.0, 4_000_000.0)]
+    near = together(timed("a", 0.1), timed("b", 200))
+    assert made("kafka_record_times", columns, {"kafka_produce_batches": near}) == []
+
+
+def test_without_a_producer_id_a_batch_is_twice_in_the_log_where_its_answer_came_too_late() -> None:
+    batches = [
+        produced(2, 10, base_offset=1010, ts_response=at(40), **OLD),
+        produced(32, 10, flow="new", base_offset=1020, ts_response=at(33), **OLD),
+        produced(32.1, 20, base_offset=1030, ts_response=at(33), **OLD),
+    ]
+    columns = ("base_offset", "again_offset", "epoch_ns(ts_response)", "flow_id", "again_flow_id")
+    assert made("kafka_repeated_batches", columns, {"kafka_produce_batches": batches}) == [
+        (1010, 1020, at(40), "shop", "new")
+    ]
 
 
 def test_an_offset_that_stands_names_its_transaction_and_readers() -> None:

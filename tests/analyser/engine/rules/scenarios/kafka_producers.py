@@ -112,6 +112,22 @@ def read(seconds: float, stable: int, end: int, **more: Any) -> Row:
     return row | more
 
 
+def timed(client: str, behind_s: float, unit_ms: float = 1, pace: float = 1, count: int = 10, **more: Any) -> list[Row]:
+    """Batches of a client, two seconds apart, with times that lie behind by so much and move on at this pace."""
+    return [
+        produced(
+            1 + 2 * n, n * 10, flow=client, client_id=client,
+            **{"base_timestamp": round((at(1 + 2 * n * pace) / 1_000_000 - behind_s * 1000) / unit_ms), **OLD, **more},
+        )
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def together(*writers: list[Row]) -> list[Row]:
+    """The batches of several clients by time."""
+    return sorted((row for own in writers for row in own), key=lambda row: row["ts"])
+
+
 PAYOUTS = {"client_id": "payouts-1", "client_address": "10.1.0.9"}
 
 
@@ -280,6 +296,16 @@ PRODUCER_FIRES: list[Scenario] = [
         ],
         flows=SERVER,
     ),
+    fires(
+        "KAF340", "warning", "one of three writers is an hour and some behind",
+        kafka_produce_batches=together(timed("a", 0.1), timed("b", 4000), timed("c", 1)),
+    ),
+    fires("KAF340", "warning", "seconds for milliseconds", kafka_produce_batches=timed("a", 0.1, 1000)),
+    fires("KAF340", "warning", "microseconds for milliseconds", kafka_produce_batches=timed("a", 0.1, 0.001)),
+    fires("KAF340", "warning", "no times", kafka_produce_batches=timed("a", 0, base_timestamp=0)),
+    fires("KAF340", "warning", "two minutes and an hour in the future", kafka_produce_batches=timed("a", -3720)),
+    fires("KAF340", "warning", "a time zone", kafka_produce_batches=timed("a", 7200.2)),
+    fires("KAF340", "info", "the only writer is behind by no round time", kafka_produce_batches=timed("a", 4000)),
 ]  # fmt: skip
 PRODUCER_NEAR_MISSES: list[Scenario] = [
     silent(
@@ -429,4 +455,22 @@ PRODUCER_NEAR_MISSES: list[Scenario] = [
         ],
         kafka_produce_batches=[paid(1, 0), paid(3, 0, producer_epoch=1, base_offset=20)],
     ),
+    silent("KAF340", "batches that waited for two minutes", kafka_produce_batches=timed("a", 120)),
+    silent(
+        "KAF340", "a backfill: old times move on faster than the packets",
+        kafka_produce_batches=together(timed("a", 0.1), timed("b", 86_400, pace=50)),
+    ),
+    silent(
+        "KAF340", "old times that do not move on",
+        kafka_produce_batches=together(timed("a", 0.1), timed("b", 9000, pace=0)),
+    ),
+    silent(
+        "KAF340", "the broker sets the time",
+        kafka_produce_batches=together(timed("a", 0.1), timed("b", 4000, log_append_timestamp=at(1) // 1_000_000)),
+    ),
+    silent(
+        "KAF340", "the clock of the capture is off",
+        kafka_produce_batches=together(timed("a", 3600), timed("b", 3601), timed("c", 3600.5)),
+    ),
+    silent("KAF340", "four batches", kafka_produce_batches=together(timed("a", 0.1), timed("b", 4000, count=4))),
 ]  # fmt: skip
