@@ -72,6 +72,8 @@ from wirewitness.analyser.kafka.rules import (
     kaf334_far_replica,
     kaf335_one_in_flight,
     kaf340_record_times,
+    kaf341_two_clusters,
+    kaf342_no_leader,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -143,4 +145,6 @@ RULES: tuple[Rule, ...] = (
     kaf334_far_replica.RULE,
     kaf335_one_in_flight.RULE,
     kaf340_record_times.RULE,
+    kaf341_two_clusters.RULE,
+    kaf342_no_leader.RULE,
 )

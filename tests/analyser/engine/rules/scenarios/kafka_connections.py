@@ -147,6 +147,29 @@ def closed_at_once(number: int, seconds: float, **more: Any) -> Row:
     return idle(number, seconds, lasts=0.01, **{**row, **more})
 
 
+def leads(seconds: float, leader: int, epoch: int, partition: int = 0) -> Row:
+    """What shop-1 is told of the leader of a partition of orders, whose only replica is on broker 2."""
+    return {
+        "cluster_id": "c1", "client_address": "10.1.0.1", "client_id": "shop-1", "flow_id": "k1", "ts": at(seconds),
+        "exchange_id": f"k1-c{round(seconds * 1000)}", "topic": "orders", "partition": partition, "leader_id": leader,
+        "leader_epoch": epoch, "replicas": [2], "isr": [2], "error_code": 5 if leader < 0 else 0, "source": "Metadata",
+        "file": "incident.pcapng", "request_packet": 1, "response_packet": 2,
+    }  # fmt: skip
+
+
+def asks(client: int, *seconds: float) -> list[Row]:
+    """Metadata requests of one of several clients."""
+    return [waits(client, one, "Metadata", 0.002) for one in seconds]
+
+
+HERE = (BOOTSTRAP["server_address"], BOOTSTRAP["server_port"])
+
+
+def as_clusters(*names: str) -> list[Row]:
+    """What the bootstrap server says of itself every ten seconds."""
+    return [told(10 * n, *HERE, wire_cluster_id=name, client_id="shop") for n, name in enumerate(names)]
+
+
 def over_limit(
     times: int = 4, size: int = 450_000, answered: int = 200_000, asked: float = 0.15
 ) -> dict[str, list[Row]]:
@@ -314,6 +337,24 @@ CONNECTION_FIRES: list[Scenario] = [
     ),
     fires("KAF321", "warning", "the server closes at the first bytes of each large request", **over_limit()),
     fires("KAF312", "warning", "a wrong password once", kafka_authentications=[login(0, 0)]),
+    fires(
+        "KAF342", "critical", "no leader to the end of the capture",
+        kafka_partitions=[leads(0, 2, 4), leads(2, -1, 5)], exchanges=asks(1, 0, *range(2, 50, 4)),
+    ),
+    fires(
+        "KAF342", "warning", "no leader for half a minute, in two epochs",
+        kafka_partitions=[leads(0, 2, 4), leads(2, -1, 5), leads(18, -1, 6), leads(34, 2, 7)],
+        exchanges=asks(1, 0, *range(2, 50, 4)),
+    ),
+    fires("KAF341", "warning", "two clusters behind one address, in turn", kafka_brokers=as_clusters("a", "b", "a")),
+    fires(
+        "KAF341", "warning", "a client comes back, and the cluster is another one",
+        kafka_brokers=as_clusters("a", "a", "b", "b"),
+    ),
+    fires(
+        "KAF341", "info", "a server that was set up anew, for other clients",
+        kafka_brokers=[*as_clusters("a", "a"), told(30, *HERE, wire_cluster_id="b", client_id="other")],
+    ),
     fires("KAF312", "critical", "a wrong password", kafka_authentications=[login(n, n) for n in range(4)]),
     fires(
         "KAF313", "warning", "a misspelt name",
@@ -555,6 +596,24 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
         exchanges=requests(JoinGroup=20),
         kafka_group_events=[{**row, "member_id": f"m{n}"} for n, row in enumerate(joins(20))],
     ),
+        "KAF342", "an election of four seconds",
+        kafka_partitions=[leads(0, 2, 4), leads(2, -1, 5), leads(6, 3, 6)],
+        exchanges=asks(1, 0, *(2 + n / 2 for n in range(9)), 20, 40),
+    ),
+    silent(
+        "KAF342", "nobody asks again",
+        kafka_partitions=[leads(0, 2, 4), leads(2, -1, 5)], exchanges=asks(1, 0, 2, 30, 60),
+    ),
+    silent(
+        "KAF342", "who asks was told of a leader, by a broker that knows more",
+        kafka_partitions=[leads(0, 2, 4), leads(2, -1, 5), leads(2.1, 3, 6)], exchanges=asks(1, 0, *range(2, 50, 4)),
+    ),
+    silent("KAF341", "one cluster", kafka_brokers=as_clusters("a", "a", "a")),
+    silent(
+        "KAF341", "two clusters at two addresses",
+        kafka_brokers=[*as_clusters("a"), told(9, *HERE, wire_cluster_id="b", server_address="10.1.0.200")],
+    ),
+    silent("KAF341", "a broker too old to name its cluster", kafka_brokers=[*as_clusters("a"), told(9, *HERE)]),
     silent("KAF321", "as large a request is answered", **over_limit(answered=450_000)),
     silent("KAF321", "a broker that goes down closes its connections, whatever they carry", **over_limit(size=900)),
     silent("KAF321", "twice only", **over_limit(2)),
