@@ -74,6 +74,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf340_record_times,
     kaf341_two_clusters,
     kaf342_no_leader,
+    kaf343_partition_left_out,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -147,4 +148,5 @@ RULES: tuple[Rule, ...] = (
     kaf340_record_times.RULE,
     kaf341_two_clusters.RULE,
     kaf342_no_leader.RULE,
+    kaf343_partition_left_out.RULE,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, flow, group_event
+from tests.analyser.engine.rules.scenarios.build import Row, assigned, at, commit, fetch, flow, group_event
 from tests.analyser.engine.rules.scenarios.build_groups import beats, join
 from tests.analyser.engine.rules.scenarios.build_offsets import read
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
@@ -41,12 +41,36 @@ def stops(*group: Row, reads: float = 60, last: int = 60, **more: list[Row]) -> 
     }
 
 
+def left_out(by_hand: bool = False, **more: list[Row]) -> dict[str, list[Row]]:
+    """A group that reads partitions 0 and 1 of payments, of which 0, 1 and 2 are written."""
+    members = [] if by_hand else [join(0, "m1", 5), *beats("m1", 5, *range(1, 30, 3))]
+    return {
+        "kafka_produce_batches": [row for n in range(3) for row in written(range(30), 2, partition=n)],
+        "kafka_group_events": members,
+        "kafka_assignments": [] if by_hand else assigned(0.5, 5, {"m1": [0, 1]}),
+        "kafka_fetch_partitions": [
+            read(n + 0.1 + part / 100, n * 2, n * 2 + 2, high_watermark=n * 2 + 2, partition=part)
+            for n in range(1, 30) for part in range(2)
+        ],
+        "kafka_offset_commits": [
+            commit(n + 0.2 + part / 100, n * 2 + 2, "" if by_hand else "m1", generation=-1 if by_hand else 5,
+                   partition=part, **(_BY_HAND if by_hand else {}))
+            for n in range(1, 30) for part in range(2)
+        ],
+        **more,
+    }  # fmt: skip
+
+
+_BY_HAND = {"client_id": "billing-1", "client_address": "10.1.0.1", "flow_id": "flow1"}
+
 KAFKA_LAG_FIRES: list[Scenario] = [
     fires("KAF107", "warning", "it reads on and commits no more", **stops(*beats("m1", 5, *range(1, 60, 3)))),
     fires("KAF107", "warning", "its handler is stuck, its heartbeats go on",
           **stops(*beats("m1", 5, *range(1, 60, 3)), reads=10)),
     fires("KAF107", "warning", "its process ended, and it was the only member",
           **stops(reads=10, flows=[flow("flow1", closed_by="client", ts_closed=at(10.5), ts_last=at(10.5))])),
+    fires("KAF343", "warning", "the plan of the group leaves a partition out", **left_out()),
+    fires("KAF343", "warning", "a consumer that takes two of three partitions by hand", **left_out(by_hand=True)),
     fires("KAF108", "warning", "a handler slower than what is written", kafka_produce_batches=_WRITTEN,
           kafka_fetch_partitions=_SLOW, kafka_offset_commits=_STORED),
     fires("KAF108", "warning", "fetches run ahead of a handler that is slower than the log",
@@ -72,6 +96,17 @@ KAFKA_LAG_NEAR_MISSES: list[Scenario] = [
         kafka_fetch_partitions=[read(n + 0.1, min(n * 2, 20), min(n * 2 + 2, 20), high_watermark=min(n * 2 + 2, 20))
                                 for n in range(60)])),
     silent("KAF107", "its group requests go where nobody captures", **stops()),
+    silent("KAF343", "another member has it",
+           **left_out(kafka_assignments=assigned(0.5, 5, {"m1": [0, 1], "m2": [2]}))),
+    silent("KAF343", "what other members have is not known",
+           **left_out(kafka_assignments=assigned(0.5, 5, {"m1": [0, 1]}, "sync_answer"))),
+    silent("KAF343", "by hand, as much is read as not", **left_out(by_hand=True, kafka_produce_batches=[
+        row for n in range(4) for row in written(range(30), 2, partition=n)])),
+    silent("KAF343", "by hand, and only the host of the reader was captured", **left_out(
+        by_hand=True, kafka_produce_batches=[
+            row for n in range(3) for row in written(range(30), 2, partition=n, client_address="10.1.0.1")])),
+    silent("KAF343", "four batches", **left_out(kafka_produce_batches=[
+        *written(range(30), 2), *written(range(30), 2, partition=1), *written(range(5, 9), 2, partition=2)])),
     silent("KAF108", "far behind, and catching up", kafka_produce_batches=_WRITTEN,
            kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100, high_watermark=9000) for n in range(40)],
            kafka_offset_commits=[commit(n + 0.5, n * 100 + 100) for n in range(40)]),
