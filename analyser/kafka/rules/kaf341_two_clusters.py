@@ -44,10 +44,10 @@ KEYS = ("server_address", "server_port")
 _MOST = 20
 
 
-def detect(frames: Frames, *, clusters_least: int = 2) -> Iterator[Finding]:
+def detect(frames: Frames) -> Iterator[Finding]:
     """At most one finding for the server."""
     rows = sorted(rows_of(frames[BROKERS]), key=lambda row: (row["ts"], row["exchange_id"] or ""))
-    if len({row["wire_cluster_id"] for row in rows}) >= clusters_least:
+    if len({row["wire_cluster_id"] for row in rows}) > 1:
         yield _finding(rows)
 
 
