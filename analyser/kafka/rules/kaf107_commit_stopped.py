@@ -1,26 +1,29 @@
 """KAF107 commit-stopped: a group stored its offsets regularly, and then no more, while the log went on.
 
 Finds
-    Partitions whose stored offset nobody tried to move any more, for longer than the last commits took together, while
-    records that the group has not committed wait; and who committed last: whether it still reads, is still a member
-    and does nothing, or was gone without leaving.
+    Partitions whose stored offset nobody tried to move any more, for longer than the group's own habit explains, while
+    records that it has not committed wait; and who committed last: whether it still reads, is still a member and does
+    nothing, or was gone without leaving.
 
 Why it matters
     Lag grows without an end, and a restart begins where the last commit stands. Lag tools see the number; they cannot
     see whether the consumer is dead, stuck, or reads on and forgets to commit.
 
 How it decides
-    The last `ring` commits of a partition, `least` or more, refused ones too: since the last one more time went by
-    than between the first and the last of them, and `seconds` at least, up to the last time that anybody was told the
-    log's end. That end, and the one told ten seconds before, are above the last commit and above the end that was known
-    then. Then one of these holds: a client of the group reads the partition beyond the last commit, and the group's
-    coordinator still hears of a member; the committer is a member still, by its heartbeats, and reads nothing of it; it
-    closed its connection without LeaveGroup, or the group removed it, and nobody reads the partition. A reader that is
-    given nothing (an open transaction, KAF203) is none, nor is a group that left in order. Provisional: a commit may
-    come. Silent where bytes of the client are missing since its last commit.
+    The commits of a partition, `least` or more, refused ones too: since the last one `gaps` times its usual gap went
+    by (the median of the last `ring` commits) and three times its longest one, up to the last time that anybody was
+    told the log's end. Where the group's commits of another partition moved on in that time, `sibling_steps` times or
+    more, `sibling_gaps` usual gaps are enough. `seconds` at least: the time after which records that nobody commits
+    count as waiting. That end, and the one told ten seconds before, are above the last commit and above the end that
+    was known then. Then one of these holds: a client of the group reads the partition beyond the last commit, and the
+    group's coordinator still hears of a member; the committer is a member still, by its heartbeats, and reads nothing
+    of it (also where one record that hangs its handler stops all of its fetches); it closed its connection without
+    LeaveGroup, or the group removed it, and nobody reads the partition. A reader that is given nothing (an open
+    transaction, KAF203) is none, nor is a group that left in order. Provisional: a commit may come. Silent where bytes
+    of the client are missing since its last commit.
 
 False alarms
-    A handler that works longer on one batch than it did on ten before.
+    A handler that works longer on one batch than it ever did before.
 
 What it cannot tell
     Of requests alone nothing is said: the log's end stands in answers. A partition whose commits ended before the
@@ -60,16 +63,23 @@ from wirewitness.analyser.kafka.rules.names import partition_names, title_text, 
 
 KEYS = ("cluster_id", "group_id")
 _GONE = ("expired", "removed", "fenced")
-_LEAST, _SECONDS = 4, 30.0
+_LEAST, _SECONDS = 4, 10.0
+# A pause of that many of its longest gaps so far is none of its habits.
+_LONGEST_GAPS = 3
 _Place = tuple[str | None, int]
 
 
 class _Stop(NamedTuple):
-    """A partition whose commits stopped: the last of them, for how long, how many records wait; what goes on."""
+    """A partition whose commits stopped: the last of them, for how long, how many records wait; what goes on.
+
+    usual: the median gap of its commits, in ns. siblings: partitions of the group whose commits moved on.
+    """
 
     ring: Sequence[Commit]
     until: int
     behind: int
+    usual: float
+    siblings: int
     reader: FetchRange | None = None
     member: Row | None = None
     gone: bool = False
@@ -86,7 +96,16 @@ class _Stop(NamedTuple):
         return "gone" if self.gone else "reads nothing"
 
 
-def detect(frames: Frames, *, ring: int = 10, least: int = _LEAST, seconds: float = _SECONDS) -> Iterator[Finding]:
+def detect(
+    frames: Frames,
+    *,
+    ring: int = 10,
+    least: int = _LEAST,
+    gaps: float = 5.0,
+    sibling_gaps: float = 3.0,
+    sibling_steps: int = 5,
+    seconds: float = _SECONDS,
+) -> Iterator[Finding]:
     """One finding per client that committed last, and what it does since."""
     if not len(frames[RUNS]):
         return
@@ -95,10 +114,21 @@ def detect(frames: Frames, *, ring: int = 10, least: int = _LEAST, seconds: floa
     commits: dict[_Place, list[Commit]] = {}
     for commit in commits_of(frames[COMMITS]):
         commits.setdefault((commit.topic, commit.partition), []).append(commit)
+    # Since when each partition was committed so many times more.
+    moving = {place: own[-sibling_steps].done_ns for place, own in commits.items() if len(own) >= sibling_steps}
     stops: dict[tuple[Any, ...], list[_Stop]] = {}
     for place, own in commits.items():
-        compared(len(members))
-        stop = _stop(own[-ring:], runs.get(place, []), members, seconds) if len(own) >= least else None
+        if len(own) < least:
+            continue
+        compared(len(members) + len(moving))
+        steps = [later.done_ns - earlier.done_ns for earlier, later in pairwise(own)]
+        siblings = sum(since > own[-1].done_ns for since in moving.values())
+        shortest = max(
+            seconds * NS_PER_S,
+            (sibling_gaps if siblings else gaps) * median(steps[-ring:]),
+            _LONGEST_GAPS * max(steps),
+        )
+        stop = _stop(own[-ring:], runs.get(place, []), members, shortest, siblings)
         if stop is not None:
             stops.setdefault((*stop.last.client, stop.kind), []).append(stop)
     for several in stops.values():
@@ -112,7 +142,9 @@ def _by_place(runs: Sequence[FetchRange]) -> Mapping[_Place, list[FetchRange]]:
     return found
 
 
-def _stop(ring: Sequence[Commit], runs: Sequence[FetchRange], members: Sequence[Row], seconds: float) -> _Stop | None:
+def _stop(
+    ring: Sequence[Commit], runs: Sequence[FetchRange], members: Sequence[Row], shortest_ns: float, siblings: int
+) -> _Stop | None:
     last = ring[-1]
     told = next((run for run in runs if run.ts_last_log_end is not None), None)
     if told is None or not last.accepted:
@@ -120,11 +152,10 @@ def _stop(ring: Sequence[Commit], runs: Sequence[FetchRange], members: Sequence[
     until, end, earlier = told.ts_last_log_end or 0, told.last_log_end_offset, told.earlier_log_end_offset
     stood = until - last.done_ns
     known = max(last.committed_offset, last.log_end_offset or 0)
-    if end is None or earlier is None or min(end, earlier) <= known or stood < seconds * NS_PER_S:
+    if end is None or earlier is None or min(end, earlier) <= known or stood < shortest_ns or _lost(last, runs):
         return None
-    if stood <= last.done_ns - ring[0].done_ns or _lost(last, runs):
-        return None
-    return _what_goes_on(_Stop(ring, until, end - last.committed_offset), runs, members)
+    usual = median(later.done_ns - earlier.done_ns for earlier, later in pairwise(ring))
+    return _what_goes_on(_Stop(ring, until, end - last.committed_offset, usual, siblings), runs, members)
 
 
 def _lost(last: Commit, runs: Sequence[FetchRange]) -> bool:
@@ -156,7 +187,8 @@ def _finding(cluster: str | None, stops: Sequence[_Stop]) -> Finding:
     worst = max(stops, key=lambda stop: stop.behind)
     last = worst.last
     stood = (worst.until - last.done_ns) / NS_PER_S
-    usual = median(later.done_ns - earlier.done_ns for earlier, later in pairwise(worst.ring)) / NS_PER_S
+    usual = worst.usual / NS_PER_S
+    beside = f" {count(worst.siblings, 'other partition')} of the group moved on." if worst.siblings else ""
     text, next_step = _words(worst)
     lasts = [stop.last for stop in stops]
     more = f" and {len(stops) - 1:,} more" if len(stops) > 1 else ""
@@ -173,7 +205,7 @@ def _finding(cluster: str | None, stops: Sequence[_Stop]) -> Finding:
             f"{group_text(last)} has committed nothing on {partitions_text(lasts, 3)} since "
             f"{moment_text(last.done_ns)}, for {stood:.1f} s; before, it did every {usual:.1f} s. "
             f"{sentence_start(committer_text(last))} committed {last.committed_offset} of {partitions_text([last])} "
-            f"last; {count(worst.behind, 'record')} wait there. {text}"
+            f"last; {count(worst.behind, 'record')} wait there.{beside} {text}"
         ),
         next_step=next_step,
         proof=commit_proof(lasts)._replace(ts_last_ns=worst.until),
@@ -190,6 +222,7 @@ def _finding(cluster: str | None, stops: Sequence[_Stop]) -> Finding:
             "records_behind": waiting,
             "seconds": round(stood, 3),
             "usual_seconds": round(usual, 3),
+            "partitions_that_move": worst.siblings,
             "ts_last_commit": time_text(last.done_ns),
             "since": time_text(last.done_ns),
             "until": time_text(worst.until),

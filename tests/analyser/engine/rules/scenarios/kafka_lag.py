@@ -63,10 +63,15 @@ def left_out(by_hand: bool = False, **more: list[Row]) -> dict[str, list[Row]]:
 
 _BY_HAND = {"client_id": "billing-1", "client_address": "10.1.0.1", "flow_id": "flow1"}
 
+_EACH_FOUR_SECONDS = [commit(n + 0.2, n * 2 + 2) for n in range(0, 17, 4)]
+
 KAFKA_LAG_FIRES: list[Scenario] = [
     fires("KAF107", "warning", "it reads on and commits no more", **stops(*beats("m1", 5, *range(1, 60, 3)))),
     fires("KAF107", "warning", "its handler is stuck, its heartbeats go on",
           **stops(*beats("m1", 5, *range(1, 60, 3)), reads=10)),
+    fires("KAF107", "warning", "four of its usual gaps, while another partition moves on", **stops(
+        *beats("m1", 5, *range(1, 60, 3)), last=34, kafka_offset_commits=[
+            *_EACH_FOUR_SECONDS, *(commit(n + 0.3, n * 2 + 2, partition=1) for n in range(0, 37, 4))])),
     fires("KAF107", "warning", "its process ended, and it was the only member",
           **stops(reads=10, flows=[flow("flow1", closed_by="client", ts_closed=at(10.5), ts_last=at(10.5))])),
     fires("KAF343", "warning", "the plan of the group leaves a partition out", **left_out()),
@@ -90,7 +95,12 @@ KAFKA_LAG_FIRES: list[Scenario] = [
 ]  # fmt: skip
 KAFKA_LAG_NEAR_MISSES: list[Scenario] = [
     silent("KAF107", "a group that is stopped in order", **stops(group_event(10.5, "leave", "m1"), reads=10)),
-    silent("KAF107", "no longer than it took to commit ten times", **stops(*beats("m1", 5, *range(1, 60, 3)), last=35)),
+    silent("KAF107", "for less than ten seconds", **stops(*beats("m1", 5, *range(1, 60, 3)), last=18)),
+    silent("KAF107", "no longer than three times its longest pause before", **stops(
+        *beats("m1", 5, *range(1, 60, 3)), last=40, kafka_offset_commits=[
+            commit(n + 0.2, n * 2 + 2) for n in (0, 1, 2, 11, 12, 13)])),
+    silent("KAF107", "four of its usual gaps, and there is no other partition",
+           **stops(*beats("m1", 5, *range(1, 60, 3)), last=34, kafka_offset_commits=_EACH_FOUR_SECONDS)),
     silent("KAF107", "a topic that is quiet since then", **stops(
         *beats("m1", 5, *range(1, 60, 3)), kafka_produce_batches=written(range(10), 2),
         kafka_fetch_partitions=[read(n + 0.1, min(n * 2, 20), min(n * 2 + 2, 20), high_watermark=min(n * 2 + 2, 20))
