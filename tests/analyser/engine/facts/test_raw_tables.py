@@ -93,6 +93,8 @@ FACTS = [
         "kafka_fetch_ranges",
         r"first_offset (<|>|<>|IS DISTINCT FROM) (next_offset_before|stored_offset|expected)",
         {"analyser/kafka/facts/fetch_jumps.py": "the fact's own: where a run began elsewhere"},
+    ),
+    Fact(
         "kafka_record_times",
         r"\blog_append_timestamp\b",
         {"analyser/kafka/facts/producers_stage.py": "the fact's own"},

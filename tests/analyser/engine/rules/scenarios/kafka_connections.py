@@ -596,6 +596,7 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
         exchanges=requests(JoinGroup=20),
         kafka_group_events=[{**row, "member_id": f"m{n}"} for n, row in enumerate(joins(20))],
     ),
+    silent(
         "KAF342", "an election of four seconds",
         kafka_partitions=[leads(0, 2, 4), leads(2, -1, 5), leads(6, 3, 6)],
         exchanges=asks(1, 0, *(2 + n / 2 for n in range(9)), 20, 40),
