@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import duckdb
 
+from wirewitness.analyser.engine.outliers.populations import Population
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.engine.rules.running import Failure, run
@@ -26,6 +27,16 @@ from wirewitness.analyser.network.rules.tls import rules as tls
 RULES: dict[str, Rule] = {
     rule.code: rule for family in (capture, tcp, tls, net, kafka, mqtt, mongo) for rule in family.RULES
 }
+
+
+def populations() -> tuple[Population, ...]:
+    """What is compared for the table `stands_out`, of every protocol."""
+    from wirewitness.analyser.kafka.facts.populations import POPULATIONS as of_kafka
+    from wirewitness.analyser.mongo.facts.populations import POPULATIONS as of_mongo
+    from wirewitness.analyser.mqtt.facts.populations import POPULATIONS as of_mqtt
+    from wirewitness.analyser.network.facts.populations import POPULATIONS as of_any
+
+    return (*of_any, *of_kafka, *of_mqtt, *of_mongo)
 
 
 def run_rules(

@@ -146,6 +146,9 @@ class CaptureTables:
         if name == "findings":
             self._finish_findings()
             return
+        if name == "stands_out":
+            self._finish_stands_out()
+            return
         if name in STAGE_OF:
             self._run_stage(STAGE_OF[name])
             return
@@ -294,6 +297,21 @@ class CaptureTables:
         finally:
             self._end_helpers()
         self._finished.add("findings")
+
+    def _finish_stands_out(self) -> None:
+        from wirewitness.analyser.analysis.all_rules import populations
+        from wirewitness.analyser.engine.outliers.table import lines
+
+        every = populations()
+        for name in dict.fromkeys(["findings", "exchanges", "flows", *(one for each in every for one in each.reads)]):
+            self.ensure(name)
+        try:
+            rows = lines(self.con, every)
+        except Exception as error:
+            self.faults.append(sentence(caught(error), "what stands out", "no line is told"))
+            rows = arrow_schema("stands_out").empty_table()
+        self.views.register("stands_out", rows)
+        self._finished.add("stands_out")
 
     def _named(self, findings: pa.Table) -> pa.Table:
         """The findings, with identities of the clients where flows know them."""

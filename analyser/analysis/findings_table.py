@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from wirewitness.analyser.decoding.run.helpers import Helpers
     from wirewitness.analyser.engine.rules.running import Failure
 
+# Made of findings, and the findings.
+_LAST = ("findings", "stands_out")
 # With fewer rows than these in all tables, one process is done before another could begin.
 FEW_ROWS = 1 << 15
 # Stages up to the first one that helpers take part in.
@@ -88,7 +90,7 @@ def detected(tables: Finishing, helpers: Helpers | None) -> pa.Table:
 
 def _turns(names: Sequence[str]) -> list[list[str]]:
     """Names of tables in the order in which they are made: in each turn those that need what came before."""
-    plain = [name for name in names if name not in STAGE_OF and name != "findings"]
+    plain = [name for name in names if name not in STAGE_OF and name not in _LAST]
     made = [[name for name in stage.makes if name in names and not TABLES[name].on_request] for stage in STAGES]
     read = {"flows", *(name for stage in STAGES[:_FIRST] for name in (*stage.reads, *stage.uses))}
     beside = [name for name in plain if name not in read]

@@ -14,7 +14,10 @@ from wirewitness.analyser.tables.shared import (
     PROTOCOL_NAMES,
     SERVER_ADDRESS,
     SERVER_PORT,
+    number,
     packet_column,
+    text,
+    time,
     ts_column,
 )
 from wirewitness.dissectors.core.fields import Kind
@@ -407,6 +410,28 @@ _FINDINGS = Table(
     ("incident_order", "code", "subject", "finding_id"),
 )
 
+_STANDS_OUT = Table(
+    "stands_out",
+    "what differs from its likes or from what is usual for it, ten rows at most, without what findings tell",
+    (
+        number("rank", "1 for the surest line", nullable=False),
+        text("measure", "what was measured"),
+        text("subject", "what it is about, key=value pairs"),
+        Column("protocol", "string", PROTOCOL_NAMES, "context"),
+        Column("value", "float64", "the value, in `unit`", "context"),
+        Column("usual", "float64", "median of the others, else what is usual for the subject itself", "context"),
+        number("others", "likes that it was compared with; 0: with the subject's own usual value"),
+        text("unit", "ms, bytes, or what was counted; null: times"),
+        Column("score", "float64", "how sure it is: the further apart and the more rows, the higher", "context"),
+        text("sentence", "the line in words"),
+        time("ts_first", "time of the first row behind it"),
+        time("ts_last", "time of the last row behind it"),
+        text("evidence", "JSON list of {file, packet, message_id, line} to look at", json=True),
+    ),
+    ("rank",),
+    on_request=True,
+)
+
 
 def _end(name: str, kind: Kind, meaning: str, unit: str = "") -> Column:
     return Column(name, kind, meaning, "context", unit)
@@ -471,4 +496,15 @@ _GAPS = Table(
     ("ts", "flow_id", "reason", "packet"),
 )
 
-CORE_TABLES = (_CAPTURES, _FLOWS, _MESSAGES, _EXCHANGES, _EXPERT_INFOS, _GAPS, _TCP_WAITS, _ENDS, _FINDINGS)
+CORE_TABLES = (
+    _CAPTURES,
+    _FLOWS,
+    _MESSAGES,
+    _EXCHANGES,
+    _EXPERT_INFOS,
+    _GAPS,
+    _TCP_WAITS,
+    _ENDS,
+    _FINDINGS,
+    _STANDS_OUT,
+)

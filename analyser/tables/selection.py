@@ -11,6 +11,7 @@ _TIME_COLUMNS = {
     "captures": ("", ""),
     "flows": ("ts_first", "ts_last"),
     "findings": ("ts_first", "ts_last"),
+    "stands_out": ("ts_first", "ts_last"),
     "findings_history": ("ts_first", "ts_last"),
     "kafka_clients": ("ts", "ts_last"),
     "kafka_generations": ("ts", ""),

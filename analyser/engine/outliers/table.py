@@ -1,0 +1,187 @@
+"""The rows of `stands_out`: at most ten, the surest first, without what findings tell.
+
+In: a connection with views of finished tables and findings; populations. Out: the table. Neutral by nature: a line has
+a value, what is usual, and packets to look at, no severity and no advice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from wirewitness.analyser.base.words import printable
+from wirewitness.analyser.engine.facts.topics import has_rows
+from wirewitness.analyser.engine.outliers.comparison import Candidate, Row, candidates
+from wirewitness.analyser.engine.outliers.populations import Population
+from wirewitness.analyser.engine.rules.findings import subject_text
+from wirewitness.analyser.tables.tables import arrow_schema
+
+if TYPE_CHECKING:
+    import duckdb
+
+MOST_LINES = 10
+# Lines of one measure: ten partitions that lag are one thing.
+_MOST_OF_MEASURE = 2
+# Findings that are read for what they tell; more are of one kind each.
+_MOST_FINDINGS = 2_000
+_LONGEST_NAME = 48
+_LONGEST_SENTENCE = 199
+# Names of columns as subjects of findings have them.
+_KEYS = {"client_id": "client", "client_address": "address", "group_id": "group", "server_address": "server"}
+_WITHOUT_NAME = frozenset({"operation", "partition", "acks", "server_port", "command", "protocol"})
+
+
+def lines(con: duckdb.DuckDBPyConnection, populations: Iterable[Population]) -> pa.Table:
+    """The table. A population none of whose rows are there costs one look."""
+    every = [*populations]
+    filled = {table for table in {one.of for one in every} if has_rows(con, table)}
+    found = [one for population in every if population.of in filled for one in _of(con, population)]
+    found.sort(key=lambda one: (-one.score, one.measure.name, _subject(one)))
+    kept = _without_told(found, Told(con)) if found else []
+    places = _places(con, {str(one) for each in kept for one in each.row["ids"] or ()})
+    rows = [{"rank": rank, **_row(one, places)} for rank, one in enumerate(kept, 1)]
+    schema = arrow_schema("stands_out")
+    columns = {name: pa.array([row[name] for row in rows], schema.field(name).type) for name in schema.names}
+    return pa.table(columns, schema=schema)
+
+
+def _of(con: duckdb.DuckDBPyConnection, population: Population) -> Iterator[Candidate]:
+    read = con.execute(population.query())
+    names = [column[0] for column in read.description or ()]
+    yield from candidates(population, [dict(zip(names, row, strict=True)) for row in read.fetchall()])
+
+
+def _without_told(found: Sequence[Candidate], told: Told) -> list[Candidate]:
+    """The first ones that no finding tells, each subject once."""
+    kept: list[Candidate] = []
+    subjects: set[tuple[str, ...]] = set()
+    of_measure: Counter[str] = Counter()
+    for one in found:
+        names = tuple(_names(one))
+        if names in subjects or of_measure[one.measure.name] >= _MOST_OF_MEASURE:
+            continue
+        if told.tells(names, one.row["ids"] or ()):
+            continue
+        subjects.add(names)
+        of_measure[one.measure.name] += 1
+        kept.append(one)
+        if len(kept) == MOST_LINES:
+            break
+    return kept
+
+
+class Told:
+    """What findings tell: the names in them, and the messages that prove them."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        rows = con.execute(
+            "select subject, title, sentence, evidence from findings "
+            f"order by incident_order, code, subject, finding_id limit {_MOST_FINDINGS}"
+        ).fetchall()
+        self._texts = [" ".join(map(str, texts)) for *texts, _ in rows]
+        self._messages = {
+            id_ for *_, evidence in rows for id_ in re.findall(r'"message_id": ?"([^"]+)"', str(evidence))
+        }
+
+    def tells(self, names: Sequence[str], ids: Iterable[str]) -> bool:
+        """Does a finding name all of these, or is one of these messages its evidence?"""
+        if not self._messages.isdisjoint(ids):
+            return True
+        patterns = [re.compile(rf"(?<![\w.]){re.escape(name)}(?![\w]|\.\w)") for name in names]
+        return bool(patterns) and any(all(one.search(text) for one in patterns) for text in self._texts)
+
+
+def _names(one: Candidate) -> Iterator[str]:
+    """What a finding about the same would name."""
+    row = one.row
+    for name in one.population.subject:
+        value = row[name]
+        if name == "topic" and row.get("partition") is not None:
+            yield f"{value}-{row['partition']}"
+        elif name == "client_address" and row.get("client_id"):
+            continue  # the id is what findings name first
+        elif name not in _WITHOUT_NAME and value is not None:
+            yield str(value)
+
+
+def _subject(one: Candidate) -> str:
+    return subject_text(**{_KEYS.get(name, name): one.row[name] for name in one.population.subject})
+
+
+def _row(one: Candidate, places: Mapping[str, Mapping[str, Any]]) -> Row:
+    evidence = sorted(
+        (places[str(id_)] for id_ in one.row["ids"] or () if str(id_) in places),
+        key=lambda place: (place["file"] or "", place["packet"] or 0, place["message_id"] or ""),
+    )
+    return {
+        "measure": one.measure.name,
+        "subject": _subject(one),
+        "protocol": one.population.protocol or one.row.get("protocol"),
+        "value": one.value,
+        "usual": one.usual,
+        "others": one.others,
+        "unit": one.measure.unit or None,
+        "score": one.score,
+        "sentence": sentence(one),
+        "ts_first": one.row["first_ns"],
+        "ts_last": one.row["last_ns"],
+        "evidence": json.dumps(evidence),
+    }
+
+
+def sentence(one: Candidate) -> str:
+    """The line in words."""
+    row, unit = one.row, one.measure.unit
+    shown = {name: _shown(value) for name, value in row.items() if name not in ("ids", "value", "usual")}
+    shown["who"] = _who(row)
+    shown["where"] = f"{shown.get('topic')}-{shown.get('partition')}"
+    text = one.measure.text.format(value=amount(one.value, unit), usual=amount(one.usual, unit), **shown)
+    if one.others:
+        text += f"; usual {amount(one.usual, unit)} ({one.others} other{'s' * (one.others > 1)})"
+    if not one.measure.text.startswith("{") or one.measure.text.startswith("{who}"):  # names stay as they are
+        text = f"{text[:1].upper()}{text[1:]}"
+    return printable(f"{text}.", _LONGEST_SENTENCE)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return amount(value, "")
+    return "?" if value is None else printable(str(value), _LONGEST_NAME)
+
+
+def _who(row: Row) -> str:
+    name, address = row.get("client_id"), row.get("client_address")
+    if name is None:
+        return f"client at {_shown(address)}"
+    return f"client {_shown(name)}" + (f" at {_shown(address)}" if address is not None else "")
+
+
+def amount(value: float, unit: str) -> str:
+    """`1.2 s`, `340 ms`, `1,200 records`, `34 kB`, `0.25`."""
+    if unit == "ms" and abs(value) >= 1_000:
+        value, unit = value / 1_000, "s"
+    if unit == "bytes" and abs(value) >= 10_000:
+        value, unit = value / 1_000, "kB"
+    number = f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.3g}"
+    return f"{number} {unit}".rstrip()
+
+
+def _places(con: duckdb.DuckDBPyConnection, ids: set[str]) -> dict[str, dict[str, Any]]:
+    """Where exchanges begin and flows, as the column `evidence` of findings has it."""
+    if not ids:
+        return {}
+    rows = con.execute(
+        "select exchange_id, request_file, request_packet, exchange_id, line from exchanges "
+        "where exchange_id in (select unnest(?)) union all select flow_id, file, first_packet, null, null from flows "
+        "where flow_id in (select unnest(?))",
+        [sorted(ids), sorted(ids)],
+    ).fetchall()
+    return {
+        id_: {"file": file, "packet": packet, "message_id": message} | ({} if line is None else {"line": line})
+        for id_, file, packet, message, line in rows
+    }

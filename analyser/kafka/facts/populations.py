@@ -1,0 +1,271 @@
+"""What stands out in Kafka: partitions of a group, readers, members, producers, settings.
+
+In: nothing. Out: POPULATIONS, over Kafka's finished tables.
+"""
+
+from __future__ import annotations
+
+from wirewitness.analyser.engine.outliers.populations import CLIENT, Measure, Population, evidence
+
+_PARTITION = "cluster_id, topic, partition"
+_GROUP_PARTITION = "cluster_id, group_id, topic, partition"
+
+
+def _of(table: str, columns: str) -> str:
+    """These columns of one table."""
+    return ", ".join(f"{table}.{name}" for name in columns.split(", "))
+
+
+def _same(one: str, other: str, columns: str) -> str:
+    """SQL: rows of both have the same in these columns, where null is a value like others."""
+    return " and ".join(f"{one}.{name} is not distinct from {other}.{name}" for name in columns.split(", "))
+
+
+# Of a partition whose group has lag there: since when its offset stays while another one of the topic moved.
+_PARTITIONS = f"""
+    with steps as (
+        select stored.*, last_lag, lag as lag_then,
+               ntile(3) over (partition by {_of("stored", _GROUP_PARTITION)} order by stored.step) as third
+        from kafka_lag join kafka_committed as stored using (group_id, topic, partition, step)
+        where kafka_lag.cluster_id is not distinct from stored.cluster_id)
+    select group_id || ' ' || topic as likes, *, case when behind > 0 then (moved - last_ns) / 1e6 end as still_ms,
+           case when thirds[1] < thirds[2] and thirds[2] < thirds[3] then thirds[3] end as grown,
+           thirds[1] as grown_from
+    from (
+        select {_GROUP_PARTITION}, arg_max(last_lag, ts) as behind, max(committed_offset) - min(committed_offset) as done,
+               case when count(*) >= 6 then [median(lag_then) filter (third = 1), median(lag_then) filter (third = 2),
+                median(lag_then) filter (third = 3)] end as thirds,
+               max(max(epoch_ns(ts))) over (partition by cluster_id, group_id, topic) as moved,
+               greatest((max(epoch_ns(ts)) - min(epoch_ns(ts))) / 1e6 / greatest(count(*) - 1, 1), 1) as pace_ms,
+               {evidence()}
+        from steps group by {_GROUP_PARTITION})"""
+
+# Written partitions of topics that consumers read.
+_UNREAD = f"""
+    with read as (
+        select {_PARTITION}, sum(coalesce(records_count, 0)) as given from kafka_fetch_partitions
+        where coalesce(replica_id, -1) < 0 group by {_PARTITION}),
+    siblings as (select cluster_id, topic, sum(given) as given from read group by cluster_id, topic)
+    select coalesce(written.topic, '') as likes, written.*, siblings.given as given, 0 as none
+    from (select {_PARTITION}, sum(records_count) as written, {evidence()} from kafka_produce_batches
+          where error_code = 0 group by {_PARTITION}) as written
+    join siblings on {_same("written", "siblings", "cluster_id, topic")}
+    left join read on {_same("written", "read", _PARTITION)}
+    where read.partition is null and siblings.given > 0"""
+
+_FETCH = "kafka_fetch_partitions where records_count > 0 and coalesce(replica_id, -1) < 0"
+_READERS = f"""
+    select coalesce(topic, '') as likes, {CLIENT}, topic, partition, sum(times) as fetches, max(times) as again,
+           arg_max(fetch_offset, times) as at_offset, sum(given) as given, 1 as once, sum(times)::bigint as samples,
+           greatest(max(next_offset) - min(fetch_offset), 1) as progress,
+           min(first_ns) as first_ns, max(last_ns) as last_ns, arg_max(ids, times) as ids
+    from (select {CLIENT}, group_id, topic, partition, fetch_offset, count(*) as times, sum(records_count) as given,
+                 max(next_offset) as next_offset, {evidence()}
+          from {_FETCH} and fetch_offset is not null group by {CLIENT}, group_id, topic, partition, fetch_offset)
+    group by {CLIENT}, group_id, topic, partition"""
+# What a whole group was given, against how far it came: a group that begins anew at each rebalance reads again.
+_GROUP_READS = f"""
+    select group_id as likes, group_id, topic, sum(given)::bigint as given, sum(progress)::bigint as progress,
+           sum(samples)::bigint as samples, min(first_ns) as first_ns, max(last_ns) as last_ns,
+           arg_max(ids, given) as ids
+    from (select group_id, topic, partition, sum(records_count) as given,
+                 greatest(max(next_offset) - min(first_offset), 1) as progress, {evidence()}
+          from kafka_fetch_ranges where group_id is not null and first_offset is not null
+          group by group_id, topic, partition)
+    group by group_id, topic"""
+
+# Requests that prepare work, beside those that carry records.
+_PREPARE = (
+    "('Metadata', 'ListOffsets', 'OffsetFetch', 'FindCoordinator', 'JoinGroup', 'SyncGroup', 'ApiVersions', "
+    "'InitProducerId', 'OffsetForLeaderEpoch', 'DescribeConfigs', 'CreateTopics', 'SaslHandshake')"
+)
+_REQUESTS = f"""
+    select operation as likes, {CLIENT}, operation, prepares, 0.3 * carried as allowed, carried, data.* exclude
+           ({CLIENT}, operation, prepares, carried)
+    from (select {CLIENT}, operation, count(*) as prepares, {evidence()},
+                 sum(count(*) filter (operation in ('Fetch', 'Produce', 'ShareFetch'))) over (partition by {CLIENT})
+                     as carried
+          from exchanges where protocol = 'kafka' and operation is not null
+          group by {CLIENT}, operation) as data
+    where operation in {_PREPARE} and carried > 0"""
+
+_JOINS = f"""
+    select group_id as likes, group_id, {CLIENT}, count(distinct exchange_id) as joins,
+           count(distinct generation) as generations, {evidence()}
+    from kafka_group_events where event = 'join' and error_code = 0 group by group_id, {CLIENT}"""
+_GROUP_IDS = f"""
+    select 'kafka' as likes, {CLIENT}, count(distinct group_id) as groups, {evidence()}
+    from kafka_group_events where event not in ('describe') group by {CLIENT}"""
+
+# Members with records of partitions for which nobody stored an offset, in groups that read for longer than the usual
+# auto.commit.interval.ms (5 s) twice.
+_UNCOMMITTED = f"""
+    select group_id as likes, group_id, {CLIENT}, sum(records_count)::bigint as given, 0 as none, {evidence()}
+    from kafka_fetch_ranges as reads
+    where group_id is not null and member_id is not null and not exists (
+        from kafka_offset_commits as stored
+        where stored.group_id = reads.group_id and stored.topic is not distinct from reads.topic
+              and stored.partition = reads.partition)
+      and not exists (from kafka_members as members where members.group_id = reads.group_id and protocol = 'share')
+    group by group_id, {CLIENT} having max(epoch_ns(ts_last)) - min(epoch_ns(ts)) > 10e9"""
+
+# The longest time without a fetch of a client whose heartbeats went on.
+_POLLS = f"""
+    with fetches as (
+        select {CLIENT}, exchange_id, ts, lag(ts_response) over own as before,
+               (epoch_ns(ts) - epoch_ns(lag(ts_response) over own)) / 1e6 as gap_ms
+        from exchanges where operation = 'Fetch' and client_id is not null
+        window own as (partition by {CLIENT} order by ts)),
+    longest as (
+        select {CLIENT}, max(gap_ms) as longest_ms, quantile_cont(gap_ms, 0.95) as gap_ms, arg_max(before, gap_ms) as before,
+               arg_max(ts, gap_ms) as after, count(*) as samples, arg_max(exchange_id, gap_ms) as next_fetch
+        from fetches group by {CLIENT} having count(*) >= 20 and max(gap_ms) > 2000)
+    select 'kafka' as likes, {CLIENT}, longest_ms, greatest(gap_ms, 1) as gap_ms, any_value(samples) as samples,
+           count(*) as beats, epoch_ns(before) as first_ns, epoch_ns(after) as last_ns, [any_value(next_fetch)] as ids
+    from longest join exchanges as beats using ({CLIENT})
+    where beats.operation in ('Heartbeat', 'ConsumerGroupHeartbeat') and beats.ts > before and beats.ts < after
+    group by {CLIENT}, longest_ms, gap_ms, before, after having count(*) >= 2"""
+
+_PRODUCE = f"""
+    select coalesce(topic, '') as likes, {CLIENT}, topic,
+           median((epoch_ns(ts_response) - epoch_ns(ts)) / 1e6) as wait_ms, avg(records_count) as records,
+           abs(median(base_timestamp - epoch_ns(ts) / 1e6) filter (base_timestamp > 0)) as skew_ms,
+           0 as none, {evidence()}
+    from kafka_produce_batches group by {CLIENT}, topic"""
+_ACKS = f"""
+    select coalesce(topic, '') as likes, topic, acks, median((epoch_ns(ts_response) - epoch_ns(ts)) / 1e6) as wait_ms,
+           arg_max(client_id, ts) as client_id, {evidence()}
+    from kafka_produce_batches where ts_response is not null group by topic, acks"""
+# A batch that was sent before: same time of its first record, size and number of records, without producer id.
+_SENT_AGAIN = f"""
+    select coalesce(topic, '') as likes, {CLIENT}, topic, partition, count(*) as copies, 0 as none,
+           sum(samples)::bigint as samples, min(first_ns) as first_ns, max(last_ns) as last_ns,
+           arg_max(ids, samples) as ids
+    from (select {CLIENT}, topic, partition, {evidence()} from kafka_produce_batches
+          where error_code = 0 and coalesce(producer_id, -1) < 0 and base_timestamp > 0
+          group by {CLIENT}, topic, partition, base_timestamp, batch_bytes, records_count
+          having count(*) > 1 and max(epoch_ns(ts)) - min(epoch_ns(ts)) > 500e6)
+    group by {CLIENT}, topic, partition"""
+
+_WAITS = f"""
+    select coalesce(topic, '') as likes, {CLIENT}, topic, min_bytes, median((epoch_ns(ts_response) - epoch_ns(ts)) / 1e6)
+               as wait_ms, max(max_wait_ms) as max_wait_ms, {evidence()}
+    from {_FETCH} group by {CLIENT}, topic, min_bytes"""
+
+# The next request leaves when the response before has come, and each takes long.
+_ONE_BY_ONE = f"""
+    select 'kafka' as likes, {CLIENT}, count(*) as sent, median(latency_ms) as wait_ms, median(idle_ms) as idle_ms,
+           {evidence()}
+    from (select *, (epoch_ns(ts) - epoch_ns(lag(ts_response) over (partition by flow_id order by ts))) / 1e6 as idle_ms
+          from exchanges where operation = 'Produce')
+    group by {CLIENT} having min(idle_ms) >= 0 and count(*) >= 20"""
+
+_LEADERLESS = f"""
+    select coalesce(topic, '') as likes, topic, partition, 0 as none,
+           case when arg_max(leader_id, ts) < 0 then count(*) filter (leader_id < 0) end as without, {evidence()}
+    from kafka_partitions group by cluster_id, topic, partition"""
+_CLUSTERS = f"""
+    select 'kafka' as likes, server_address, server_port, count(distinct cluster_id) as clusters, 1 as one,
+           string_agg(distinct cluster_id, ', ' order by cluster_id) as names, {evidence()}
+    from exchanges where protocol = 'kafka' and cluster_id is not null group by server_address, server_port"""
+
+POPULATIONS = (
+    Population(
+        "kafka", "kafka_lag", ("group_id", "topic", "partition"), _PARTITIONS,
+        (
+            Measure("lag", "behind", "lag of group {group_id} on {where} at the end: {value}", unit="records", floor=10,
+                    two=5),
+            Measure("records committed", "done", "group {group_id} came {value} further on {where}", unit="records",
+                    low=True, floor=10, two=5),
+            Measure("offset stays", "still_ms", "group {group_id} committed nothing more of {where} for {value}, though "
+                    "it has {behind} records more and others of the topic moved", usual="pace_ms", unit="ms", ratio=5,
+                    floor=3_000, samples=3, weight=1.2),
+            Measure("lag only grows", "grown", "lag of group {group_id} on {where} only grows: {usual} in the first "
+                    "third of its commits, {value} in the last", usual="grown_from", unit="records", ratio=3, floor=20,
+                    samples=6, weight=1.3),
+        ),
+    ),
+    Population(
+        "kafka", "kafka_produce_batches", ("topic", "partition"), _UNREAD,
+        (Measure("read by nobody", "written", "{value} written to {where} and nobody fetches it; {given} of its topic's "
+                 "other partitions were read", usual="none", unit="records", floor=4, samples=3, weight=1.3),),
+    ),
+    Population(
+        "kafka", "kafka_fetch_partitions", ("client_id", "client_address", "topic", "partition"), _READERS,
+        (
+            Measure("same records fetched again", "again", "{who} was given the records at offset {at_offset} of {where} "
+                    "{value} times", usual="once", floor=3, ratio=4, weight=1.5),
+            Measure("records per progress", "given", "{who} was given {value} of {where} and came {usual} further",
+                    usual="progress", unit="records", ratio=2, floor=20, weight=1.2),
+        ),
+    ),
+    Population(
+        "kafka", "kafka_fetch_ranges", ("group_id", "topic"), _GROUP_READS,
+        (Measure("records read again", "given", "group {group_id} was given {value} of {topic} and came {usual} further",
+                 usual="progress", unit="records", ratio=2, floor=20),),
+    ),
+    Population(
+        "kafka", "exchanges", ("client_id", "client_address", "operation"), _REQUESTS,
+        (Measure("requests", "prepares", "{who} sent {value} {operation}, beside {carried} requests with records",
+                 usual="allowed", ratio=1, floor=20, samples=20),),
+    ),
+    Population(
+        "kafka", "kafka_group_events", ("group_id", "client_id", "client_address"), _JOINS,
+        (Measure("joins", "joins", "{who} joined group {group_id} {value} times, in {usual} generations",
+                 usual="generations", ratio=3, floor=7),),
+    ),
+    Population(
+        "kafka", "kafka_group_events", ("client_id", "client_address"), _GROUP_IDS,
+        (Measure("groups", "groups", "{who} used {value} group ids", floor=2, two=2),),
+    ),
+    Population(
+        "kafka", "kafka_fetch_ranges", ("group_id", "client_id", "client_address"), _UNCOMMITTED,
+        (Measure("never commits", "given", "{who} was given {value} as a member of group {group_id}, and nobody commits "
+                 "these partitions", usual="none", unit="records", floor=50, weight=1.2),),
+    ),
+    Population(
+        "kafka", "kafka_members", ("client_id", "client_address"), _POLLS,
+        (Measure("no fetch", "longest_ms", "{who} fetched nothing for {value} while {beats} heartbeats went on; its gaps "
+                 "are {usual} at most, but for one in twenty", usual="gap_ms", unit="ms", ratio=10, floor=2_000,
+                 weight=1.3),),
+    ),
+    Population(
+        "kafka", "kafka_produce_batches", ("client_id", "client_address", "topic"), _PRODUCE,
+        (
+            Measure("records per batch", "records", "{who} sends {value} per batch to {topic}", unit="records",
+                    low=True, floor=2, samples=20),
+            Measure("record times", "skew_ms", "times of records of {who} in {topic} are {value} off the time they were "
+                    "sent", usual="none", unit="ms", floor=600_000, samples=3),
+        ),
+    ),
+    Population(
+        "kafka", "kafka_produce_batches", ("topic", "acks"), _ACKS,
+        (Measure("acks", "wait_ms", "produce to {topic} with acks={acks} (client {client_id}) takes {value}, median",
+                 unit="ms", floor=20, samples=5, two=5, weight=1.5),),
+    ),
+    Population(
+        "kafka", "kafka_produce_batches", ("client_id", "client_address", "topic", "partition"), _SENT_AGAIN,
+        (Measure("same batch again", "copies", "{who} sent {value} batches to {where} that were in the log already, "
+                 "without producer id", usual="none", weight=1.2),),
+    ),
+    Population(
+        "kafka", "kafka_fetch_partitions", ("client_id", "client_address", "topic"), _WAITS,
+        (Measure("wait for records", "wait_ms", "{who} waits {value} for a fetch of {topic} that brings records "
+                 "(min_bytes {min_bytes}, max_wait {max_wait_ms} ms)", unit="ms", floor=200, samples=5, two=10),),
+    ),
+    Population(
+        "kafka", "exchanges", ("client_id", "client_address"), _ONE_BY_ONE,
+        (Measure("one by one", "wait_ms", "{who} sends its {sent} Produce one by one: each waits {value} for its "
+                 "response, the next one leaves {usual} later", usual="idle_ms", unit="ms", ratio=10, floor=20),),
+    ),
+    Population(
+        "kafka", "kafka_partitions", ("topic", "partition"), _LEADERLESS,
+        (Measure("no leader", "without", "{where} has no leader, as {value} responses say, the last one included",
+                 usual="none", weight=1.5),),
+    ),
+    Population(
+        "kafka", "exchanges", ("server_address", "server_port"), _CLUSTERS,
+        (Measure("clusters", "clusters", "server {server_address}:{server_port} belongs to {value} clusters: {names}",
+                 usual="one", ratio=1.5, weight=2.0),),
+    ),
+)  # fmt: skip

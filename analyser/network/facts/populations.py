@@ -1,0 +1,184 @@
+"""What stands out whatever the protocol: clients by operation, servers, connections by how they end.
+
+In: nothing. Out: POPULATIONS, over `exchanges`, `flows` and `connection_ends`.
+"""
+
+from __future__ import annotations
+
+from wirewitness.analyser.engine.outliers.populations import CLIENT, Measure, Population, evidence, quarters
+from wirewitness.analyser.engine.rules.benign_errors import EVERYDAY
+from wirewitness.analyser.tables.queries import IS_TIMED, literal
+
+_OPERATION = f"protocol, cluster_id, operation, {CLIENT}"
+# Programs that make what is there already go on.
+_THERE_ALREADY = "(protocol = 'kafka' and error_code = 36)"
+_EVERYDAY = _THERE_ALREADY + "".join(
+    f" or (protocol = {literal(one.protocol)} and error_code in ({', '.join(map(str, one.codes))})"
+    + (f" and operation in ({', '.join(map(literal, one.operations))})" if one.operations else "")
+    + ")"
+    for one in EVERYDAY
+)
+# Requests that programs repeat by a clock of their own, and what only tells that somebody is there.
+_PACED = "('Heartbeat', 'ConsumerGroupHeartbeat', 'PINGREQ', 'hello', 'ping', 'isMaster', 'ismaster')"
+
+_BY_OPERATION = f"""
+    select protocol || ' ' || operation as likes, {_OPERATION},
+           median(latency_ms) filter ({IS_TIMED}) as median_ms,
+           quantile_cont(latency_ms, 0.99) filter ({IS_TIMED}) as slowest_ms,
+           case when count(*) filter (last) >= case when any_value(last_ok) is null then 1 else 2 end
+                then count(*) filter (last) end as refused,
+           count(*) filter (status = 'ok') as accepted, any_value(error_name) filter (failed) as error,
+           coalesce(sum(throttle_time_ms), 0) as throttled_ms, 0 as none, {evidence()}
+    from (select *, coalesce(status = 'error' and not coalesce({_EVERYDAY}, false), false) as failed,
+                 failed and ts > coalesce(last_ok, '-infinity') as last
+          from (select *, max(ts) filter (status = 'ok') over (partition by {_OPERATION}) as last_ok
+                from exchanges where operation is not null and status <> 'orphan'))
+    group by {_OPERATION}"""
+
+# Gaps between requests: the longest, and from the last one to the last of the others while its connection is open.
+_PACE = f"""
+    with asked as (
+        select *, (epoch_ns(ts) - lag(epoch_ns(ts)) over (partition by {_OPERATION} order by ts)) / 1e6 as gap_ms
+        from exchanges where operation not in {_PACED} and direction = 'client_to_server'),
+    paced as (
+        select {_OPERATION}, max(gap_ms) as longest_ms, median(gap_ms) as gap_ms, max(ts) as last, {evidence()}
+        from asked group by {_OPERATION} having count(*) >= 10 and max(epoch_ns(ts)) - min(epoch_ns(ts)) > 2e9),
+    open as (select client_address, max(coalesce(ts_closed, observed_until)) as until from flows
+             where duplicate_of is null group by client_address),
+    others as (select protocol, operation, max(last) as newest, arg_max(client_id, last) as newest_id,
+                      max(last) filter (place = 2) as second, count(*) as clients
+               from (select *, row_number() over (partition by protocol, operation order by last desc) as place
+                     from paced) group by protocol, operation)
+    select protocol || ' ' || operation as likes, paced.*,
+           (least(epoch_ns(newest), epoch_ns(until)) - epoch_ns(last)) / 1e6 as silent_ms
+    from paced join others using (protocol, operation) join open using (client_address)
+    where clients >= 2 and longest_ms < 20 * gap_ms and silent_ms < 2 * (last_ns - first_ns) / 1e6"""
+
+_GROWING = f"""
+    select protocol || ' ' || operation as likes, * from (
+        {quarters("latency_ms", _OPERATION, f"exchanges where {IS_TIMED} and protocol <> 'mongo'")})"""
+
+# Requests that wait at one server at the same time as its slowest one, of several clients: it stood still.
+_STANDING = f"""
+    with timed as (
+        select protocol, server_address, server_port, {CLIENT}, exchange_id, ts, ts_response, latency_ms,
+               median(latency_ms) over (partition by protocol, server_address, server_port) as median_ms
+        from exchanges where {IS_TIMED} and ts_response is not null and protocol is not null),
+    slowest as (
+        select protocol, server_address, server_port, arg_max(ts, latency_ms) as begun,
+               arg_max(ts_response, latency_ms) as over, max(latency_ms) as slowest_ms, any_value(median_ms) as usual_ms
+        from timed group by protocol, server_address, server_port having max(latency_ms) >= 1000)
+    select protocol as likes, protocol, server_address, server_port, slowest_ms, usual_ms,
+           count(distinct row(client_id, client_address)) as clients, {evidence()}
+    from timed join slowest using (protocol, server_address, server_port)
+    where latency_ms > 0.2 * slowest_ms and ts < over and ts_response > begun
+    group by protocol, server_address, server_port, slowest_ms, usual_ms
+    having count(distinct row(client_id, client_address)) >= 2"""
+
+# flows of a protocol, or to a port where one is expected.
+_FLOWS = "flows where duplicate_of is null and coalesce(protocol, port_protocol) is not null"
+_ENDS = f"""
+    select *, case when closed > 0.2 * answered then closed end as closed_unanswered,
+           case when left_early > 0.2 * answered then left_early end as given_up,
+           case when untaken > 0.5 * answered then untaken end as refused
+    from (
+        select coalesce(protocol, port_protocol) as likes, coalesce(protocol, port_protocol) as protocol,
+           client_address, server_address, server_port,
+           count(*) filter (handshake = 'complete' and closed_by = 'server' and bytes_to_client = 0
+                            and bytes_to_server > 0) as closed,
+           count(*) filter (handshake = 'complete' and closed_by = 'client' and bytes_to_client = 0
+                            and bytes_to_server > 0) as left_early,
+           count(*) filter (handshake in ('refused', 'unanswered')) as untaken,
+           count(*) filter (bytes_to_client > 0) as answered,
+           count(*) filter (server_opening = 'http' and carrier is null) as http,
+           max(greatest(coalesce(unheard_sends_to_server, 0), coalesce(unheard_sends_to_client, 0))) as unheard,
+           0 as none, count(*) as connections,
+           round(median((epoch_ns(ts_last) - epoch_ns(ts_first)) / 1e9), 1) as age_s, {evidence("flow_id", "ts_first")}
+    from {_FLOWS}
+    group by coalesce(protocol, port_protocol), client_address, server_address, server_port)"""
+
+# Ends of one side after the same time: since the connection began, or since the last answer.
+_SAME_AGE = f"""
+    select protocol as likes, protocol, client_address, server_address, round(median(age_ms) / 1e3, 1) as middle_s,
+           count(*) filter (abs(age_ms - middle) <= 0.05 * middle) as alike,
+           count(*) filter (abs(age_ms - middle) > 0.05 * middle) as unlike, {evidence("flow_id", "ts")}
+    from (
+        select *, median(age_ms) over (partition by protocol, client_address, server_address) as middle
+        from (select ends.ts, ends.flow_id, ends.protocol, ends.client_address, ends.server_address, ended_by,
+                     (epoch_ns(ends.ts) - epoch_ns(ts_first)) / 1e6 as age_ms
+              from connection_ends as ends join flows using (flow_id)
+              where ended_by = 'server' and handshake_seen))
+    where middle >= 1000
+    group by protocol, client_address, server_address"""
+_SAME_WAIT = f"""
+    select protocol as likes, protocol, client_address, pending_operations, round(median(waited_ms) / 1e3, 1) as middle_s,
+           count(*) filter (abs(waited_ms - middle) <= 0.1 * middle) as alike,
+           count(*) filter (abs(waited_ms - middle) > 0.1 * middle) as unlike, {evidence("flow_id", "ts")}
+    from (
+        select *, median(waited_ms) over (partition by protocol, client_address, pending_operations) as middle
+        from (select *, (epoch_ns(ts) - epoch_ns(ts_pending)) / 1e6 as waited_ms from connection_ends
+              where ended_by = 'client' and (pending_due > 0 or late_responses > 0) and ts_pending is not null))
+    where middle >= 50
+    group by protocol, client_address, pending_operations"""
+
+POPULATIONS = (
+    Population(
+        "", "exchanges", ("client_id", "client_address", "operation"), _BY_OPERATION,
+        (
+            Measure("latency", "median_ms", "{who}: median latency of {operation} {value}", unit="ms", floor=20,
+                    samples=5),
+            Measure("slowest", "slowest_ms", "{who}: one in a hundred {operation} takes {value} or more", unit="ms",
+                    floor=200, samples=50, ratio=5),
+            Measure("refused", "refused", "{who}: {operation} refused with {error} {value} times, {accepted} "
+                    "accepted before, none after", usual="none", weight=1.5),
+            Measure("throttled", "throttled_ms", "{who}: quotas of the server make its {operation} wait {value} in all",
+                    usual="none", unit="ms", floor=500, weight=1.5),
+        ),
+    ),
+    Population(
+        "", "exchanges", ("client_id", "client_address", "operation"), _PACE,
+        (Measure("silence", "silent_ms", "{who}: no {operation} for {value} at the end, while others went on; its "
+                 "longest gap before was {usual}", usual="longest_ms", unit="ms", ratio=5, floor=3_000, samples=10),),
+    ),
+    Population(
+        "", "exchanges", ("client_id", "client_address", "operation"), _GROWING,
+        (Measure("latency over time", "ended", "{who}: latency of {operation} grows from {usual} to {value}",
+                 usual="began", unit="ms", ratio=2, floor=5),),
+    ),
+    Population(
+        "", "exchanges", ("server_address", "server_port"), _STANDING,
+        (Measure("server stood still", "slowest_ms", "server {server_address}:{server_port} answered {clients} clients "
+                 "only after up to {value} at the same time; its median is {usual}", usual="usual_ms", unit="ms",
+                 ratio=50, floor=1_000, weight=1.5),),
+    ),
+    Population(
+        "", "flows", ("client_address", "server_address", "server_port"), _ENDS,
+        (
+            Measure("server closes without a byte", "closed_unanswered", "server {server_address}:{server_port} closed "
+                    "{value} connections of {client_address} without a byte; it answered on {answered}", usual="none",
+                    floor=2, weight=1.5),
+            Measure("client gives up", "given_up", "{client_address} closed {value} connections to "
+                    "{server_address}:{server_port} before a byte came, after {age_s} s; answered were {answered}",
+                    usual="none", floor=2, weight=1.5),
+            Measure("connections refused", "refused", "{value} connections of {client_address} to "
+                    "{server_address}:{server_port} were not taken; {answered} were answered", usual="none", floor=2),
+            Measure("HTTP", "http", "server {server_address}:{server_port} answers with HTTP, where {protocol} is "
+                    "expected, on {value} connections", usual="none", weight=2.0),
+            Measure("never confirmed", "unheard", "between {client_address} and {server_address}:{server_port} the "
+                    "same bytes were sent {value} times and never confirmed", usual="none", floor=2, weight=1.5),
+            Measure("connections", "connections", "{client_address} made {value} connections to "
+                    "{server_address}:{server_port}", floor=10, ratio=5, two=5),
+        ),
+    ),
+    Population(
+        "", "connection_ends", ("client_address", "server_address"), _SAME_AGE,
+        (Measure("same age", "alike", "the server ended {value} connections of {client_address} at the same age of "
+                 "{middle_s} s, {usual} at another", usual="unlike", ratio=4, floor=4, weight=1.2),),
+    ),
+    Population(
+        "", "connection_ends", ("client_address", "pending_operations"), _SAME_WAIT,
+        (Measure("same wait", "alike", "{client_address} closed {value} connections {middle_s} s after a "
+                 "{pending_operations} that had no response by then, {usual} after another time", usual="unlike",
+                 ratio=4, floor=2, weight=1.5),),
+    ),
+)  # fmt: skip

@@ -1,0 +1,173 @@
+"""What stands out in Kafka: given rows, the lines; each kind of incident with a near miss that has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.analyser.engine.outliers.lines import Rows, at, said
+from tests.analyser.engine.outliers.lines import exchange as _exchange
+
+
+def exchange(number: int, client: str, operation: str, second: float, **more: Any) -> dict[str, Any]:
+    return _exchange(number, client, operation, second, protocol="kafka", **more)
+
+
+def commits(partition: int, offsets: list[int], lag: int = 0, **more: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Offsets of group g that were stored second by second, and the lag that each had at its end."""
+    for step, offset in enumerate(offsets, 1):
+        own = {"ts": at(step), "group_id": "g", "topic": "t", "partition": partition, "step": step, "incarnation": 1,
+               "committed_offset": offset}  # fmt: skip
+        yield "kafka_committed", {**own, "exchange_id": f"f-c-{partition}-{step}"}
+        yield "kafka_lag", {**own, "lag": lag, "last_lag": lag} | more
+
+
+def table_of(*told: Iterator[tuple[str, dict[str, Any]]]) -> Rows:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for each in told:
+        for name, row in each:
+            found.setdefault(name, []).append(row)
+    return found
+
+
+MOVING = [range(0, 1000, 100)] * 5
+STUCK = table_of(*(commits(n, [*offsets]) for n, offsets in enumerate(MOVING)), commits(5, [0, 0, 0], lag=900))
+EVEN = table_of(*(commits(n, [*offsets], lag=3) for n, offsets in enumerate([*MOVING, MOVING[0]])))
+
+
+def growing(lags: list[int]) -> Rows:
+    told = table_of(commits(0, [*range(len(lags))]))
+    for row, lag in zip(told["kafka_lag"], lags, strict=True):
+        row.update(lag=lag, last_lag=lag)
+    return told
+
+
+def fetch(number: int, offset: int, client: str = "c", partition: int = 0, **more: Any) -> dict[str, Any]:
+    return {"exchange_id": f"f-{client}-{number}", "ts": at(number), "ts_response": at(number) + 10**6, "topic": "t",
+            "client_id": client, "client_address": "a", "partition": partition, "fetch_offset": offset,
+            "records_count": 10, "next_offset": offset + 10, "replica_id": -1} | more  # fmt: skip
+
+
+def batch(number: int, client: str = "p", **more: Any) -> dict[str, Any]:
+    return {
+        "exchange_id": f"f-{client}-{number}",
+        "ts": at(number),
+        "ts_response": at(number) + 10**6,
+        "topic": "t",
+        "client_id": client,
+        "client_address": "a",
+        "partition": 0,
+        "error_code": 0,
+        "records_count": 10,
+        "acks": 1,
+        "base_timestamp": at(number) // 10**6,
+        "batch_bytes": 100 + number,
+        "producer_id": -1,
+    } | more
+
+
+def join(number: int, generation: int) -> dict[str, Any]:
+    return {"exchange_id": f"f-j-{number}", "ts": at(number), "event": "join", "error_code": 0, "group_id": "g",
+            "client_id": "c", "client_address": "a", "generation": generation}  # fmt: skip
+
+
+def polls(gap: float, beats: int) -> Rows:
+    fetches = [exchange(n, "c", "Fetch", n if n < 30 else n + gap, awaitable=True) for n in range(60)]
+    beating = [exchange(100 + n, "c", "Heartbeat", 30 + n * gap / max(beats, 1)) for n in range(beats)]
+    return {"exchanges": [*fetches, *beating], "kafka_members": [{"ts": at(0)}]}
+
+
+CASES: dict[str, tuple[Rows, str]] = {
+    "one partition stuck": (STUCK, "lag: Lag of group g on t-5 at the end: 900 records; usual 0 records (5 others)."),
+    "all partitions alike": (EVEN, ""),
+    "lag only grows": (
+        growing([5, 8, 10, 60, 70, 80, 150, 160, 170]),
+        "lag only grows: Lag of group g on t-0 only grows: 8 records in the first third of its commits, 160 records "
+        "in the last.",
+    ),
+    "lag comes and goes": (growing([5, 8, 10, 160, 170, 180, 50, 60, 70]), ""),
+    "a partition that nobody reads": (
+        {"kafka_produce_batches": [batch(n, partition=n % 2) for n in range(20)],
+         "kafka_fetch_partitions": [fetch(n, 10 * n) for n in range(10)]},
+        "read by nobody: 100 records written to t-1 and nobody fetches it; 100 of its topic's other partitions were "
+        "read.",
+    ),
+    "a follower reads it only": (
+        {"kafka_produce_batches": [batch(n) for n in range(20)],
+         "kafka_fetch_partitions": [fetch(n, 10 * n, replica_id=2) for n in range(10)]},
+        "",
+    ),
+    "the same offset again": (
+        {"kafka_fetch_partitions": [fetch(n, 70) for n in range(6)]},
+        "same records fetched again: Client c at a was given the records at offset 70 of t-0 6 times.",
+    ),
+    "two groups of one program read it once each": (
+        {"kafka_fetch_partitions": [fetch(n, 10 * (n % 3), group_id=f"g{n // 3}") for n in range(12)]}, "",
+    ),
+    "more joins than generations": (
+        {"kafka_group_events": [join(n, 4) for n in range(20)]},
+        "joins: Client c at a joined group g 20 times, in 1 generations.",
+    ),
+    "a generation for each join": ({"kafka_group_events": [join(n, n) for n in range(20)]}, ""),
+    "ListOffsets for each record": (
+        {"exchanges": [exchange(n, "c", "ListOffsets" if n % 2 else "Fetch", n) for n in range(100)]},
+        "requests: Client c at a sent 50 ListOffsets, beside 50 requests with records.",
+    ),
+    "a monitor that reads nothing": (
+        {"exchanges": [exchange(n, "c", "ListOffsets", n) for n in range(100)]}, "",
+    ),
+    "no fetch while heartbeats go on": (
+        polls(20, 6),
+        "no fetch: Client c at a fetched nothing for 21 s while 6 heartbeats went on; its gaps are 999 ms at most, but "
+        "for one in twenty.",
+    ),
+    "it was stopped": (polls(20, 0), ""),
+    "acks=all waits": (
+        {"kafka_produce_batches": [batch(n, acks=1) for n in range(5)]
+         + [batch(n, "safe", acks=-1, ts_response=at(n) + 4 * 10**9) for n in range(5)]},
+        "acks: Produce to t with acks=-1 (client safe) takes 4 s, median; usual 1 ms (1 other).",
+    ),
+    "both wait": (
+        {"kafka_produce_batches": [batch(n, acks=acks, ts_response=at(n) + 4 * 10**9)
+                                   for n in range(5) for acks in (1, -1)]},
+        "",
+    ),
+    "records an hour off": (
+        {"kafka_produce_batches": [batch(n, base_timestamp=at(n) // 10**6 - 3_600_000) for n in range(5)]},
+        "record times: Times of records of client p at a in t are 3,600 s off the time they were sent.",
+    ),
+    "a batch sent again": (
+        {"kafka_produce_batches": [batch(n, batch_bytes=100, base_timestamp=5) for n in range(2)]},
+        "same batch again: Client p at a sent 1 batches to t-0 that were in the log already, without producer id.",
+    ),
+    "a batch sent again with a producer id": (
+        {"kafka_produce_batches": [batch(n, batch_bytes=100, base_timestamp=at(0) // 10**6, producer_id=7)
+                                   for n in range(2)]},
+        "",
+    ),
+    "a partition without leader": (
+        {"kafka_partitions": [{"ts": at(n), "topic": "t", "partition": 3, "leader_id": -1} for n in range(3)]},
+        "no leader: t-3 has no leader, as 3 responses say, the last one included.",
+    ),
+    "an election that ended": (
+        {"kafka_partitions": [{"ts": at(n), "topic": "t", "partition": 3, "leader_id": n - 1} for n in range(3)]}, "",
+    ),
+    "two clusters at one address": (
+        {"exchanges": [exchange(n, "c", "Produce", n, cluster_id=f"k{n % 2}") for n in range(4)]},
+        "clusters: Server s:1 belongs to 2 clusters: k0, k1.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_lines(case: str) -> None:
+    rows, expected = CASES[case]
+    lines = said(rows)
+    assert (expected in lines) if expected else not lines, lines
+
+
+def test_the_partition_that_is_stuck_is_told_once() -> None:
+    assert [line for line in said(STUCK) if "t-5" in line] == said(STUCK)
+    assert len(said(STUCK)) == 1
