@@ -31,12 +31,12 @@ RULES: dict[str, Rule] = {
 
 def populations() -> tuple[Population, ...]:
     """What is compared for the table `stands_out`, of every protocol."""
-    from wirewitness.analyser.kafka.facts.populations import POPULATIONS as of_kafka
-    from wirewitness.analyser.mongo.facts.populations import POPULATIONS as of_mongo
-    from wirewitness.analyser.mqtt.facts.populations import POPULATIONS as of_mqtt
-    from wirewitness.analyser.network.facts.populations import POPULATIONS as of_any
+    from wirewitness.analyser.kafka.facts import populations as of_kafka
+    from wirewitness.analyser.mongo.facts import populations as of_mongo
+    from wirewitness.analyser.mqtt.facts import populations as of_mqtt
+    from wirewitness.analyser.network.facts import populations as of_any
 
-    return (*of_any, *of_kafka, *of_mqtt, *of_mongo)
+    return tuple(one for each in (of_any, of_kafka, of_mqtt, of_mongo) for one in each.POPULATIONS)
 
 
 def run_rules(

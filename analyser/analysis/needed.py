@@ -15,7 +15,7 @@ _CONTEXT_SOURCES = ("flows", *NAMED_BY)
 _NEEDS: dict[str, tuple[str, ...]] = {
     **{table: (*stage.makes, *stage.reads) for table, stage in STAGE_OF.items()},
     "findings": tuple(name for name, table in TABLES.items() if name != "findings" and not table.on_request),
-    "stands_out": ("findings", "kafka_lag"),  # and what findings are made of
+    "stands_out": ("findings",),  # and what findings are made of
 }
 
 

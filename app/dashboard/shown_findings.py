@@ -11,14 +11,16 @@ from wirewitness.analyser.base.words import count
 from wirewitness.app.dashboard.opened import Selected
 from wirewitness.reports.base.questions.causes import Cause, Finding, causes, findings
 from wirewitness.reports.base.questions.unclassified import UnjudgedErrors, unjudged_errors
+from wirewitness.reports.report.stands_out import Line, lines_of
 
 
 class Known(NamedTuple):
-    """Findings of a selection, the same by cause, and kinds of errors that none of them explains."""
+    """Findings of a selection, the same by cause, kinds of errors that none of them explains, and what stands out."""
 
     findings: tuple[Finding, ...]
     causes: tuple[Cause, ...]
     unjudged: tuple[UnjudgedErrors, ...]
+    lines: tuple[Line, ...]
 
 
 def known(source: Selected) -> Known:
@@ -27,7 +29,7 @@ def known(source: Selected) -> Known:
 
     def work_out() -> Known:
         found = findings(source)
-        return Known(tuple(found), tuple(causes(found)), tuple(unjudged_errors(source, found)))
+        return Known(tuple(found), tuple(causes(found)), tuple(unjudged_errors(source, found)), tuple(lines_of(source)))
 
     return source.opened.once((Known, chosen.from_ns, chosen.to_ns, chosen.protocols), work_out)
 

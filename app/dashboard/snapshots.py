@@ -23,8 +23,9 @@ from wirewitness.analyser.engine.facts.stages import STAGE_OF
 from wirewitness.analyser.tables.tables import TABLES
 from wirewitness.app.dashboard.opened import META
 
+_FACTS = {*STAGE_OF, "stands_out"}
 # Contents of records are not shown in dashboards; facts that are made when asked for are.
-SHARED_TABLES = tuple(name for name, table in TABLES.items() if not table.on_request or name in STAGE_OF)
+SHARED_TABLES = tuple(name for name, table in TABLES.items() if not table.on_request or name in _FACTS)
 MARK = "live.json"
 _CURRENT = "current"
 _KEPT = 3

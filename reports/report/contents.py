@@ -1,7 +1,8 @@
 """What stands in a report, in which order. In: an analysis; out: sections without a format.
 
-The verdict comes first, with the errors that no rule judged, then what the capture could show, then findings, what each
-protocol adds (consumer groups), operations and clients: a reader who stops early has read what matters most.
+The verdict comes first, with the errors that no rule judged, then what the capture could show, then findings, what
+stands out, what each protocol adds (consumer groups), operations and clients: a reader who stops early has read what
+matters most.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from wirewitness.reports.report.capture import capture_section, seen_of
 from wirewitness.reports.report.findings import cause_list, finding_section
 from wirewitness.reports.report.protocols import PROTOCOL_REPORTS
 from wirewitness.reports.report.reviewed import folded_blocks
+from wirewitness.reports.report.stands_out import Line, lines_of, lines_sentence, stands_out_section
 from wirewitness.reports.report.trends import trend_section
 from wirewitness.reports.report.unclassified import unjudged_blocks, unjudged_sentence
 from wirewitness.reports.report.why.first_cause import first_causes
@@ -60,15 +62,21 @@ def report(
         known.append(text)
         return {}
 
+    def no_lines_of_likes(text: str) -> list[Line]:
+        known.append(text)
+        return []
+
     found = part("findings", lambda: findings(source), no_findings)
     judged = review.judge(found)
     by_cause = causes(judged.shown)
-    add("the verdict", lambda: _first(source, judged, by_cause, review, known))
+    standing = part("what stands out", lambda: lines_of(source), no_lines_of_likes)
+    add("the verdict", lambda: _first(source, judged, by_cause, review, known, standing))
     if of_dataset:
         add("trends", lambda: trend_section(source))
     if by_cause:
         lines = part("first causes", lambda: first_causes(source, by_cause), no_lines)
         add("the list of findings", lambda: [finding_section(source, by_cause, judged, lines)])
+    sections.extend(stands_out_section(standing))
     for title, protocol in PROTOCOL_REPORTS.items():
         add(f"the part about {title}", partial(protocol.sections, source, found))
     add("operations and clients", lambda: _traffic(source))
@@ -76,7 +84,12 @@ def report(
 
 
 def _first(
-    source: Source, judged: Judged, by_cause: Sequence[Cause], review: Review, faults: Sequence[str]
+    source: Source,
+    judged: Judged,
+    by_cause: Sequence[Cause],
+    review: Review,
+    faults: Sequence[str],
+    standing: Sequence[Line],
 ) -> list[Section]:
     """The verdict and what the capture could show."""
     seen = quality(source)
@@ -84,7 +97,7 @@ def _first(
     # What a finding explains that was looked at before is explained all the same.
     unjudged = unjudged_errors(source, judged.found)
     folded = folded_blocks(judged, review)
-    verdict = _verdict(judged.shown, by_cause, unjudged, seen, source.options, folded, is_whole=not later)
+    verdict = _verdict(judged.shown, by_cause, unjudged, seen, source.options, folded, standing, is_whole=not later)
     return [verdict, capture_section(seen, later)]
 
 
@@ -102,6 +115,7 @@ def _verdict(
     seen: Quality,
     options: ReadOptions,
     folded: Sequence[Block],
+    standing: Sequence[Line],
     *,
     is_whole: bool,
 ) -> Section:
@@ -109,6 +123,8 @@ def _verdict(
     if not found and unjudged:
         nothing = "No new findings" if folded else "No findings"
         blocks = [Paragraph(f"{nothing}, but {unjudged_sentence(unjudged)}", tone="warning")]
+    elif not found and standing and not folded:
+        blocks = [Paragraph(f"No findings, but {lines_sentence(standing)}", tone="plain")]
     if by_cause:
         worst = by_cause[0]
         blocks = [

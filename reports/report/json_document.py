@@ -1,11 +1,12 @@
 """The report as JSON. In: an analysis; out: pieces of one UTF-8 document, written as they are made.
 
 Keys: schema_version, captures, quality, flows, operations, those of `reports/report/protocols.py` (groups for Kafka,
-mongo), unjudged_errors (kinds of errors that no rule judged), findings. Where wirewitness itself failed there are
-faults, a list of sentences, and quality.faults with numbers of connections; what a part of the report that failed would
-have is null, or missing. `captures`, `flows` and `findings` are the rows of these tables (evidence and numbers as JSON,
-and of findings `first_cause`: what their incident begins with, in a line); the others are the values of the text
-report. Times are ISO 8601 with 9 digits and `Z`; unknown is null.
+mongo), unjudged_errors (kinds of errors that no rule judged), stands_out (what differs from its likes), findings.
+Where wirewitness itself failed there are faults, a list of sentences, and quality.faults with numbers of connections;
+what a part of the report that failed would have is null, or missing. `captures`, `flows`, `stands_out` and `findings`
+are the rows of these tables (evidence and numbers as JSON, and of findings `first_cause`: what their incident begins
+with, in a line); the others are the values of the text report. Times are ISO 8601 with 9 digits and `Z`; unknown is
+null.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def json_pieces(source: Source, review: Review | None = None, faults: list[str] 
             yield b",\n" + _dumped(key) + b": " + _dumped(value)
     unjudged = made("errors", lambda: unjudged_values(unjudged_errors(source, findings(source))))
     yield b',\n"unjudged_errors": ' + _dumped(unjudged)
+    yield b',\n"stands_out": '
+    yield from _table(source, "stands_out")
     yield b',\n"findings": '
     lines = made("first causes", lambda: first_causes(source)) or {}
     batches = source.batches("findings") if review is None else reviewed_rows(source, review)

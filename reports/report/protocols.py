@@ -32,6 +32,6 @@ PROTOCOL_REPORTS = {
 
 # Reading a capture for a report needs no other tables; a dataset's has those of `reports/report/trends.py` besides.
 REPORT_TABLES = (
-    *("captures", "flows", "messages", "exchanges", "findings"),
+    *("captures", "flows", "messages", "exchanges", "findings", "stands_out"),
     *(table for report in PROTOCOL_REPORTS.values() for table in report.tables),
 )

@@ -33,7 +33,7 @@ PROFILES = ("hot_group", "groups", "small", "deliveries", "mongo")
 # nearly every rule about offsets is asked about nearly every commit.
 FAULTY = ("small", "mongo")
 PACKETS_OF_MESSAGE = {"hot_group": 9 / 4, "small": 5 / 4, "mongo": 1.08}
-PHASES = ("decoding", "tables", "context", "rules")
+PHASES = ("decoding", "tables", "context", "rules", "outliers")
 ARCHIVE_STEPS = ("packets", "decoding", "tables", "context", "rules", "aggregates")
 _RATIO = "(context + rules) / decoding"
 _HEADS = ("profile", "messages", "decoding, s CPU", *PHASES[1:], _RATIO, "MiB")
@@ -47,7 +47,7 @@ def measured(capture: Path) -> dict[str, float]:
         times.append(time.process_time())
         source = analysis._source
         for name in source.names:
-            if name not in STAGE_OF and name != "findings":
+            if name not in STAGE_OF and name not in ("findings", "stands_out"):
                 source.ensure(name)
         times.append(time.process_time())
         for name in source.names:
@@ -55,6 +55,8 @@ def measured(capture: Path) -> dict[str, float]:
                 source.ensure(name)
         times.append(time.process_time())
         found = len(analysis.findings())
+        times.append(time.process_time())
+        source.ensure("stands_out")
         times.append(time.process_time())
         messages = analysis.sql("SELECT count(*) FROM messages").column(0)[0].as_py()
     took = {phase: after - before for phase, before, after in zip(PHASES, times[:-1], times[1:], strict=True)}

@@ -22,8 +22,8 @@ class Measure:
 
     name: the word in the column `measure`. value: the column. text: the sentence, in which names of columns stand in
     braces; `{who}` is the client, `{where}` the partition, `{value}` and `{usual}` come with their unit.
-    usual: the column with what the value is compared with (the subject's own past, its acts that had an effect); without
-    one it is compared with the median of its likes. unit: ms, bytes, s, or a noun in the plural.
+    usual: the column with what the value is compared with (the subject's own past, its acts that had an effect);
+    without one it is compared with the median of its likes. unit: ms, bytes, s, or a noun in the plural.
     ratio: how many times the usual value. floor: the least difference that counts. samples: rows that every value needs
     behind it. low: values below the others count, too. two: rows needed where there is one other only. weight: how
     much surer it is than others.
@@ -82,20 +82,34 @@ def evidence(id_column: str = "exchange_id", at: str = "ts") -> str:
     )
 
 
-def quarters(value: str, key: str, rows: str) -> str:
-    """A SELECT of what grows with time: medians of the first and last quarter of the rows of a key, by eighths.
+def columns_of(table: str, columns: str) -> str:
+    """These columns of one of the tables."""
+    return ", ".join(f"{table}.{name}" for name in columns.split(", "))
 
-    value: what grows; rows: what stands behind FROM, with `ts`, `exchange_id`; at least 32 rows of a key count. rising:
-    the correlation of the eighths' medians with time.
+
+def same(one: str, other: str, columns: str) -> str:
+    """SQL: rows of both tables have the same in these columns, where null is a value like others."""
+    return " and ".join(f"{one}.{name} is not distinct from {other}.{name}" for name in columns.split(", "))
+
+
+def quarters(value: str, key: str, rows: str, least: int = 32) -> str:
+    """A SELECT of what grows with time: medians of the first and last quarter of the time of a key, by eighths.
+
+    value: what grows; rows: what stands behind FROM, with `ts`, `exchange_id`; least: rows that a key has to have.
+    rising: the correlation of the eighths' medians with time. Eighths are of time: to deal rows out would sort them.
     """
     return f"""
-        select {key}, sum(samples)::bigint as samples, min(first_ns) as first_ns, max(last_ns) as last_ns,
-               list_distinct(flatten(list(ids order by eighth))[-2:]) as ids, corr(eighth, middle) as rising,
-               median(middle) filter (eighth <= 2) as began, median(middle) filter (eighth >= 7) as ended
+        with grown as (select {key}, exchange_id, ts, {value} as value from {rows}),
+        spans as (select {key}, min(epoch_ns(ts)) as from_ns, max(epoch_ns(ts)) as to_ns from grown
+                  where value is not null group by {key}
+                  having count(*) >= {least} and max(epoch_ns(ts)) > min(epoch_ns(ts)))
+        select {columns_of("eighths", key)}, sum(samples)::bigint as samples, min(first_ns) as first_ns,
+               max(last_ns) as last_ns, list_distinct([arg_min(ids[1], eighth), arg_max(ids[-1], eighth)]) as ids,
+               corr(eighth, middle) as rising, median(middle) filter (eighth < 2) as began,
+               median(middle) filter (eighth >= 6) as ended
         from (
-            select {key}, eighth, median(value) as middle, {evidence()}
-            from (select *, ntile(8) over (partition by {key} order by ts, exchange_id) as eighth,
-                         count(*) over (partition by {key}) as every
-                  from (select {key}, exchange_id, ts, {value} as value from {rows}) where value is not null)
-            where every >= 32 group by {key}, eighth)
-        group by {key} having rising > 0.8"""
+            select {columns_of("grown", key)}, least((epoch_ns(ts) - from_ns) * 8 // (to_ns - from_ns), 7) as eighth,
+                   median(value) as middle, {evidence()}
+            from grown join spans on {same("grown", "spans", key)} where value is not null
+            group by {columns_of("grown", key)}, eighth) as eighths
+        group by {columns_of("eighths", key)} having corr(eighth, middle) > 0.8 and count(*) >= 6"""

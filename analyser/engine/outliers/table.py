@@ -31,6 +31,8 @@ _MOST_OF_MEASURE = 2
 _MOST_FINDINGS = 2_000
 _LONGEST_NAME = 48
 _LONGEST_SENTENCE = 199
+# What is measured, and not counted.
+_MEASURED = ("", "ms", "s", "bytes", "kB")
 # Names of columns as subjects of findings have them.
 _KEYS = {"client_id": "client", "client_address": "address", "group_id": "group", "server_address": "server"}
 _WITHOUT_NAME = frozenset({"operation", "partition", "acks", "server_port", "command", "protocol"})
@@ -57,17 +59,19 @@ def _of(con: duckdb.DuckDBPyConnection, population: Population) -> Iterator[Cand
 
 
 def _without_told(found: Sequence[Candidate], told: Told) -> list[Candidate]:
-    """The first ones that no finding tells, each subject once."""
+    """The first ones that no finding tells; what is about the same subject, or shows in the same packets, once."""
     kept: list[Candidate] = []
     subjects: set[tuple[str, ...]] = set()
+    shown: set[frozenset[str]] = set()
     of_measure: Counter[str] = Counter()
     for one in found:
-        names = tuple(_names(one))
-        if names in subjects or of_measure[one.measure.name] >= _MOST_OF_MEASURE:
-            continue
-        if told.tells(names, one.row["ids"] or ()):
+        names, ids = tuple(_names(one)), frozenset(one.row["ids"] or ())
+        if names in subjects or ids in shown or of_measure[one.measure.name] >= _MOST_OF_MEASURE:
             continue
         subjects.add(names)
+        shown.add(ids)
+        if told.tells(names, ids):
+            continue
         of_measure[one.measure.name] += 1
         kept.append(one)
         if len(kept) == MOST_LINES:
@@ -167,7 +171,8 @@ def amount(value: float, unit: str) -> str:
         value, unit = value / 1_000, "s"
     if unit == "bytes" and abs(value) >= 10_000:
         value, unit = value / 1_000, "kB"
-    number = f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.3g}"
+    is_whole = value == int(value) or abs(value) >= 100 or unit not in _MEASURED
+    number = f"{value:,.0f}" if is_whole else f"{value:.3g}"
     return f"{number} {unit}".rstrip()
 
 

@@ -50,7 +50,7 @@ from wirewitness.analyser.kafka.facts.time_lag import rises
 LAG_TABLES = (*STORED_TABLES, "kafka_log_ends", "kafka_topics", "kafka_admin_changes")
 
 
-def _lag_behind(log_end: str) -> str:
+def lag_behind(log_end: str) -> str:
     """The lag of `committed_offset` behind this log end, as SQL."""
     return f"""
         CASE WHEN {log_end} >= committed_offset THEN try_cast({log_end}::HUGEINT - committed_offset AS BIGINT)
@@ -96,7 +96,7 @@ _LAGS = f"""
            committed_offset, log_end_offset, lag, {_time_lag("lag", "at_ns")} AS time_lag_ms, last_log_end_offset,
            last_lag, {_time_lag("last_lag", f"CASE WHEN until_ns < {_EVER} THEN until_ns ELSE last_ns END")}
                AS last_time_lag_ms
-    FROM (SELECT *, {_lag_behind("log_end_offset")} AS lag, {_lag_behind("last_log_end_offset")} AS last_lag FROM lags)
+    FROM (SELECT *, {lag_behind("log_end_offset")} AS lag, {lag_behind("last_log_end_offset")} AS last_lag FROM lags)
 """
 
 
@@ -193,7 +193,7 @@ _STANDS = f"""
     FROM ({_HELD})"""
 # How things stand at the end of each bin: what LAG_STEPS come to.
 LAG_ROWS = f"""
-    SELECT *, {_lag_behind("log_end_offset")} AS lag FROM (
+    SELECT *, {lag_behind("log_end_offset")} AS lag FROM (
         SELECT nullif(stands.cluster, '') AS cluster_id, nullif(stands.group_id, '') AS group_id,
                nullif(stands.topic, '') AS topic, stands.partition, stands.bin,
                CASE WHEN coalesce(life >= end_life, true) THEN stands.committed_offset END AS committed_offset,

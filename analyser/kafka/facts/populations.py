@@ -5,40 +5,31 @@ In: nothing. Out: POPULATIONS, over Kafka's finished tables.
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.outliers.populations import CLIENT, Measure, Population, evidence
+from wirewitness.analyser.engine.outliers.populations import CLIENT, Measure, Population, evidence, quarters, same
+from wirewitness.analyser.kafka.facts.lag import lag_behind
 
 _PARTITION = "cluster_id, topic, partition"
 _GROUP_PARTITION = "cluster_id, group_id, topic, partition"
 
 
-def _of(table: str, columns: str) -> str:
-    """These columns of one table."""
-    return ", ".join(f"{table}.{name}" for name in columns.split(", "))
-
-
-def _same(one: str, other: str, columns: str) -> str:
-    """SQL: rows of both have the same in these columns, where null is a value like others."""
-    return " and ".join(f"{one}.{name} is not distinct from {other}.{name}" for name in columns.split(", "))
-
-
-# Of a partition whose group has lag there: since when its offset stays while another one of the topic moved.
+# Of a partition whose group has lag there: since when its offset stays while another one of the topic moved. Lag is as
+# `lag.py` has it, of what the end of the capture has: to make kafka_lag takes half as long as all findings.
+_COMMITS = "kafka_offset_commits where error_code = 0 and committed_offset >= 0"
 _PARTITIONS = f"""
-    with steps as (
-        select stored.*, last_lag, lag as lag_then,
-               ntile(3) over (partition by {_of("stored", _GROUP_PARTITION)} order by stored.step) as third
-        from kafka_lag join kafka_committed as stored using (group_id, topic, partition, step)
-        where kafka_lag.cluster_id is not distinct from stored.cluster_id)
-    select group_id || ' ' || topic as likes, *, case when behind > 0 then (moved - last_ns) / 1e6 end as still_ms,
-           case when thirds[1] < thirds[2] and thirds[2] < thirds[3] then thirds[3] end as grown,
-           thirds[1] as grown_from
-    from (
-        select {_GROUP_PARTITION}, arg_max(last_lag, ts) as behind, max(committed_offset) - min(committed_offset) as done,
-               case when count(*) >= 6 then [median(lag_then) filter (third = 1), median(lag_then) filter (third = 2),
-                median(lag_then) filter (third = 3)] end as thirds,
+    with stored as (
+        select {_GROUP_PARTITION}, arg_max(committed_offset, coalesce(ts_response, ts)) as committed_offset,
+               max(committed_offset) - min(committed_offset) as done,
                max(max(epoch_ns(ts))) over (partition by cluster_id, group_id, topic) as moved,
                greatest((max(epoch_ns(ts)) - min(epoch_ns(ts))) / 1e6 / greatest(count(*) - 1, 1), 1) as pace_ms,
                {evidence()}
-        from steps group by {_GROUP_PARTITION})"""
+        from {_COMMITS} group by {_GROUP_PARTITION}),
+    ends as (select {_PARTITION}, arg_max(log_end_offset, ts) as log_end from kafka_log_ends group by {_PARTITION})
+    select group_id || ' ' || topic as likes, *, case when behind > 0 then (moved - last_ns) / 1e6 end as still_ms
+    from (select stored.*, {lag_behind("log_end")} as behind
+          from stored left join ends on {same("stored", "ends", _PARTITION)})"""
+_LAG_GROWS = f"""
+    select group_id || ' ' || topic as likes, * from (
+        {quarters(lag_behind("log_end_offset"), _GROUP_PARTITION, _COMMITS, 8)})"""
 
 # Written partitions of topics that consumers read.
 _UNREAD = f"""
@@ -49,19 +40,19 @@ _UNREAD = f"""
     select coalesce(written.topic, '') as likes, written.*, siblings.given as given, 0 as none
     from (select {_PARTITION}, sum(records_count) as written, {evidence()} from kafka_produce_batches
           where error_code = 0 group by {_PARTITION}) as written
-    join siblings on {_same("written", "siblings", "cluster_id, topic")}
-    left join read on {_same("written", "read", _PARTITION)}
+    join siblings on {same("written", "siblings", "cluster_id, topic")}
+    left join read on {same("written", "read", _PARTITION)}
     where read.partition is null and siblings.given > 0"""
 
-_FETCH = "kafka_fetch_partitions where records_count > 0 and coalesce(replica_id, -1) < 0"
 _READERS = f"""
-    select coalesce(topic, '') as likes, {CLIENT}, topic, partition, sum(times) as fetches, max(times) as again,
-           arg_max(fetch_offset, times) as at_offset, sum(given) as given, 1 as once, sum(times)::bigint as samples,
-           greatest(max(next_offset) - min(fetch_offset), 1) as progress,
+    select coalesce(topic, '') as likes, {CLIENT}, topic, partition, max(times) as again,
+           arg_max(first_offset, times) as at_offset, sum(given)::bigint as given, 1 as once,
+           sum(samples)::bigint as samples, greatest(max(next_offset) - min(first_offset), 1) as progress,
            min(first_ns) as first_ns, max(last_ns) as last_ns, arg_max(ids, times) as ids
-    from (select {CLIENT}, group_id, topic, partition, fetch_offset, count(*) as times, sum(records_count) as given,
+    from (select {CLIENT}, group_id, topic, partition, first_offset, count(*) as times, sum(records_count) as given,
                  max(next_offset) as next_offset, {evidence()}
-          from {_FETCH} and fetch_offset is not null group by {CLIENT}, group_id, topic, partition, fetch_offset)
+          from kafka_fetch_ranges where first_offset is not null and records_count > 0
+          group by {CLIENT}, group_id, topic, partition, first_offset)
     group by {CLIENT}, group_id, topic, partition"""
 # What a whole group was given, against how far it came: a group that begins anew at each rebalance reads again.
 _GROUP_READS = f"""
@@ -117,8 +108,9 @@ _POLLS = f"""
         from exchanges where operation = 'Fetch' and client_id is not null
         window own as (partition by {CLIENT} order by ts)),
     longest as (
-        select {CLIENT}, max(gap_ms) as longest_ms, quantile_cont(gap_ms, 0.95) as gap_ms, arg_max(before, gap_ms) as before,
-               arg_max(ts, gap_ms) as after, count(*) as samples, arg_max(exchange_id, gap_ms) as next_fetch
+        select {CLIENT}, max(gap_ms) as longest_ms, quantile_cont(gap_ms, 0.95) as gap_ms,
+               arg_max(before, gap_ms) as before, arg_max(ts, gap_ms) as after, count(*) as samples,
+               arg_max(exchange_id, gap_ms) as next_fetch
         from fetches group by {CLIENT} having count(*) >= 20 and max(gap_ms) > 2000)
     select 'kafka' as likes, {CLIENT}, longest_ms, greatest(gap_ms, 1) as gap_ms, any_value(samples) as samples,
            count(*) as beats, epoch_ns(before) as first_ns, epoch_ns(after) as last_ns, [any_value(next_fetch)] as ids
@@ -148,17 +140,22 @@ _SENT_AGAIN = f"""
     group by {CLIENT}, topic, partition"""
 
 _WAITS = f"""
-    select coalesce(topic, '') as likes, {CLIENT}, topic, min_bytes, median((epoch_ns(ts_response) - epoch_ns(ts)) / 1e6)
-               as wait_ms, max(max_wait_ms) as max_wait_ms, {evidence()}
-    from {_FETCH} group by {CLIENT}, topic, min_bytes"""
+    select coalesce(topic, '') as likes, {CLIENT}, topic, min_bytes,
+           median((epoch_ns(ts_response) - epoch_ns(ts)) / 1e6) as wait_ms,
+           max(max_wait_ms) as max_wait_ms, {evidence()}
+    from kafka_fetch_partitions where records_count > 0 and coalesce(replica_id, -1) < 0
+    group by {CLIENT}, topic, min_bytes"""
 
 # The next request leaves when the response before has come, and each takes long.
 _ONE_BY_ONE = f"""
+    with slow as (
+        select {CLIENT} from exchanges where operation = 'Produce'
+        group by {CLIENT} having count(*) >= 20 and median(latency_ms) > 20)
     select 'kafka' as likes, {CLIENT}, count(*) as sent, median(latency_ms) as wait_ms, median(idle_ms) as idle_ms,
            {evidence()}
     from (select *, (epoch_ns(ts) - epoch_ns(lag(ts_response) over (partition by flow_id order by ts))) / 1e6 as idle_ms
-          from exchanges where operation = 'Produce')
-    group by {CLIENT} having min(idle_ms) >= 0 and count(*) >= 20"""
+          from exchanges semi join slow using ({CLIENT}) where operation = 'Produce')
+    group by {CLIENT} having min(idle_ms) >= 0"""
 
 _LEADERLESS = f"""
     select coalesce(topic, '') as likes, topic, partition, 0 as none,
@@ -171,38 +168,41 @@ _CLUSTERS = f"""
 
 POPULATIONS = (
     Population(
-        "kafka", "kafka_lag", ("group_id", "topic", "partition"), _PARTITIONS,
+        "kafka", "kafka_offset_commits", ("group_id", "topic", "partition"), _PARTITIONS,
         (
             Measure("lag", "behind", "lag of group {group_id} on {where} at the end: {value}", unit="records", floor=10,
                     two=5),
             Measure("records committed", "done", "group {group_id} came {value} further on {where}", unit="records",
                     low=True, floor=10, two=5),
-            Measure("offset stays", "still_ms", "group {group_id} committed nothing more of {where} for {value}, though "
-                    "it has {behind} records more and others of the topic moved", usual="pace_ms", unit="ms", ratio=5,
-                    floor=3_000, samples=3, weight=1.2),
-            Measure("lag only grows", "grown", "lag of group {group_id} on {where} only grows: {usual} in the first "
-                    "third of its commits, {value} in the last", usual="grown_from", unit="records", ratio=3, floor=20,
-                    samples=6, weight=1.3),
+            Measure("offset stays", "still_ms", "group {group_id} committed nothing more of {where} for {value}, "
+                    "though it has {behind} records more and others of the topic moved", usual="pace_ms", unit="ms",
+                    ratio=5, floor=3_000, samples=3, weight=1.2),
         ),
     ),
     Population(
-        "kafka", "kafka_produce_batches", ("topic", "partition"), _UNREAD,
-        (Measure("read by nobody", "written", "{value} written to {where} and nobody fetches it; {given} of its topic's "
-                 "other partitions were read", usual="none", unit="records", floor=4, samples=3, weight=1.3),),
+        "kafka", "kafka_offset_commits", ("group_id", "topic", "partition"), _LAG_GROWS,
+        (Measure("lag only grows", "ended", "lag of group {group_id} on {where} only grows: {usual} in the first "
+                 "quarter of the time, {value} in the last", usual="began", unit="records", ratio=3, floor=20,
+                 weight=1.3),),
     ),
     Population(
-        "kafka", "kafka_fetch_partitions", ("client_id", "client_address", "topic", "partition"), _READERS,
+        "kafka", "kafka_produce_batches", ("topic", "partition"), _UNREAD,
+        (Measure("read by nobody", "written", "{value} written to {where} and nobody fetches it; {given} of its "
+                 "topic's other partitions were read", usual="none", unit="records", floor=4, samples=3, weight=1.3),),
+    ),
+    Population(
+        "kafka", "kafka_fetch_ranges", ("client_id", "client_address", "topic", "partition"), _READERS,
         (
-            Measure("same records fetched again", "again", "{who} was given the records at offset {at_offset} of {where} "
-                    "{value} times", usual="once", floor=3, ratio=4, weight=1.5),
+            Measure("same records fetched again", "again", "{who} was given the records at offset {at_offset} of "
+                    "{where} {value} times", usual="once", floor=3, ratio=4, weight=1.5),
             Measure("records per progress", "given", "{who} was given {value} of {where} and came {usual} further",
                     usual="progress", unit="records", ratio=2, floor=20, weight=1.2),
         ),
     ),
     Population(
         "kafka", "kafka_fetch_ranges", ("group_id", "topic"), _GROUP_READS,
-        (Measure("records read again", "given", "group {group_id} was given {value} of {topic} and came {usual} further",
-                 usual="progress", unit="records", ratio=2, floor=20),),
+        (Measure("records read again", "given", "group {group_id} was given {value} of {topic} and came {usual} "
+                 "further", usual="progress", unit="records", ratio=2, floor=20),),
     ),
     Population(
         "kafka", "exchanges", ("client_id", "client_address", "operation"), _REQUESTS,
@@ -220,13 +220,13 @@ POPULATIONS = (
     ),
     Population(
         "kafka", "kafka_fetch_ranges", ("group_id", "client_id", "client_address"), _UNCOMMITTED,
-        (Measure("never commits", "given", "{who} was given {value} as a member of group {group_id}, and nobody commits "
-                 "these partitions", usual="none", unit="records", floor=50, weight=1.2),),
+        (Measure("never commits", "given", "{who} was given {value} as a member of group {group_id}, and nobody "
+                 "commits these partitions", usual="none", unit="records", floor=50, weight=1.2),),
     ),
     Population(
         "kafka", "kafka_members", ("client_id", "client_address"), _POLLS,
-        (Measure("no fetch", "longest_ms", "{who} fetched nothing for {value} while {beats} heartbeats went on; its gaps "
-                 "are {usual} at most, but for one in twenty", usual="gap_ms", unit="ms", ratio=10, floor=2_000,
+        (Measure("no fetch", "longest_ms", "{who} fetched nothing for {value} while {beats} heartbeats went on; its "
+                 "gaps are {usual} at most, but for one in twenty", usual="gap_ms", unit="ms", ratio=10, floor=2_000,
                  weight=1.3),),
     ),
     Population(
@@ -234,8 +234,8 @@ POPULATIONS = (
         (
             Measure("records per batch", "records", "{who} sends {value} per batch to {topic}", unit="records",
                     low=True, floor=2, samples=20),
-            Measure("record times", "skew_ms", "times of records of {who} in {topic} are {value} off the time they were "
-                    "sent", usual="none", unit="ms", floor=600_000, samples=3),
+            Measure("record times", "skew_ms", "times of records of {who} in {topic} are {value} off the time they "
+                    "were sent", usual="none", unit="ms", floor=600_000, samples=3),
         ),
     ),
     Population(

@@ -86,8 +86,9 @@ _CONFLICTS = f"""
     group by conflicts.namespace, conflicts.client_id, conflicts.client_address"""
 # Updates of the same documents by several clients in turn.
 _IN_TURN = f"""
-    select namespace as likes, namespace, literals_id, 2 as few, count(distinct row(client_id, client_address))
-               as clients, count(*) filter (other) as turns, string_agg(distinct client_id, ', ' order by client_id) as names, {evidence()}
+    select namespace as likes, namespace, literals_id, 2 as few, count(*) filter (other) as turns,
+           count(distinct row(client_id, client_address)) as clients,
+           string_agg(distinct client_id, ', ' order by client_id) as names, {evidence()}
     from (select *, coalesce(row(client_id, client_address) <> lag(row(client_id, client_address)) over (
                         partition by namespace, shape_id, literals_id order by ts), false) as other
           from {_COMMANDS} where command in ('update', 'findAndModify') and literals_id is not null)
@@ -103,8 +104,8 @@ POPULATIONS = (
                     ratio=9, floor=14, weight=1.3),
             Measure("single inserts", "singles", _AGAIN + " brought one document each", usual="none", floor=40),
             Measure("unacknowledged", "unacknowledged", _AGAIN + " asked for no reply", usual="none", floor=2),
-            Measure("documents never tried", "untried", "{who}: {value} documents of inserts to {namespace} were neither "
-                    "stored nor refused", usual="none", weight=1.5),
+            Measure("documents never tried", "untried", "{who}: {value} documents of inserts to {namespace} were "
+                    "neither stored nor refused", usual="none", weight=1.5),
             Measure("sessions", "sessions", _AGAIN + " used a session each", usual="one", floor=20, samples=20,
                     weight=0.7),
             Measure("prepared again", "prepared", _AGAIN, usual="one", floor=9, ratio=9),
@@ -122,8 +123,8 @@ POPULATIONS = (
     ),
     Population(
         "mongo", "mongo_commands", _BY, _growing("latency_ms"),
-        (Measure("latency over time", "ended", "{who}: latency of {command} on {namespace} grows from {usual} to {value}",
-                 usual="began", unit="ms", ratio=2, floor=2, weight=1.3),),
+        (Measure("latency over time", "ended", "{who}: latency of {command} on {namespace} grows from {usual} to "
+                 "{value}", usual="began", unit="ms", ratio=2, floor=2, weight=1.3),),
     ),
     Population(
         "mongo", "mongo_commands", _BY, _growing("response_bytes"),

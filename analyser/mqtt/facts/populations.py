@@ -48,12 +48,15 @@ _UNSUBSCRIBED = f"""
 
 # The same message, not a retained one, on several connections; retained ones on each.
 _REPEATED = f"""
+    with again as (select client_id from mqtt_connections where client_id is not null
+                   group by client_id having count(*) >= 3)
     select 'mqtt' as likes, {CLIENT}, topic, max(connections) filter (not retain) as again, 1 as one,
            sum(samples)::bigint as samples, min(first_ns) as first_ns, max(last_ns) as last_ns,
            arg_max(ids, connections) as ids
     from (select {CLIENT}, topic, coalesce(retain, false) as retain, payload_crc32,
                  count(distinct flow_id) as connections, {evidence("message_id")}
-          from mqtt_publishes where {_GOT} and topic is not null and client_id is not null and coalesce(qos, 0) > 0
+          from mqtt_publishes semi join again using (client_id)
+          where {_GOT} and topic is not null and qos > 0
           group by all)
     group by {CLIENT}, topic"""
 _RETAINED = f"""
@@ -61,18 +64,21 @@ _RETAINED = f"""
            count(distinct flow_id) as connections, {evidence("message_id")}
     from mqtt_publishes where {_GOT} and retain and client_id is not null group by {CLIENT}"""
 
-# A payload that a client got and sent, again and again: copiers in a circle.
+# A payload that a client got and sent, again and again: copiers in a circle. Those that are sent most are looked at.
 _ROUND = f"""
     with sent as (
-        select payload_crc32, payload_bytes, count(*) as times, count(distinct client_id) as clients,
-               count(distinct topic) as topics, any_value(topic) as topic,
+        select payload_crc32, count(*) as times, count(distinct client_id) as clients,
+               count(distinct topic) as topics, min(topic) as topic,
                string_agg(distinct client_id, ', ' order by client_id) as names, {evidence("message_id")}
         from mqtt_publishes where {_SENT} and payload_bytes > 3 and not coalesce(dup, false)
-        group by payload_crc32, payload_bytes having count(*) >= 20)
-    select 'mqtt' as likes, topic, times, names, topics, clients, 0 as none, samples, first_ns, last_ns, ids from sent
-    where exists (
-        from mqtt_publishes as got join mqtt_publishes as own using (flow_id, payload_crc32)
-        where got.payload_crc32 = sent.payload_crc32 and got.{_GOT} and own.{_SENT} and got.ts < own.ts)"""
+        group by payload_crc32, payload_bytes
+        having count(*) >= 20 and (count(distinct client_id) > 1 or count(distinct topic) > 1)
+        order by times desc, payload_crc32 limit 20),
+    own as (select flow_id, payload_crc32, max(ts) filter (direction = 'client_to_server') as last,
+                   min(ts) filter (direction = 'server_to_client') as first
+            from mqtt_publishes semi join sent using (payload_crc32) group by flow_id, payload_crc32)
+    select 'mqtt' as likes, topic, times, names, topics, clients, 0 as none, samples, first_ns, last_ns, ids
+    from sent semi join (from own where first < last) as own using (payload_crc32)"""
 
 _TOPICS = f"""
     select 'mqtt' as likes, topic, any_value(client_id) as client_id, any_value(client_address) as client_address,
@@ -105,6 +111,7 @@ _NOBODY = f"""
     from mqtt_publishes where {_SENT} and qos > 0 and topic is not null group by topic"""
 _AWAY = f"""
     select 'mqtt' as likes, client_id, client_address, 0 as none, nullif(sum(qos_0_subscription), 0) as qos_0_lost,
+           nullif(sum(qos_0_publish), 0) as qos_0_sent, nullif(sum(expired), 0) as expired,
            nullif(sum(messages) filter (not session_present), 0) as lost, count(*) as samples,
            min(epoch_ns(ts)) as first_ns, max(epoch_ns(ts_back)) as last_ns, [arg_max(next_exchange_id, ts)] as ids
     from mqtt_offline_periods group by {CLIENT}"""
@@ -119,12 +126,16 @@ _WILLS = f"""
     group by topic, {CLIENT}"""
 
 _ONE_BY_ONE = f"""
+    with slow as (
+        select {CLIENT} from mqtt_publishes where {_SENT} and qos > 0
+        group by {CLIENT} having max(in_flight) <= 1 and count(*) >= 20 and median(completed_ms) > 20)
     select 'mqtt' as likes, {CLIENT}, count(*) as sent, median(completed_ms) as wait_ms, median(idle_ms) as idle_ms,
            {evidence("message_id")}
     from (select *, (epoch_ns(ts) - epoch_ns(lag(coalesce(ts_completed, ts_acknowledged)) over (
                         partition by flow_id order by ts))) / 1e6 as idle_ms
-          from mqtt_publishes where {_SENT} and qos > 0)
-    group by {CLIENT} having max(in_flight) <= 1 and count(*) >= 20"""
+          from mqtt_publishes semi join slow using ({CLIENT}) where {_SENT} and qos > 0)
+    group by {CLIENT}"""
+_MESSAGES = f"(select *, message_id as exchange_id from mqtt_publishes where {_SENT})"
 _GROWING = f"""
     select 'mqtt' as likes, * from (
         {
@@ -175,8 +186,8 @@ POPULATIONS = (
     ),
     Population(
         "mqtt", "mqtt_publishes", ("topic",), _ROUND,
-        (Measure("goes round", "times", "one payload was published {value} times, on {topics} topics such as {topic}, by "
-                 "clients that had got it: {names}", usual="none", floor=19, weight=2.0),),
+        (Measure("goes round", "times", "one payload was published {value} times, on {topics} topics such as {topic}, "
+                 "by clients that had got it: {names}", usual="none", floor=19, weight=2.0),),
     ),
     Population(
         "mqtt", "mqtt_publishes", ("client_id", "client_address", "topic"), _TOPICS,
@@ -191,8 +202,8 @@ POPULATIONS = (
     Population(
         "mqtt", "mqtt_deliveries", (*_BOTH, "topic_filter"), _ARRIVAL,
         (
-            Measure("not delivered", "missing", "{value} messages for {topic_filter} did not reach {who}; {arrived} did",
-                    usual="none", floor=1, weight=1.2),
+            Measure("not delivered", "missing", "{value} messages for {topic_filter} did not reach {who}; {arrived} "
+                    "did", usual="none", floor=1, weight=1.2),
             Measure("delivery", "latency_ms", "{who} gets messages of {topic_filter} {value} after they were published",
                     unit="ms", floor=100, samples=5, two=20),
             Measure("acknowledged", "acknowledged_ms", "{who} acknowledges messages of {topic_filter} after {value}",
@@ -209,6 +220,10 @@ POPULATIONS = (
         (
             Measure("lost while away, QoS 0", "qos_0_lost", "{who} missed {value} messages while it was away: its "
                     "subscription has QoS 0", usual="none", unit="", weight=1.5),
+            Measure("lost while away, QoS 0", "qos_0_sent", "{who} missed {value} messages while it was away: they "
+                    "were published with QoS 0", usual="none", weight=1.2),
+            Measure("expired while away", "expired", "{value} messages expired while {who} was away", usual="none",
+                    weight=1.2),
             Measure("lost while away", "lost", "{who} missed {value} messages while it was away, and its session was "
                     "gone", usual="none", weight=1.5),
         ),

@@ -5,7 +5,15 @@ In: nothing. Out: POPULATIONS, over `exchanges`, `flows` and `connection_ends`.
 
 from __future__ import annotations
 
-from wirewitness.analyser.engine.outliers.populations import CLIENT, Measure, Population, evidence, quarters
+from wirewitness.analyser.engine.outliers.populations import (
+    CLIENT,
+    Measure,
+    Population,
+    columns_of,
+    evidence,
+    quarters,
+    same,
+)
 from wirewitness.analyser.engine.rules.benign_errors import EVERYDAY
 from wirewitness.analyser.tables.queries import IS_TIMED, literal
 
@@ -22,37 +30,47 @@ _EVERYDAY = _THERE_ALREADY + "".join(
 _PACED = "('Heartbeat', 'ConsumerGroupHeartbeat', 'PINGREQ', 'hello', 'ping', 'isMaster', 'ismaster')"
 
 _BY_OPERATION = f"""
-    select protocol || ' ' || operation as likes, {_OPERATION},
-           median(latency_ms) filter ({IS_TIMED}) as median_ms,
-           quantile_cont(latency_ms, 0.99) filter ({IS_TIMED}) as slowest_ms,
-           case when count(*) filter (last) >= case when any_value(last_ok) is null then 1 else 2 end
-                then count(*) filter (last) end as refused,
-           count(*) filter (status = 'ok') as accepted, any_value(error_name) filter (failed) as error,
-           coalesce(sum(throttle_time_ms), 0) as throttled_ms, 0 as none, {evidence()}
-    from (select *, coalesce(status = 'error' and not coalesce({_EVERYDAY}, false), false) as failed,
-                 failed and ts > coalesce(last_ok, '-infinity') as last
-          from (select *, max(ts) filter (status = 'ok') over (partition by {_OPERATION}) as last_ok
-                from exchanges where operation is not null and status <> 'orphan'))
-    group by {_OPERATION}"""
+    select protocol || ' ' || operation as likes, {_OPERATION}, median(latency_ms) filter ({IS_TIMED}) as median_ms,
+           quantile_cont(latency_ms, 0.99) filter ({IS_TIMED}) as slowest_ms, 0 as none,
+           coalesce(sum(throttle_time_ms), 0) as throttled_ms, {evidence()}
+    from exchanges where operation is not null and status <> 'orphan' group by {_OPERATION}"""
 
-# Gaps between requests: the longest, and from the last one to the last of the others while its connection is open.
+# Errors after the last success: one where there was none at all, else two.
+_REFUSED = f"""
+    with failed as (
+        select {_OPERATION}, ts, exchange_id, error_name from exchanges
+        where status = 'error' and operation is not null and not coalesce({_EVERYDAY}, false)),
+    good as (
+        select {_OPERATION}, max(ts) as last_ok, count(*) as accepted from exchanges
+        where status = 'ok' and operation in (select operation from failed) group by {_OPERATION})
+    select failed.protocol || ' ' || failed.operation as likes, {columns_of("failed", _OPERATION)}, 0 as none,
+           count(*) as refused, coalesce(accepted, 0) as accepted, min(error_name) as error, {evidence()}
+    from failed left join good on {same("failed", "good", _OPERATION)}
+    where last_ok is null or ts > last_ok
+    group by {columns_of("failed", _OPERATION)}, accepted having count(*) >= 2 or accepted is null"""
+
+# From the last request to the last one of others while its connection is open, and the longest gap before.
 _PACE = f"""
-    with asked as (
-        select *, (epoch_ns(ts) - lag(epoch_ns(ts)) over (partition by {_OPERATION} order by ts)) / 1e6 as gap_ms
-        from exchanges where operation not in {_PACED} and direction = 'client_to_server'),
-    paced as (
-        select {_OPERATION}, max(gap_ms) as longest_ms, median(gap_ms) as gap_ms, max(ts) as last, {evidence()}
-        from asked group by {_OPERATION} having count(*) >= 10 and max(epoch_ns(ts)) - min(epoch_ns(ts)) > 2e9),
+    with paced as (
+        select {_OPERATION}, max(ts) as last, {evidence()} from exchanges
+        where operation not in {_PACED} and direction = 'client_to_server' and client_id is not null
+        group by {_OPERATION} having count(*) >= 10 and max(epoch_ns(ts)) - min(epoch_ns(ts)) > 2e9),
     open as (select client_address, max(coalesce(ts_closed, observed_until)) as until from flows
              where duplicate_of is null group by client_address),
-    others as (select protocol, operation, max(last) as newest, arg_max(client_id, last) as newest_id,
-                      max(last) filter (place = 2) as second, count(*) as clients
-               from (select *, row_number() over (partition by protocol, operation order by last desc) as place
-                     from paced) group by protocol, operation)
-    select protocol || ' ' || operation as likes, paced.*,
-           (least(epoch_ns(newest), epoch_ns(until)) - epoch_ns(last)) / 1e6 as silent_ms
-    from paced join others using (protocol, operation) join open using (client_address)
-    where clients >= 2 and longest_ms < 20 * gap_ms and silent_ms < 2 * (last_ns - first_ns) / 1e6"""
+    others as (select protocol, operation, max(last) as newest from paced group by protocol, operation
+               having count(*) >= 2),
+    silent as (
+        select paced.*, (least(epoch_ns(newest), epoch_ns(until)) - epoch_ns(last)) / 1e6 as silent_ms
+        from paced join others using (protocol, operation) join open using (client_address)
+        where silent_ms > 3000 and silent_ms < 2 * (last_ns - first_ns) / 1e6
+              and silent_ms > 5 * (last_ns - first_ns) / 1e6 / (samples - 1)),
+    gaps as (
+        select protocol, operation, {CLIENT}, max(gap_ms) as longest_ms, median(gap_ms) as gap_ms
+        from (select *, (epoch_ns(ts) - lag(epoch_ns(ts)) over (partition by {_OPERATION} order by ts)) / 1e6 as gap_ms
+              from exchanges semi join silent using (protocol, operation, {CLIENT}))
+        group by protocol, operation, {CLIENT})
+    select protocol || ' ' || operation as likes, * from silent join gaps using (protocol, operation, {CLIENT})
+    where longest_ms < 20 * gap_ms"""
 
 _GROWING = f"""
     select protocol || ' ' || operation as likes, * from (
@@ -92,7 +110,7 @@ _ENDS = f"""
            count(*) filter (bytes_to_client > 0) as answered,
            count(*) filter (server_opening = 'http' and carrier is null) as http,
            max(greatest(coalesce(unheard_sends_to_server, 0), coalesce(unheard_sends_to_client, 0))) as unheard,
-           0 as none, count(*) as connections,
+           0 as none, count(*) as connections, median(handshake_ms) as handshake_ms,
            round(median((epoch_ns(ts_last) - epoch_ns(ts_first)) / 1e9), 1) as age_s, {evidence("flow_id", "ts_first")}
     from {_FLOWS}
     group by coalesce(protocol, port_protocol), client_address, server_address, server_port)"""
@@ -111,7 +129,8 @@ _SAME_AGE = f"""
     where middle >= 1000
     group by protocol, client_address, server_address"""
 _SAME_WAIT = f"""
-    select protocol as likes, protocol, client_address, pending_operations, round(median(waited_ms) / 1e3, 1) as middle_s,
+    select protocol as likes, protocol, client_address, pending_operations,
+           round(median(waited_ms) / 1e3, 1) as middle_s,
            count(*) filter (abs(waited_ms - middle) <= 0.1 * middle) as alike,
            count(*) filter (abs(waited_ms - middle) > 0.1 * middle) as unlike, {evidence("flow_id", "ts")}
     from (
@@ -121,6 +140,22 @@ _SAME_WAIT = f"""
     where middle >= 50
     group by protocol, client_address, pending_operations"""
 
+# Requests that were pending when the server ended the connection, all larger than any that it answered.
+_TOO_LARGE = f"""
+    with open as (
+        select ends.protocol, ends.server_address, ends.server_port, operation, request_bytes, ends.client_address,
+               ends.flow_id, ends.ts
+        from connection_ends as ends join exchanges as asked using (flow_id)
+        where ended_by = 'server' and asked.status = 'unanswered' and ends.pending_due + ends.pending_cut > 0),
+    answered as (
+        select server_address, server_port, operation, max(request_bytes) as largest from exchanges
+        where ts_response is not null and operation in (select operation from open)
+        group by server_address, server_port, operation)
+    select open.protocol as likes, open.protocol, open.client_address, open.operation, min(request_bytes) as smallest,
+           any_value(largest) as largest, count(distinct open.flow_id) as times, {evidence("open.flow_id", "open.ts")}
+    from open join answered using (server_address, server_port, operation)
+    group by open.protocol, open.client_address, open.operation"""
+
 POPULATIONS = (
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _BY_OPERATION,
@@ -129,11 +164,14 @@ POPULATIONS = (
                     samples=5),
             Measure("slowest", "slowest_ms", "{who}: one in a hundred {operation} takes {value} or more", unit="ms",
                     floor=200, samples=50, ratio=5),
-            Measure("refused", "refused", "{who}: {operation} refused with {error} {value} times, {accepted} "
-                    "accepted before, none after", usual="none", weight=1.5),
             Measure("throttled", "throttled_ms", "{who}: quotas of the server make its {operation} wait {value} in all",
                     usual="none", unit="ms", floor=500, weight=1.5),
         ),
+    ),
+    Population(
+        "", "exchanges", ("client_id", "client_address", "operation"), _REFUSED,
+        (Measure("refused", "refused", "{who}: {operation} refused with {error} {value} times, {accepted} accepted "
+                 "before, none after", usual="none", weight=1.5),),
     ),
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _PACE,
@@ -166,6 +204,8 @@ POPULATIONS = (
                     "expected, on {value} connections", usual="none", weight=2.0),
             Measure("never confirmed", "unheard", "between {client_address} and {server_address}:{server_port} the "
                     "same bytes were sent {value} times and never confirmed", usual="none", floor=2, weight=1.5),
+            Measure("way to the server", "handshake_ms", "TCP handshakes of {client_address} with "
+                    "{server_address}:{server_port} take {value}", unit="ms", floor=5, two=5),
             Measure("connections", "connections", "{client_address} made {value} connections to "
                     "{server_address}:{server_port}", floor=10, ratio=5, two=5),
         ),
@@ -180,5 +220,11 @@ POPULATIONS = (
         (Measure("same wait", "alike", "{client_address} closed {value} connections {middle_s} s after a "
                  "{pending_operations} that had no response by then, {usual} after another time", usual="unlike",
                  ratio=4, floor=2, weight=1.5),),
+    ),
+    Population(
+        "", "connection_ends", ("client_address", "operation"), _TOO_LARGE,
+        (Measure("too large", "smallest", "the server ended {times} connections of {client_address} with a {operation} "
+                 "of {value} or more pending; the largest one that it answered has {usual}", usual="largest",
+                 unit="bytes", ratio=1.0, samples=2, weight=1.5),),
     ),
 )  # fmt: skip

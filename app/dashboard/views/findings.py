@@ -29,7 +29,7 @@ _ABOUT = {
 
 def show(view: View) -> None:
     """The page: the list, or the finding that the URL names."""
-    found, by_cause, _ = known(view.source)
+    found, by_cause, _, _ = known(view.source)
     wanted = state.value("finding")
     for cause in by_cause:
         for finding in cause.findings:

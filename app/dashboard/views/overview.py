@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import PurePath
 
@@ -31,6 +32,7 @@ from wirewitness.reports.base.questions.quality import Quality, quality
 from wirewitness.reports.base.questions.timelines import domain_ms, exchanges_over_time, selected_span_ns, width_of
 from wirewitness.reports.report.capture import missing
 from wirewitness.reports.report.contents import nothing_known, report
+from wirewitness.reports.report.stands_out import Line
 from wirewitness.reports.report.unclassified import unjudged_lines, unjudged_sentence
 
 _CAUSES_SHOWN = 4
@@ -176,11 +178,12 @@ def _amounts(seen: Quality) -> dict[str, str]:
 
 
 def _findings(view: View) -> None:
-    _, found, unjudged = known(view.source)
+    _, found, unjudged, lines = known(view.source)
     st.subheader("Findings", anchor=False)
     beyond = outside(view.source)
     if not found and not unjudged:
         empty(f"No findings here. {beyond}" if beyond else "No findings.")
+        _stands_out(lines)
         return
     if beyond:
         line(beyond, "quiet")
@@ -191,6 +194,15 @@ def _findings(view: View) -> None:
     finding_cards(view, found[:_CAUSES_SHOWN])
     if len(found) > _CAUSES_SHOWN:
         view.link("findings", "All findings", icon=":material/arrow_forward:", finding=None)
+    _stands_out(lines)
+
+
+def _stands_out(lines: Sequence[Line]) -> None:
+    """Facts without a severity."""
+    if lines:
+        st.subheader("What stands out", anchor=False)
+        for one in lines:
+            line(without_folder(one.text))
 
 
 def _traffic(view: View) -> None:

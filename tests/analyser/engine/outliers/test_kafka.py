@@ -15,13 +15,13 @@ def exchange(number: int, client: str, operation: str, second: float, **more: An
     return _exchange(number, client, operation, second, protocol="kafka", **more)
 
 
-def commits(partition: int, offsets: list[int], lag: int = 0, **more: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Offsets of group g that were stored second by second, and the lag that each had at its end."""
-    for step, offset in enumerate(offsets, 1):
-        own = {"ts": at(step), "group_id": "g", "topic": "t", "partition": partition, "step": step, "incarnation": 1,
-               "committed_offset": offset}  # fmt: skip
-        yield "kafka_committed", {**own, "exchange_id": f"f-c-{partition}-{step}"}
-        yield "kafka_lag", {**own, "lag": lag, "last_lag": lag} | more
+def commits(partition: int, offsets: list[int], ends: list[int]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Offsets of group g that were stored second by second, and where the log ended then."""
+    for step, (offset, end) in enumerate(zip(offsets, ends, strict=True), 1):
+        place = {"ts": at(step), "ts_response": at(step), "topic": "t", "partition": partition}
+        own = place | {"group_id": "g", "committed_offset": offset, "exchange_id": f"f-c-{partition}-{step}"}
+        yield "kafka_offset_commits", own | {"error_code": 0, "log_end_offset": end}
+        yield "kafka_log_ends", {"ts": at(step), "topic": "t", "partition": partition, "log_end_offset": end}
 
 
 def table_of(*told: Iterator[tuple[str, dict[str, Any]]]) -> Rows:
@@ -32,16 +32,20 @@ def table_of(*told: Iterator[tuple[str, dict[str, Any]]]) -> Rows:
     return found
 
 
-MOVING = [range(0, 1000, 100)] * 5
-STUCK = table_of(*(commits(n, [*offsets]) for n, offsets in enumerate(MOVING)), commits(5, [0, 0, 0], lag=900))
-EVEN = table_of(*(commits(n, [*offsets], lag=3) for n, offsets in enumerate([*MOVING, MOVING[0]])))
+MOVING = [*range(0, 1000, 100)]
+STUCK = table_of(*(commits(n, MOVING, MOVING) for n in range(5)), commits(5, [0, 0, 0], [300, 600, 900]))
+EVEN = table_of(*(commits(n, MOVING, [offset + 3 for offset in MOVING]) for n in range(6)))
 
 
 def growing(lags: list[int]) -> Rows:
-    told = table_of(commits(0, [*range(len(lags))]))
-    for row, lag in zip(told["kafka_lag"], lags, strict=True):
-        row.update(lag=lag, last_lag=lag)
-    return told
+    offsets = [*range(len(lags))]
+    return table_of(commits(0, offsets, [offset + lag for offset, lag in zip(offsets, lags, strict=True)]))
+
+
+def fetch_range(number: int, offset: int, **more: Any) -> dict[str, Any]:
+    return {"exchange_id": f"f-c-{number}", "ts": at(number), "ts_last": at(number), "topic": "t", "client_id": "c",
+            "client_address": "a", "group_id": "g", "partition": 0, "first_offset": offset, "records_count": 10,
+            "next_offset": offset + 10} | more  # fmt: skip
 
 
 def fetch(number: int, offset: int, client: str = "c", partition: int = 0, **more: Any) -> dict[str, Any]:
@@ -83,11 +87,11 @@ CASES: dict[str, tuple[Rows, str]] = {
     "one partition stuck": (STUCK, "lag: Lag of group g on t-5 at the end: 900 records; usual 0 records (5 others)."),
     "all partitions alike": (EVEN, ""),
     "lag only grows": (
-        growing([5, 8, 10, 60, 70, 80, 150, 160, 170]),
-        "lag only grows: Lag of group g on t-0 only grows: 8 records in the first third of its commits, 160 records "
+        growing([5, 8, 10, 20, 60, 70, 80, 90, 150, 160, 170, 180]),
+        "lag only grows: Lag of group g on t-0 only grows: 8 records in the first quarter of the time, 168 records "
         "in the last.",
     ),
-    "lag comes and goes": (growing([5, 8, 10, 160, 170, 180, 50, 60, 70]), ""),
+    "lag comes and goes": (growing([5, 8, 10, 160, 170, 180, 50, 60, 70, 60, 50, 5]), ""),
     "a partition that nobody reads": (
         {"kafka_produce_batches": [batch(n, partition=n % 2) for n in range(20)],
          "kafka_fetch_partitions": [fetch(n, 10 * n) for n in range(10)]},
@@ -100,11 +104,11 @@ CASES: dict[str, tuple[Rows, str]] = {
         "",
     ),
     "the same offset again": (
-        {"kafka_fetch_partitions": [fetch(n, 70) for n in range(6)]},
+        {"kafka_fetch_ranges": [fetch_range(n, 70) for n in range(6)]},
         "same records fetched again: Client c at a was given the records at offset 70 of t-0 6 times.",
     ),
     "two groups of one program read it once each": (
-        {"kafka_fetch_partitions": [fetch(n, 10 * (n % 3), group_id=f"g{n // 3}") for n in range(12)]}, "",
+        {"kafka_fetch_ranges": [fetch_range(n, 10 * (n % 3), group_id=f"g{n // 3}") for n in range(12)]}, "",
     ),
     "more joins than generations": (
         {"kafka_group_events": [join(n, 4) for n in range(20)]},

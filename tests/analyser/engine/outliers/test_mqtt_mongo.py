@@ -11,7 +11,7 @@ from tests.analyser.engine.outliers.lines import Rows, at, exchange, said
 
 def connection(number: int, client: str = "c", address: str = "a", **more: Any) -> dict[str, Any]:
     return {"flow_id": f"f{number}", "ts": at(10 * number), "ts_end": at(10 * number + 9), "client_id": client,
-            "client_address": address, "server_address": "s", "server_port": 1883, "connect_seen": True} | more  # fmt: skip
+            "client_address": address, "server_address": "s", "connect_seen": True} | more  # fmt: skip
 
 
 def subscribe(number: int, client: str = "c", flow: str = "f0", **more: Any) -> dict[str, Any]:
@@ -74,11 +74,14 @@ CASES: dict[str, tuple[Rows, str]] = {
         "",
     ),
     "one message on many connections": (
-        {"mqtt_publishes": [publish(n, up=False, flow_id=f"f{n}", payload_crc32=1) for n in range(5)]},
+        {"mqtt_publishes": [publish(n, up=False, flow_id=f"f{n}", payload_crc32=1) for n in range(5)],
+         "mqtt_connections": [connection(n) for n in range(5)]},
         "same message again: Client c at a was sent the same message of t on 5 connections.",
     ),
     "retained on many connections": (
-        {"mqtt_publishes": [publish(n, up=False, flow_id=f"f{n}", payload_crc32=1, retain=True) for n in range(5)]}, "",
+        {"mqtt_publishes": [publish(n, up=False, flow_id=f"f{n}", payload_crc32=1, retain=True) for n in range(5)],
+         "mqtt_connections": [connection(n) for n in range(5)]},
+        "",
     ),
     "a flood of retained ones at each": (
         {"mqtt_publishes": [publish(n, up=False, flow_id=f"f{n // 10}", topic=f"t{n % 10}", retain=True)
@@ -147,7 +150,7 @@ CASES: dict[str, tuple[Rows, str]] = {
         "latency over time: Client shop at a: latency of find on d.c grows from 10.5 ms to 70.5 ms.",
     ),
     "latency that varies": (
-        {"mongo_commands": [command(n, "find", documents_returned=1, latency_ms=1.0 + 60 * (n % 2)) for n in range(80)]},
+        {"mongo_commands": [command(n, "find", documents_returned=1, latency_ms=60.0 * (n % 2)) for n in range(80)]},
         "",
     ),
     "latency by skip": (
@@ -166,7 +169,8 @@ CASES: dict[str, tuple[Rows, str]] = {
         "write conflicts: Client late at a met 3 write conflicts on d.c; transactions there at that time: holder at b.",
     ),
     "one document in turn": (
-        {"mongo_commands": [command(n, "update", f"app{n % 2}", n=1, n_modified=1, literals_id="5") for n in range(12)]},
+        {"mongo_commands": [command(n, "update", f"app{n % 2}", n=1, n_modified=1, literals_id="x")
+                            for n in range(12)]},
         "one document in turn: 2 clients update one document of d.c in turn, 11 times: app0, app1.",
     ),
     "a server that stood still": (
