@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 MOST_LINES = 10
 # Lines of one measure: ten partitions that lag are one thing.
 _MOST_OF_MEASURE = 2
+# Values of one measure that are looked up in findings.
+_MOST_TRIED = 20
 # Findings that are read for what they tell; more are of one kind each.
 _MOST_FINDINGS = 2_000
 _LONGEST_NAME = 48
@@ -64,10 +66,13 @@ def _without_told(found: Sequence[Candidate], told: Told) -> list[Candidate]:
     subjects: set[tuple[str, ...]] = set()
     shown: set[frozenset[str]] = set()
     of_measure: Counter[str] = Counter()
+    tried: Counter[str] = Counter()
     for one in found:
         names, ids = tuple(_names(one)), frozenset(one.row["ids"] or ())
-        if names in subjects or ids in shown or of_measure[one.measure.name] >= _MOST_OF_MEASURE:
+        is_enough = of_measure[one.measure.name] >= _MOST_OF_MEASURE or tried[one.measure.name] >= _MOST_TRIED
+        if names in subjects or ids in shown or is_enough:
             continue
+        tried[one.measure.name] += 1
         subjects.add(names)
         shown.add(ids)
         if told.tells(names, ids):
@@ -96,8 +101,14 @@ class Told:
         """Does a finding name all of these, or is one of these messages its evidence?"""
         if not self._messages.isdisjoint(ids):
             return True
-        patterns = [re.compile(rf"(?<![\w.]){re.escape(name)}(?![\w]|\.\w)") for name in names]
+        patterns = [_named(name) for name in names]
         return bool(patterns) and any(all(one.search(text) for one in patterns) for text in self._texts)
+
+
+def _named(name: str) -> re.Pattern[str]:
+    """The name as a word of its own; where it is a word of English, too, as a name: `client producer`, `group=test`."""
+    before = r"(?:=|\b(?i:client|group|topic|user|id) )" if name.isalpha() else r"(?<![\w.])"
+    return re.compile(rf"{before}{re.escape(name)}(?![\w]|\.\w)")
 
 
 def _names(one: Candidate) -> Iterator[str]:

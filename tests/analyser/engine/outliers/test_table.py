@@ -85,6 +85,7 @@ def test_a_line_names_exchanges_as_findings_do() -> None:
         ({"sentence": "Client c fetches of t-01."}, True),
         ({"sentence": "Client abc reads t-0."}, True),
         ({"sentence": "Client c is slow."}, True),
+        ({"sentence": "What c writes to t-0."}, True),
     ],
 )
 def test_what_a_finding_tells_is_left_out(told: dict[str, Any], is_left: bool) -> None:
