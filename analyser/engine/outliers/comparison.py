@@ -40,10 +40,10 @@ class Candidate(NamedTuple):
 
 def candidates(population: Population, rows: Sequence[Row]) -> Iterator[Candidate]:
     """All values of these rows that lie apart."""
-    alike: dict[str, list[Row]] = {}
-    for row in rows:
-        alike.setdefault(str(row["likes"]), []).append(row)
     for measure in population.measures:
+        alike: dict[str, list[Row]] = {}
+        for row in rows:
+            alike.setdefault(str(row[measure.likes]), []).append(row)
         for likes in alike.values():
             counted = [row for row in likes if _counts(row, measure)]
             found = _with_own(measure, counted) if measure.usual else _among_likes(measure, counted)

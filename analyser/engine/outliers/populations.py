@@ -26,7 +26,7 @@ class Measure:
     without one it is compared with the median of its likes. unit: ms, bytes, s, or a noun in the plural.
     ratio: how many times the usual value. floor: the least difference that counts. samples: rows that every value needs
     behind it. low: values below the others count, too. two: rows needed where there is one other only. weight: how
-    much surer it is than others.
+    much surer it is than others. likes: the column whose rows are likes, where it is another one.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Measure:
     low: bool = False
     two: int = 50
     weight: float = 1.0
+    likes: str = "likes"
 
 
 @dataclass(frozen=True, slots=True)

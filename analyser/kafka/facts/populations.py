@@ -12,20 +12,23 @@ _PARTITION = "cluster_id, topic, partition"
 _GROUP_PARTITION = "cluster_id, group_id, topic, partition"
 
 
-# Of a partition whose group has lag there: since when its offset stays while another one of the topic moved. Lag is as
+# Of a partition whose group has lag there and members: since when its offset stays while the log goes on. Lag is as
 # `lag.py` has it, of what the end of the capture has: to make kafka_lag takes half as long as all findings.
 _COMMITS = "kafka_offset_commits where error_code = 0 and committed_offset >= 0"
 _PARTITIONS = f"""
     with stored as (
         select {_GROUP_PARTITION}, arg_max(committed_offset, coalesce(ts_response, ts)) as committed_offset,
                max(committed_offset) - min(committed_offset) as done,
-               max(max(epoch_ns(ts))) over (partition by cluster_id, group_id, topic) as moved,
                greatest((max(epoch_ns(ts)) - min(epoch_ns(ts))) / 1e6 / greatest(count(*) - 1, 1), 1) as pace_ms,
                {evidence()}
         from {_COMMITS} group by {_GROUP_PARTITION}),
-    ends as (select {_PARTITION}, arg_max(log_end_offset, ts) as log_end from kafka_log_ends group by {_PARTITION})
-    select group_id || ' ' || topic as likes, *, case when behind > 0 then (moved - last_ns) / 1e6 end as still_ms
-    from (select stored.*, {lag_behind("log_end")} as behind
+    ends as (select {_PARTITION}, arg_max(log_end_offset, ts) as log_end, max(epoch_ns(coalesce(ts_last, ts))) as moved
+             from kafka_log_ends group by {_PARTITION})
+    select group_id || ' ' || topic as likes, coalesce(cluster_id, '') as cluster, *,
+           case when behind > 5 * done / samples and group_id in (
+               select group_id from kafka_members where ended is distinct from 'left'
+               ) then (moved - last_ns) / 1e6 end as still_ms
+    from (select stored.*, moved, {lag_behind("log_end")} as behind
           from stored left join ends on {same("stored", "ends", _PARTITION)})"""
 _LAG_GROWS = f"""
     select group_id || ' ' || topic as likes, * from (
@@ -100,6 +103,12 @@ _UNCOMMITTED = f"""
       and not exists (from kafka_members as members where members.group_id = reads.group_id and protocol = 'share')
     group by group_id, {CLIENT} having max(epoch_ns(ts_last)) - min(epoch_ns(ts)) > 10e9"""
 
+_MEMBERS = f"""
+    select coalesce(cluster_id, '') as likes, group_id, {CLIENT}, max(max_heartbeat_gap_ms) as silent_ms,
+           count(*) as samples, min(epoch_ns(coalesce(ts_silent, ts))) as first_ns, max(epoch_ns(ts_last)) as last_ns,
+           [arg_max(last_exchange_id, max_heartbeat_gap_ms)] as ids
+    from kafka_members where max_heartbeat_gap_ms is not null group by coalesce(cluster_id, ''), group_id, {CLIENT}"""
+
 # The longest time without a fetch of a client whose heartbeats went on.
 _POLLS = f"""
     with fetches as (
@@ -172,11 +181,13 @@ POPULATIONS = (
         (
             Measure("lag", "behind", "lag of group {group_id} on {where} at the end: {value}", unit="records", floor=10,
                     two=5),
+            Measure("lag", "behind", "lag of group {group_id} on {where} at the end: {value}",
+                    unit="records", floor=100, ratio=10, samples=3, likes="cluster", weight=0.8),
             Measure("records committed", "done", "group {group_id} came {value} further on {where}", unit="records",
                     low=True, floor=10, two=5),
             Measure("offset stays", "still_ms", "group {group_id} committed nothing more of {where} for {value}, "
-                    "though it has {behind} records more and others of the topic moved", usual="pace_ms", unit="ms",
-                    ratio=5, floor=3_000, samples=3, weight=1.2),
+                    "while the log went on by {behind} records; before, it did every {usual}", usual="pace_ms",
+                    unit="ms", ratio=5, floor=3_000, samples=3, weight=1.2),
         ),
     ),
     Population(
@@ -222,6 +233,11 @@ POPULATIONS = (
         "kafka", "kafka_fetch_ranges", ("group_id", "client_id", "client_address"), _UNCOMMITTED,
         (Measure("never commits", "given", "{who} was given {value} as a member of group {group_id}, and nobody "
                  "commits these partitions", usual="none", unit="records", floor=50, weight=1.2),),
+    ),
+    Population(
+        "kafka", "kafka_members", ("group_id", "client_id", "client_address"), _MEMBERS,
+        (Measure("silence of a member", "silent_ms", "{who} sent nothing as a member of group {group_id} for {value}",
+                 unit="ms", floor=3_000, two=1),),
     ),
     Population(
         "kafka", "kafka_members", ("client_id", "client_address"), _POLLS,

@@ -163,7 +163,7 @@ POPULATIONS = (
             Measure("latency", "median_ms", "{who}: median latency of {operation} {value}", unit="ms", floor=20,
                     samples=5),
             Measure("slowest", "slowest_ms", "{who}: one in a hundred {operation} takes {value} or more", unit="ms",
-                    floor=200, samples=50, ratio=5),
+                    floor=200, samples=300, ratio=5),
             Measure("throttled", "throttled_ms", "{who}: quotas of the server make its {operation} wait {value} in all",
                     usual="none", unit="ms", floor=500, weight=1.5),
         ),

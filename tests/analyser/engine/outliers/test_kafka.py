@@ -36,6 +36,12 @@ MOVING = [*range(0, 1000, 100)]
 STUCK = table_of(*(commits(n, MOVING, MOVING) for n in range(5)), commits(5, [0, 0, 0], [300, 600, 900]))
 EVEN = table_of(*(commits(n, MOVING, [offset + 3 for offset in MOVING]) for n in range(6)))
 
+STOPPED = {
+    **table_of(commits(0, [*range(0, 110, 10)], [*range(0, 110, 10)])),
+    "kafka_members": [{"ts": at(0), "group_id": "g", "ended": "active"}],
+}
+STOPPED["kafka_log_ends"] += [{"ts": at(51), "topic": "t", "partition": 0, "log_end_offset": 500}]
+
 
 def growing(lags: list[int]) -> Rows:
     offsets = [*range(len(lags))]
@@ -90,6 +96,18 @@ CASES: dict[str, tuple[Rows, str]] = {
         growing([5, 8, 10, 20, 60, 70, 80, 90, 150, 160, 170, 180]),
         "lag only grows: Lag of group g on t-0 only grows: 8 records in the first quarter of the time, 168 records "
         "in the last.",
+    ),
+    "a group that commits no more": (
+        STOPPED,
+        "offset stays: Group g committed nothing more of t-0 for 40 s, while the log went on by 400 records; before, "
+        "it did every 1 s.",
+    ),
+    "it left": ({**STOPPED, "kafka_members": [{"ts": at(0), "group_id": "g", "ended": "left"}]}, ""),
+    "a member that is silent for long": (
+        {"kafka_members": [{"ts": at(0), "ts_last": at(60), "group_id": "g", "client_id": f"c{n}",
+                            "client_address": "a", "max_heartbeat_gap_ms": 13_500.0 if n == 4 else 3_000.0 + n}
+                           for n in range(6)]},
+        "silence of a member: Client c4 at a sent nothing as a member of group g for 13.5 s; usual 3 s (5 others).",
     ),
     "lag comes and goes": (growing([5, 8, 10, 160, 170, 180, 50, 60, 70, 60, 50, 5]), ""),
     "a partition that nobody reads": (
