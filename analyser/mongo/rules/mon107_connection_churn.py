@@ -248,6 +248,7 @@ RULE = Rule(
         "connection_ends": ("flow_id",),
     },
     partition_by=("client_address",),
+    signs={"flows": "count(*) FILTER (handshake_seen) >= 20"},
     detect=detect,
     rows={
         "mongo_commands": f"awaitable IS NOT TRUE AND (command IN {HELLOS} OR flow_id IN (SELECT flow_id FROM "

@@ -69,7 +69,7 @@ def test_signs_are_of_tables_that_no_stage_makes() -> None:
 
 
 def test_facts_are_made_where_a_rule_or_a_query_wants_them() -> None:
-    with wirewitness.read(str(SAMPLES / "mqtt_resumed.pcapng")) as analysis:
+    with wirewitness.read(str(SAMPLES / "mqtt_takeover_loop.pcapng")) as analysis:
         analysis.findings()
         made = views(analysis._source.con)
         assert "mqtt_deliveries" in made
