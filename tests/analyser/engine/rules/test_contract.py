@@ -95,7 +95,7 @@ def test_declared_tables_and_columns_exist(rule: Rule) -> None:
     for table, columns in rule.reads.items():
         names = set(TABLES[table].column_names())
         assert set(columns) <= names
-        assert set(rule.partition_by) <= names
+        assert {rule.keys.get(table, {}).get(key, key) for key in rule.partition_by} <= names
     assert set(rule.rows) <= set(rule.reads)
     assert "cluster_id" in rule.partition_by or not rule.code.startswith("KAF") or rule.code in ACROSS_CLUSTERS
     assert rule.severity in SEVERITIES
@@ -168,7 +168,8 @@ def test_frames_are_typed_sorted_and_of_one_key(index: int) -> None:
             for table, frame in frames.items():
                 assert tuple(frame.schema.names) == rule.columns(table)
                 for column in frame.schema.names:
-                    assert frame[column].array().type == ARROW_TYPES[TABLES[table].column(column).kind]
+                    named = rule.keys.get(table, {}).get(column, column)
+                    assert frame[column].array().type == ARROW_TYPES[TABLES[table].column(named).kind]
                 for name, value in zip(rule.partition_by, partition_key, strict=True):
                     assert {*frame[name]} <= {value}
                 if "ts" in frame.schema.names:
