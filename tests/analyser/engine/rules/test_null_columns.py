@@ -53,10 +53,16 @@ class Case(NamedTuple):
     every_second: bool
 
 
+def _named(rule: Rule, table: str, column: str) -> str:
+    """What the table calls a column of a key."""
+    return rule.keys.get(table, {}).get(column, column)
+
+
 def _cases(rule: Rule, held: Tables) -> Iterator[Case]:
     for table, rows in held.items():
         for column in rule.columns(table):
-            if TABLES[table].column(column).nullable and rows.column(column).null_count < len(rows):
+            named = _named(rule, table, column)
+            if TABLES[table].column(named).nullable and rows.column(named).null_count < len(rows):
                 yield Case(table, column, False)
                 if len(rows) > 1 and column not in rule.partition_by:
                     yield Case(table, column, True)
@@ -73,7 +79,7 @@ def _with_nulls(rows: pa.Table, column: str, every_second: bool) -> pa.Table:
 def _in_case(rule: Rule, held: Tables, case: Case) -> Tables:
     hit = held if case.column in rule.partition_by else {case.table}
     return {
-        table: _with_nulls(rows, case.column, case.every_second) if table in hit else rows
+        table: _with_nulls(rows, _named(rule, table, case.column), case.every_second) if table in hit else rows
         for table, rows in held.items()
     }
 
