@@ -64,6 +64,7 @@ from wirewitness.analyser.kafka.rules.stored import (
     STORED,
     STORED_COLUMNS,
     Stored,
+    by_committer,
     committers_numbers,
     proof_of_stored,
     stored_by_group,
@@ -259,7 +260,7 @@ def _finding(
         sentence=sentence,
         next_step=next_step,
         proof=proof_of_stored([commit for turn in turns for commit in turn]),
-        numbers={**key, **measured, "committers": committers_numbers(commits, _of(turns))},
+        numbers={**key, **measured, "committers": committers_numbers(by_committer(commits), _of(turns))},
     )
 
 

@@ -40,12 +40,14 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from wirewitness.analyser.base.times import NS_PER_S, period_text
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import first_value
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import (
     Identity,
@@ -62,6 +64,7 @@ from wirewitness.analyser.kafka.rules.stored import (
     STORED,
     STORED_COLUMNS,
     Stored,
+    by_committer,
     committers_numbers,
     stored_by_group,
 )
@@ -70,34 +73,39 @@ KEYS = ("cluster_id", "topic", "partition")
 _UNSEEN = " It may have turned back by itself each time: its fetches of this partition are not in the capture."
 
 
+class _Group(NamedTuple):
+    """The commits of a group as findings look for them."""
+
+    last: Stored
+    by_step: Mapping[int, Stored]
+    own: Mapping[Identity, Sequence[Stored]]
+
+
 def detect(frames: Frames, *, returns: int = 5, behind_s: float = 5.0) -> Iterator[Finding]:
     """One finding per group, committer and value."""
-    for group in stored_by_group(frames[STORED]):
-        found: dict[tuple[Identity, int], list[Stored]] = {}
-        for commit in group:
-            if commit.ahead_offset is not None:
-                found.setdefault((commit.identity, commit.committed_offset), []).append(commit)
-        by_step = {commit.step: commit for commit in group}
-        for some in found.values():
-            if len(some) >= returns and not _came_on(group, some, behind_s * NS_PER_S):
-                yield _finding(first_value(frames[STORED], "cluster_id"), group, some, by_step)
+    for commits in stored_by_group(frames[STORED]):
+        values: dict[tuple[Identity, int], list[Stored]] = {}
+        for commit in commits:
+            values.setdefault((commit.identity, commit.committed_offset), []).append(commit)
+        group = _Group(commits[-1], {commit.step: commit for commit in commits}, by_committer(commits))
+        for same in values.values():
+            found = [commit for commit in same if commit.ahead_offset is not None]
+            if len(found) >= returns and not _came_on(group.own[same[0].identity], found, behind_s * NS_PER_S):
+                yield _finding(first_value(frames[STORED], "cluster_id"), group, same, found)
 
 
-def _came_on(group: Sequence[Stored], found: Sequence[Stored], behind_ns: float) -> bool:
+def _came_on(own: Sequence[Stored], found: Sequence[Stored], behind_ns: float) -> bool:
     """Did nobody but the fetch position get ahead, for a moment, and the committer commit more after it?"""
     first, last = found[0], found[-1]
     if any(one.ahead_step is not None for one in found) or last.ts_sent - first.ts_sent >= behind_ns:
         return False
-    later = (one.committed_offset for one in group if one.identity == last.identity and one.step > last.step)
-    return max(later, default=0) > last.committed_offset
+    compared(len(own))
+    return any(one.committed_offset > last.committed_offset for one in own if one.step > last.step)
 
 
-def _finding(
-    cluster: str | None, group: Sequence[Stored], found: Sequence[Stored], by_step: Mapping[int, Stored]
-) -> Finding:
-    """found: returns to one value. by_step: the commits of the group."""
-    last, value = found[-1], found[-1].committed_offset
-    same = [one for one in group if one.identity == last.identity and one.committed_offset == value]
+def _finding(cluster: str | None, group: _Group, same: Sequence[Stored], found: Sequence[Stored]) -> Finding:
+    """same: a committer's commits of one value. found: those that return to it."""
+    last, value, by_step = found[-1], found[-1].committed_offset, group.by_step
     times = last.same_commits or len(same)
     period = (min(one.ts_sent for one in same), max(one.ts_sent for one in same))
     worst = max(found, key=lambda one: one.ahead_offset or 0)
@@ -130,9 +138,9 @@ def _finding(
             "returns": len(found),
             "ahead_offset": position,
             "ahead_by_commits": len(overtaken),
-            "last_offset": group[-1].committed_offset,
+            "last_offset": group.last.committed_offset,
             "replay": position - value,
-            "committers": committers_numbers(group, [last.identity, *(one.identity for one in overtaken)]),
+            "committers": committers_numbers(group.own, [last.identity, *(one.identity for one in overtaken)]),
         },
     )  # fmt: skip
 

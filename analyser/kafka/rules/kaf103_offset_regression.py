@@ -55,7 +55,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from wirewitness.analyser.base.severity import Confidence, Severity
 from wirewitness.analyser.base.times import NS_PER_S
@@ -89,11 +90,20 @@ from wirewitness.analyser.kafka.rules.stored import (
     STORED,
     STORED_COLUMNS,
     Stored,
+    by_committer,
     committers_numbers,
     stored_by_group,
 )
 
 KEYS = ("cluster_id", "topic", "partition")
+
+
+class _Group(NamedTuple):
+    """What findings of a group share: its last commit, its highest offset, the commits of each committer."""
+
+    last: Stored
+    highest: int
+    own: Mapping[Identity, Sequence[Stored]]
 
 
 def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
@@ -105,13 +115,15 @@ def detect(frames: Frames, *, repeated: int = 2) -> Iterator[Finding]:
     for group in stored_by_group(frames[STORED]):
         if group[0].group_id:
             found: dict[tuple[Identity, bool, Cause], list[Step]] = {}
+            highest = max(commit.committed_offset for commit in group)
+            shared = _Group(group[-1], highest, by_committer(group))
             for step in steps_of(group, begun.get(group[0].group_id, [])):
                 found.setdefault((step.after.identity, step.same, step.cause), []).append(step)
             for steps in found.values():
-                yield _finding(first_value(frames[STORED], "cluster_id"), steps, group, repeated)
+                yield _finding(first_value(frames[STORED], "cluster_id"), steps, shared, repeated)
 
 
-def _finding(cluster: str | None, steps: Sequence[Step], group: Sequence[Stored], repeated: int) -> Finding:
+def _finding(cluster: str | None, steps: Sequence[Step], group: _Group, repeated: int) -> Finding:
     worst, last, cause = max(steps, key=lambda step: step.delta), steps[-1].after, steps[0].cause
     severity: Severity = "warning" if cause in TOLD_BY_READERS else "info"
     if cause in ("stale", "overtaken"):
@@ -120,7 +132,7 @@ def _finding(cluster: str | None, steps: Sequence[Step], group: Sequence[Stored]
     confidence: Confidence = "high" if is_sure else "medium"
     again = max((step.again for step in steps if step.again is not None), default=None)
     key = partition_key(cluster, last)
-    stored, highest = group[-1].committed_offset, max(commit.committed_offset for commit in group)
+    stored, highest = group.last.committed_offset, group.highest
     # What lies behind a foreign offset, or behind the end of a truncated log, was not read before.
     is_elsewhere = cause in ("overtaken", "truncated", "reset lost")
     is_told = is_elsewhere or (cause == "admin reset" and steps[-1].following is not None)
@@ -131,7 +143,7 @@ def _finding(cluster: str | None, steps: Sequence[Step], group: Sequence[Stored]
         confidence=confidence,
         subject=key,
         title=_title(worst, len(steps)),
-        sentence=_sentence(steps, worst, again, group[-1]) + ("" if is_told else _still_back(stored, highest)),
+        sentence=_sentence(steps, worst, again, group.last) + ("" if is_told else _still_back(stored, highest)),
         next_step=_next_step(steps, worst),
         proof=Proof(
             min(step.before.ts_sent for step in steps), max(step.after.ts_sent for step in steps), _evidence(steps)
@@ -153,7 +165,7 @@ def _finding(cluster: str | None, steps: Sequence[Step], group: Sequence[Stored]
             "last_offset": stored,
             "replay_now": 0 if is_elsewhere else highest - stored,
             "fetches_seen": bool(last.fetches_seen),
-            "committers": committers_numbers(group, behind + back if cause == "overtaken" else back + behind),
+            "committers": committers_numbers(group.own, behind + back if cause == "overtaken" else back + behind),
         },
     )
 

@@ -55,7 +55,7 @@ from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S
 from wirewitness.analyser.base.words import count, sentence_start
 from wirewitness.analyser.engine.rules.columns import UNKNOWN, Integers
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.frame import Frame
+from wirewitness.analyser.engine.rules.frame import Frame, numbered, places_of
 from wirewitness.analyser.engine.rules.frame_rows import first_value
 from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
@@ -65,6 +65,7 @@ from wirewitness.analyser.kafka.rules.stored import (
     STORED,
     STORED_COLUMNS,
     Stored,
+    by_committer,
     committers_numbers,
     proof_of_stored,
     stored_by_group,
@@ -98,7 +99,6 @@ class _Ends(NamedTuple):
 class _Commits(NamedTuple):
     """A group's commits in the order of the broker; done_ns: since when each counts."""
 
-    every: list[Stored]
     done_ns: Integers
     offset: Integers
 
@@ -143,21 +143,22 @@ def detect(
     ends = _ends(frames[ENDS])
     if not len(ends.at):
         return
-    for every in stored_by_group(frames[STORED]):
-        done, offset = (
-            np.array(some, np.int64) for some in zip(*((c.ts, c.committed_offset) for c in every), strict=True)
-        )
-        group = _Commits(every, done, offset)
+    stored = frames[STORED]
+    for rows in places_of(numbered(stored["group_id"].texts().codes)):
+        group = _Commits(stored["ts"].numbers()[rows], stored["committed_offset"].numbers()[rows])
+        if (group.offset == UNKNOWN).any():
+            continue
         pace = _pace(ends, group)
         growth = _growth(ends, group, samples, *(pace.least(gaps) or (least_lag, least_s * NS_PER_S)))
         if growth is None:
             continue
         compared(len(frames[FETCHES]))
-        own = _fetches_of(every[0].group_id, frames[FETCHES])
+        own = _fetches_of(stored["group_id"].texts().at(int(rows[0])), frames[FETCHES])
         is_late = _reads_to_the_end(own, ends, growth) and not pace.goes_on
         if not (is_late or _waits_for_a_transaction(own)):
             cause = _ahead(own, ends, group, growth, pace) or _cause(own, group, growth)
-            yield _finding(first_value(frames[STORED], "cluster_id"), every, growth, cause)
+            for every in stored_by_group(stored.take(rows)):
+                yield _finding(first_value(stored, "cluster_id"), every, growth, cause)
 
 
 def _fetches_of(group: str | None, fetches: Frame) -> Frame:
@@ -360,7 +361,7 @@ def _finding(cluster: str | None, commits: list[Stored], growth: _Growth, cause:
             "lag_s": round(growth.age_s, 1),
             "seconds": round(seconds, 1),
             "longest_pause_s": cause.longest_pause_s,
-            "committers": committers_numbers(commits),
+            "committers": committers_numbers(by_committer(commits)),
         },
     )  # fmt: skip
 

@@ -56,6 +56,7 @@ from wirewitness.analyser.kafka.rules.stored import (
     STORED,
     STORED_COLUMNS,
     Stored,
+    by_committer,
     committers_numbers,
     proof_of_stored,
     stored_by_group,
@@ -120,7 +121,7 @@ def _finding(cluster: str | None, commits: Sequence[Stored]) -> Finding:
             "client_id": worst.client_id,
             "address": worst.client_address,
             "member": worst.member_id,
-            "committers": committers_numbers(commits),
+            "committers": committers_numbers(by_committer(commits)),
         },
     )  # fmt: skip
 
@@ -169,7 +170,7 @@ def _taken_away(cluster: str | None, group: Sequence[Stored]) -> Finding:
             "client_id": last.client_id,
             "address": last.client_address,
             "member": last.member_id,
-            "committers": committers_numbers(commits),
+            "committers": committers_numbers(by_committer(commits)),
         },
     )  # fmt: skip
 

@@ -42,6 +42,7 @@ from wirewitness.analyser.kafka.rules.stored import (
     STORED,
     STORED_COLUMNS,
     Stored,
+    by_committer,
     committers_numbers,
     proof_of_stored,
     stored_by_group,
@@ -96,7 +97,7 @@ def _finding(cluster: str | None, own: Sequence[Stored], requests: int, seconds:
             "seconds": round(seconds, 3),
             "commits_per_second": round(per_second, 1),
             "share_of_single_steps": round(single, 3),
-            "committers": committers_numbers(own),
+            "committers": committers_numbers(by_committer(own)),
         },
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from wirewitness.analyser.base.times import moment_text, time_text
@@ -53,6 +53,7 @@ from wirewitness.analyser.kafka.rules.stored import (
     STORED,
     STORED_COLUMNS,
     Stored,
+    by_committer,
     committers_numbers,
     stored_by_group,
 )
@@ -94,8 +95,9 @@ def detect(frames: Frames) -> Iterator[Finding]:
         found: dict[Identity, list[_Restored]] = {}
         for restored in _restored(group):
             found.setdefault(restored.late.client, []).append(restored)
+        committers = by_committer(group) if found else {}
         for own in found.values():
-            yield _finding(first_value(frames[STORED], "cluster_id"), own, group)
+            yield _finding(first_value(frames[STORED], "cluster_id"), own, group[-1], committers)
 
 
 def _restored(group: Sequence[Stored]) -> Iterator[_Restored]:
@@ -108,11 +110,13 @@ def _restored(group: Sequence[Stored]) -> Iterator[_Restored]:
             yield _Restored(newer, late)
 
 
-def _finding(cluster: str | None, restored: Sequence[_Restored], group: Sequence[Stored]) -> Finding:
+def _finding(
+    cluster: str | None, restored: Sequence[_Restored], end: Stored, committers: Mapping[Identity, Sequence[Stored]]
+) -> Finding:
     worst = max(restored, key=lambda one: one.back)
     newer, late = worst
     seen, brief = bool(late.fetches_seen), all(one.brief for one in restored)
-    key, stored = partition_key(cluster, late), group[-1].committed_offset
+    key, stored = partition_key(cluster, late), end.committed_offset
     failed = Evidence(late.file, late.failed_request_packet, late.failed_exchange_id)
     # Without an answer, or a limit ended the wait for it.
     code = late.failed_error_code
@@ -151,7 +155,7 @@ def _finding(cluster: str | None, restored: Sequence[_Restored], group: Sequence
             "last_offset": stored,
             "ts_failed": time_text(worst.failed_ns),
             "ts_restored": time_text(late.ts_sent),
-            "committers": committers_numbers(group, (late.identity, newer.identity)),
+            "committers": committers_numbers(committers, (late.identity, newer.identity)),
         },
     )  # fmt: skip
 

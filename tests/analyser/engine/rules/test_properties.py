@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import duckdb
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from tests.analyser.engine.rules.concerned import concerned, connected, partitions
+from tests.analyser.engine.rules.concerned import concerned, connected
 from tests.analyser.engine.rules.scenarios import Scenario
 from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, stored
 from tests.support.shares import examples
 from wirewitness.analyser.analysis.all_rules import RULES
-from wirewitness.analyser.engine.rules.findings import Finding, findings_table, some_evidence
+from wirewitness.analyser.engine.rules.findings import Finding, findings_table
 from wirewitness.analyser.engine.rules.rule import Rule
 from wirewitness.analyser.engine.rules.running import run
-from wirewitness.analyser.kafka.rules.commit_columns import commit_columns
 from wirewitness.analyser.kafka.rules.commits import (
     COMMITS,
     Commit,
     broker_order,
-    by_identity,
-    commits_of,
-    committer_numbers,
-    evidence_of,
 )
 
 NAMES = st.sampled_from(["m1", "m2", ""])
@@ -130,29 +123,6 @@ def accepted(rows: list[Row]) -> dict[tuple[Any, ...], list[Commit]]:
         if one.accepted:
             found.setdefault((*place, one.partition, one.group_id), []).append(one)
     return found
-
-
-@FEW
-@given(rows=st.lists(commits(), max_size=30))
-def test_columns_hold_the_same_commits(rows: list[Row]) -> None:
-    """Another way to the same commits, committers and numbers."""
-    con = examined(rows, code="KAF105").con
-    for _, frames in partitions(con, replace(RULES["KAF105"], suspects=None)):
-        expected, columns = commits_of(frames[COMMITS]), commit_columns(frames[COMMITS])
-        assert [columns[row] for row in range(len(columns))] == expected
-        assert list(columns.commits(np.arange(len(columns)))) == expected
-        assert columns.done_ns.tolist() == [one.done_ns for one in expected]
-        assert [len(group) for group in columns.groups()] == list(Counter(one.group_id for one in expected).values())
-        assert list(columns.accepted().commits(np.arange(len(columns.accepted())))) == [
-            c for c in expected if c.accepted
-        ]
-        committers = columns.committers()
-        for number, (identity, own) in enumerate(by_identity(expected).items()):
-            mine = np.flatnonzero(committers == number)
-            assert {one.identity for one in columns.commits(mine)} == {identity}
-            assert columns.numbers_of(mine) == committer_numbers(own)
-        everything = some_evidence(columns.evidence(np.arange(len(columns))))
-        assert everything == some_evidence(evidence_of(expected))
 
 
 @FEW
