@@ -44,12 +44,18 @@ def _ahead(offset: str) -> str:
 def neighbours(kept: str) -> str:
     """A SELECT of `row` and the columns that few rows of `kafka_committed` have. kept: the rows of all changes."""
     return f"""
-    WITH base AS (
-        SELECT * REPLACE (coalesce(group_id, '') AS group_id, coalesce(topic, '') AS topic),
-               coalesce(cluster_id, '') AS cluster, epoch_ns(ts) AS at_ns, epoch_ns(ts_sent) AS sent_ns,
-               {OWN_CLIENT}
+    WITH named AS (
+        SELECT row, part, committer, step, committed_offset, below_commit, below_highest, since_ns, own_commits,
+               furthest_fetch, log_end_offset, generation, member_id <> '' AS is_member, request_packet,
+               coalesce(cluster_id, '') AS cluster, coalesce(group_id, '') AS group_id, coalesce(topic, '') AS topic,
+               partition, {OWN_CLIENT}, epoch_ns(ts) AS at_ns, epoch_ns(ts_sent) AS sent_ns
         FROM {kept} WHERE {IS_COMMIT}),
-    failed AS ({_FAILED}),
+    -- Windows are slow over texts: a client of a log is a number.
+    clients AS MATERIALIZED (SELECT *, row_number() OVER () AS reader FROM (SELECT DISTINCT {_CLIENT} FROM named)),
+    base AS (SELECT named.* EXCLUDE (address, client), reader FROM named JOIN clients USING ({_CLIENT})),
+    reading AS NOT MATERIALIZED (
+        SELECT reader, at_ns, fetched, told FROM ({_READING}) JOIN clients USING ({_CLIENT})),
+    failed AS (SELECT failed.*, reader FROM ({_FAILED}) AS failed JOIN clients USING ({_CLIENT})),
     -- The same offset of the same client, which failed just before it was accepted.
     again AS (
         SELECT * FROM (
@@ -57,11 +63,9 @@ def neighbours(kept: str) -> str:
                    lag(error_code) OVER same AS failed_error_code, lag(exchange_id) OVER same AS failed_exchange_id,
                    lag(request_packet) OVER same AS failed_request_packet
             FROM (FROM failed UNION ALL BY NAME
-                  SELECT row, part, cluster, group_id, topic, partition, address, client, committed_offset, at_ns,
-                         sent_ns, exchange_id, request_packet
-                  FROM base SEMI JOIN failed USING (cluster, group_id, topic, partition, address, client,
-                                                    committed_offset))
-            WINDOW same AS (PARTITION BY {GROUP}, address, client, committed_offset
+                  SELECT row, part, reader, group_id, committed_offset, at_ns, sent_ns, request_packet
+                  FROM base SEMI JOIN failed USING (reader, group_id, committed_offset))
+            WINDOW same AS (PARTITION BY reader, group_id, committed_offset
                             ORDER BY at_ns, sent_ns, request_packet))
         WHERE row IS NOT NULL AND is_again),
     heights AS (
@@ -78,9 +82,9 @@ def neighbours(kept: str) -> str:
         SELECT again.*, highest_ns, highest_row FROM again JOIN peaks USING (row) WHERE highest > committed_offset),
     soon AS (
         SELECT row, max(committed_offset) OVER (
-            PARTITION BY part, address, client
+            PARTITION BY part, reader
             ORDER BY at_ns RANGE BETWEEN CURRENT ROW AND {SOON_S * 10**9} FOLLOWING) AS own_highest_soon
-        FROM base SEMI JOIN restored USING (part, address, client)),
+        FROM base SEMI JOIN restored USING (part, reader)),
     -- Offsets that a committer commits more than five times, while something is further. Of a partition those of few.
     values_again AS (
         SELECT part, committer, committed_offset, count(*) AS same_commits FROM base GROUP BY ALL
@@ -90,15 +94,16 @@ def neighbours(kept: str) -> str:
             SELECT part, committer, sum(same_commits) AS commits FROM values_again GROUP BY part, committer)
         QUALIFY row_number() OVER (PARTITION BY part ORDER BY commits DESC, committer) <= {_MOST_STUCK}),
     fetches AS (
-        SELECT {_CLIENT}, at_ns, max(fetched) AS fetched FROM ({_READING}) WHERE fetched IS NOT NULL GROUP BY ALL),
+        SELECT reader, at_ns, max(fetched) AS fetched FROM reading
+        SEMI JOIN (FROM base SEMI JOIN values_again USING (part, committer)) USING (reader)
+        WHERE fetched IS NOT NULL GROUP BY reader, at_ns),
     same AS (
         SELECT *, lag(step) OVER one AS step_1, lag(sent_ns) OVER one AS sent_ns_1, lag(fetched) OVER one AS fetched_1,
                first_value(step) OVER one AS step_0, row_number() OVER one IN (1, same_commits) AS is_edge
-        FROM (SELECT commits.*, fetches.fetched
+        FROM (SELECT row, part, committer, step, committed_offset, log_end_offset, sent_ns, same_commits,
+                     commits.reader, fetches.fetched
               FROM (FROM base JOIN values_again USING (part, committer, committed_offset)) AS commits
-              ASOF LEFT JOIN fetches ON commits.cluster = fetches.cluster AND commits.topic = fetches.topic
-                  AND commits.partition = fetches.partition AND commits.address = fetches.address
-                  AND commits.client = fetches.client AND commits.sent_ns >= fetches.at_ns)
+              ASOF LEFT JOIN fetches ON commits.reader = fetches.reader AND commits.sent_ns >= fetches.at_ns)
         WINDOW one AS (PARTITION BY part, committer, committed_offset ORDER BY step)),
     -- The highest commit of its own since the last time, and of others since the first: offset and step in one number.
     heights_since AS (
@@ -120,25 +125,24 @@ def neighbours(kept: str) -> str:
     overtaken AS (
         SELECT returned.*, (height % {_STEPS})::BIGINT AS ahead_step, ahead.row AS ahead_row,
                coalesce(height // {_STEPS}, fetched_ahead)::BIGINT AS ahead_offset,
-               ahead.committer = returned.committer
-                   OR (ahead.address = returned.address AND ahead.client = returned.client) AS by_itself
+               ahead.committer = returned.committer OR ahead.reader = returned.reader AS by_itself
         FROM returned LEFT JOIN base AS ahead ON ahead.part = returned.part AND ahead.step = height % {_STEPS}
         WHERE height IS NOT NULL OR fetched_ahead IS NOT NULL),
     -- Between two times, both left out.
     asks AS (
         SELECT *, least(at_ns::HUGEINT - since_ns - 1, {2**63 - 1})::BIGINT AS span FROM (
-            SELECT row, 'before' AS ask, {_CLIENT}, since_ns, sent_ns AS at_ns, committed_offset AS stored
+            SELECT row, 'before' AS ask, reader, since_ns, sent_ns AS at_ns, committed_offset AS stored
             FROM base WHERE below_commit > 0
-            UNION ALL SELECT row, 'highest', {_CLIENT}, highest_ns, sent_ns, committed_offset FROM restored
-            UNION ALL SELECT row, 'same', {_CLIENT}, sent_ns_1, sent_ns, committed_offset
+            UNION ALL SELECT row, 'highest', reader, highest_ns, sent_ns, committed_offset FROM restored
+            UNION ALL SELECT row, 'same', reader, sent_ns_1, sent_ns, committed_offset
             FROM overtaken WHERE by_itself)
         WHERE at_ns::HUGEINT - since_ns > 1),
     looked AS (
         SELECT row, ask, stored, min(fetched) OVER own AS fetched, min(told) OVER own AS told,
-               count(told) OVER (PARTITION BY {_CLIENT}, coalesce(told, stored)
+               count(told) OVER (PARTITION BY reader, coalesce(told, stored)
                                  ORDER BY at_ns RANGE BETWEEN coalesce(span, 1) PRECEDING AND 1 PRECEDING) AS same
-        FROM (FROM ({_READING}) SEMI JOIN asks USING ({_CLIENT}) UNION ALL BY NAME FROM asks)
-        WINDOW own AS (PARTITION BY {_CLIENT}
+        FROM (FROM reading SEMI JOIN asks USING (reader) UNION ALL BY NAME FROM asks)
+        WINDOW own AS (PARTITION BY reader
                        ORDER BY at_ns RANGE BETWEEN coalesce(span, 1) PRECEDING AND 1 PRECEDING)),
     turned AS (
         SELECT row, ask, least(stored, coalesce(fetched, stored)) AS read_from FROM looked
@@ -153,7 +157,7 @@ def neighbours(kept: str) -> str:
             FROM kafka_fetch_partitions WHERE high_watermark >= 0) SEMI JOIN beyond USING ({_LOG})
         GROUP BY ALL),
     -- A client without member id that commits once resets an offset by hand.
-    regular AS (FROM base WHERE own_commits > 1 OR coalesce(member_id, '') <> ''),
+    regular AS (FROM base WHERE own_commits > 1 OR coalesce(is_member, false)),
     shared AS (
         FROM regular SEMI JOIN (
             SELECT part FROM regular GROUP BY part HAVING min(committer) < max(committer)) USING (part)),
