@@ -26,11 +26,11 @@ from wirewitness.analyser.engine.facts.chunk_files import show_made
 from wirewitness.analyser.engine.facts.stage import LAG as LAG_STAGE
 from wirewitness.analyser.engine.facts.stage import NOTHING, Held
 from wirewitness.analyser.engine.facts.topics import has_rows, views
+from wirewitness.analyser.kafka.facts.commit_neighbours import GROUP
 from wirewitness.analyser.kafka.facts.committed import (
     COMMITS,
     DELETED_GROUPS,
     DELETED_OFFSETS,
-    GROUP,
     LAST_READ,
     READS,
     STORED,

@@ -110,14 +110,14 @@ def _finding(cluster: str | None, group: _Group, same: Sequence[Stored], found: 
     period = (min(one.ts_sent for one in same), max(one.ts_sent for one in same))
     worst = max(found, key=lambda one: one.ahead_offset or 0)
     position, ahead = worst.ahead_offset or 0, by_step.get(worst.ahead_step or -1)
-    overtaken = [by_step[one.ahead_step] for one in found if one.ahead_step in by_step]
+    overtaken = [by_step[step] for step in (one.ahead_step or -1 for one in found) if step in by_step]
     by_others = any(one.identity != last.identity and _is_other(one, last) for one in overtaken)
     # Where it reads is not known: it may have turned back by itself each time.
     lately = (*overtaken[-1:], *found[-2:])
     unseen = bool(overtaken) and not by_others and not all(one.fetches_seen for one in lately)
     proof = [same[0].evidence]
     for one in found:
-        proof += [by_step[step].evidence for step in (one.ahead_step, one.step) if step in by_step]
+        proof += [by_step[step].evidence for step in (one.ahead_step or -1, one.step) if step in by_step]
     key = partition_key(cluster, last)
     return RULE.finding(
         severity="info" if unseen else "critical" if overtaken else "warning",

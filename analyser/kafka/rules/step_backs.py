@@ -87,10 +87,10 @@ def steps_of(group: Sequence[Stored], begun: Sequence[FetchRange]) -> Iterator[S
         if not row or not after.below_commit:
             continue
         before = group[row - 1]
-        run = _moved(before, after, begun)
-        if run is not None and is_made_anew(run):
+        moved = _moved(before, after, begun)
+        if moved is not None and is_made_anew(moved):
             continue
-        jump = None if run is None else jump_of(run)
+        jump = None if moved is None else jump_of(moved)
         cause = (
             _cause(before, after, tools, pairs)
             if jump is None

@@ -185,6 +185,21 @@ BESIDE: dict[str, tuple[str, list[Told], list[tuple[Any, ...]]]] = {
             (True, None, 1000.0),
         ],
     ),
+    "an offset that is committed again while another is ahead": (
+        "ahead_offset, ahead_step, same_commits, near_repeat",
+        [committed(1, 60), committed(2, 90, **B), *(committed(n, 60) for n in range(3, 8)), committed(9, 95)],
+        [
+            (None, None, None, True), (None, None, None, True), *[(90, 2, 6, True)] * 5, (None, None, None, None),
+        ],
+    ),
+    "or while its client fetches on, but not where it turned back": (
+        "ahead_offset, ahead_step",
+        [
+            *(committed(n, 60) for n in range(1, 6)), read(0.5, 60), read(5.5, 80), committed(6, 60), committed(7, 90),
+            read(7.5, 60), committed(8, 60), committed(9, 60),
+        ],
+        [*[(None, None)] * 5, (80, None), *[(None, None)] * 3],
+    ),
     "what its client fetched since the commit before": (
         "read_from, fetches_seen",
         [committed(1, 100), read(0.5, 10), read(1.5, 30), read(1.6, 70), committed(2, 60), read(3, 5)],
