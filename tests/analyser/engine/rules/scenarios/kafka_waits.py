@@ -79,20 +79,10 @@ def held_back(
     fetches, writes = [], []
     for n in range(times):
         begin, offset = n * takes_s + 0.01, 100 + n
+        seen_in = {"file": "incident.pcapng", "response_packet": n + 1, "response_message_id": f"data-s{n}"}
         ask = {"min_bytes": 100_000, "max_wait_ms": round(wait_s * 1000), "records_bytes": 680, "records_count": 1}
-        fetches.append(
-            fetch(
-                begin,
-                offset,
-                **{
-                    "ts_response": at(begin + takes_s),
-                    "next_offset": offset + 1,
-                    "high_watermark": offset + 1,
-                    **ask,
-                    **more,
-                },
-            )
-        )
+        read = {"ts_response": at(begin + takes_s), "next_offset": offset + 1, "high_watermark": offset + 1}
+        fetches.append(fetch(begin, offset, **{**seen_in, **read, **ask, **more}))
         there = at(begin + takes_s - written_s)
         writes.append(produced(begin, n, topic="payments", base_offset=offset, ts=there - 2_000_000,
                                ts_response=there, records_count=1))  # fmt: skip
