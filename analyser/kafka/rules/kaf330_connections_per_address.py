@@ -84,7 +84,7 @@ def detect(frames: Frames, *, closed_least: int = 5, at_once_s: float = 1.0, sla
 
 
 def _is_refused(row: Mapping[str, Any], at_once_ns: float) -> bool:
-    if row["handshake"] != "complete" or row["closed_by"] != "server" or row["gap_bytes"]:
+    if row["handshake"] != "complete" or row["closed_by"] != "server" or row["ts_closed"] is None or row["gap_bytes"]:
         return False
     if row["answered"] or row["bytes_to_client"] or (row["bytes_to_server"] and row["protocol"] != "kafka"):
         return False

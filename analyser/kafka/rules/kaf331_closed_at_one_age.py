@@ -77,7 +77,7 @@ class _End(NamedTuple):
 def detect(frames: Frames, *, closed_least: int = 5, least_s: float = 5.0, spread: float = 0.05) -> Iterator[Finding]:
     """At most one finding per client: what most of its ends share."""
     connections = rows_of(frames[CONNECTIONS])
-    answered = {row["flow_id"]: row["ts_response"] for row in rows_of(frames["exchanges"])}
+    answered = {row["flow_id"]: row["ts_response"] for row in rows_of(frames["exchanges"]) if row["ts_response"]}
     logins = {row["flow_id"]: row for row in rows_of(frames[LOGINS]) if row["session_lifetime_ms"]}
     clients: dict[tuple[object, object], list[Row]] = {}
     for row in connections:
@@ -86,7 +86,7 @@ def detect(frames: Frames, *, closed_least: int = 5, least_s: float = 5.0, sprea
         ends = [
             _end(row, answered[row["flow_id"]], logins.get(row["flow_id"]))
             for row in own
-            if row["closed_by"] == "server" and row["flow_id"] in answered
+            if row["closed_by"] == "server" and row["ts_closed"] is not None and row["flow_id"] in answered
         ]
         ends = [one for one in ends if one.age_ns >= least_s * NS_PER_S]
         least = max(closed_least, -(-len(ends) * 4 // 5))
@@ -117,9 +117,9 @@ def _end(row: Row, answered_ns: int, login: Mapping[str, Any] | None) -> _End:
 
 def _login_is_over(one: _End) -> bool:
     """Closed right at a request, the first that came when the login was over."""
-    if one.holds_ns is None or not one.pending:
-        return False
     asked_ns = one.row["ts_last_request"]
+    if one.holds_ns is None or not one.pending or asked_ns is None:
+        return False
     return one.row["ts_closed"] - asked_ns <= _LATE_NS and one.age_ns + _LATE_NS >= one.holds_ns
 
 

@@ -70,7 +70,7 @@ class _Copies(NamedTuple):
 
 def detect(frames: Frames, *, closed_least: int = 3, least_ms: float = 400.0, spread: float = 0.1) -> Iterator[Finding]:
     """One finding for each API and server."""
-    connections = {row["flow_id"]: row for row in rows_of(frames[CONNECTIONS])}
+    connections = {row["flow_id"]: row for row in rows_of(frames[CONNECTIONS]) if row["ts_closed"] is not None}
     answered: dict[str, int] = {}
     found: dict[tuple[object, ...], dict[str, _GivenUp]] = {}
     for row in rows_of(frames["exchanges"]):
@@ -100,7 +100,7 @@ def _given_up(row: Row, connection: Row, heard_ns: int) -> _GivenUp | None:
     if row["awaitable"] or row["ts"] is None:
         return None
     cut = delivered(row["request_message_id"], row["request_bytes"], connection["bytes_to_server"]) is False
-    if not row["late"] and not cut:
+    if not cut and not (row["late"] and row["ts_response"] is not None):
         return None
     return _GivenUp(row, connection, connection["ts_closed"] - min(row["ts"], heard_ns), cut)
 
@@ -178,7 +178,7 @@ def _finding(own: Sequence[_GivenUp], copies: Sequence[_Copies]) -> Finding:
 
 def _what_became(own: Sequence[_GivenUp]) -> str:
     """What the broker had, and when it answered."""
-    late = [one.row["ts_response"] - one.row["ts"] for one in own if one.row["late"]]
+    late = [one.row["ts_response"] - one.row["ts"] for one in own if one.row["late"] and not one.cut]
     cut = sum(one.cut for one in own)
     told = []
     if late:

@@ -69,7 +69,9 @@ class _World(NamedTuple):
 def detect(frames: Frames, *, fetches: int = 20, far_ms: float = 10.0, ratio: float = 10.0) -> Iterator[Finding]:
     """One finding for each client, far broker and near one."""
     world = _world(frames)
-    quickest = {row["flow_id"]: row["latency_ms"] for row in rows_of(frames["exchanges"])}
+    quickest = {
+        row["flow_id"]: row["latency_ms"] for row in rows_of(frames["exchanges"]) if row["latency_ms"] is not None
+    }
     found: dict[tuple[object, ...], list[_Far]] = {}
     for row in rows_of(frames[READS]):
         connection = world.connections.get(row["flow_id"])
