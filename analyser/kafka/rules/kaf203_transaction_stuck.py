@@ -2,8 +2,8 @@
 
 Finds
     A last stable offset that stays below the high watermark for `stands_s`, and the transaction that holds it; and
-    transactions that stay open for `open_s` although nobody who reads is in the capture. One finding for each
-    transaction.
+    transactions that stay open for `open_s`, or longer than their own timeout, although nobody who reads is in the
+    capture. One finding for each transaction.
 
 Why it matters
     Consumers that read committed records (isolation.level=read_committed, Streams with exactly once) get nothing behind
@@ -15,7 +15,8 @@ How it decides
     Answers to Fetch tell both offsets. One that stands is held by the transaction whose batch begins at that very
     offset. critical when it still stands where the capture ends, or stood for a minute (`long_s`), else a warning.
     A transaction without an EndTxn, a new InitProducerId of its transactional id, or a marker is open; without readers
-    in the capture it is a warning from `open_s` on when its producer has written nothing for `stands_s`, else info.
+    in the capture it is a warning when it is older than the timeout that its producer asked for (then its coordinator
+    aborts it), and from `open_s` on when its producer has written nothing for `stands_s`, else info.
     Confidence high where the batch is in the capture; medium where only the offset is: the producer is not known then.
 
 False alarms
@@ -37,7 +38,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from wirewitness.analyser.base.severity import Confidence, Severity
-from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, ms_text, seconds_text, time_text
 from wirewitness.analyser.base.titles import client_title, first_of, short
 from wirewitness.analyser.base.words import count, names_text, sentence_start, shown
 from wirewitness.analyser.engine.rules.evidence import Proof
@@ -85,9 +86,19 @@ def detect(frames: Frames, *, stands_s: float = 10.0, long_s: float = 60.0, open
     holding = {id(span) for wait in waits for span in [_span_of(wait, spans)] if span}
     for span in spans:
         open_ns = (span["observed_until"] or span["ts"]) - span["ts"]
-        if id(span) not in holding and span["outcome"] == "open" and open_ns >= open_s * NS_PER_S:
+        if id(span) in holding or span["outcome"] != "open":
+            continue
+        if _is_overdue(span, open_ns):
+            yield _finding(cluster, _stuck(span, []), "warning")
+        elif open_ns >= open_s * NS_PER_S:
             idle = (span["observed_until"] or span["ts"]) - span["ts_last"] >= stands_ns
             yield _finding(cluster, _stuck(span, []), "warning" if idle else "info")
+
+
+def _is_overdue(span: Row, open_ns: int) -> bool:
+    """Older than the timeout that its InitProducerId asked for."""
+    timeout_ms = span["transaction_timeout_ms"]
+    return timeout_ms is not None and open_ns > timeout_ms * NS_PER_MS
 
 
 def _stands_at_the_end(stuck: _Stuck, stands_ns: int) -> bool:
@@ -229,13 +240,18 @@ def _producer(who: Row) -> str:
 
 
 def _ending(stuck: _Stuck) -> str:
-    if not stuck.ended:
-        return ", still open where the capture ends"
     span = stuck.span
+    older = ""
+    if span is not None and _is_overdue(span, stuck.stood_ns):
+        older = f", longer than its transaction timeout of {ms_text(span['transaction_timeout_ms'])}"
+    if not stuck.ended:
+        return f"{older}, still open where the capture ends"
     if span is None or span["ts_ended"] is None:
-        return ", then ended by somebody who is not in the capture (its coordinator after its timeout, or a tool)"
+        return (
+            f"{older}, then ended by somebody who is not in the capture (its coordinator after its timeout, or a tool)"
+        )
     by = {"init_producer_id": " by a new start of its transactional id", "write_txn_markers": " by its coordinator"}
-    return f", then {span['outcome']}{by.get(span['ended_by'], '')}"
+    return f"{older}, then {span['outcome']}{by.get(span['ended_by'], '')}"
 
 
 def _next_step(stuck: _Stuck, who: Row | None) -> str:

@@ -216,6 +216,11 @@ PRODUCER_FIRES: list[Scenario] = [
         kafka_produce_batches=[paid(1, 1200), *(produced(n, n) for n in range(2, 130))],
     ),
     fires(
+        "KAF203", "warning", "nobody reads, and it is older than its own timeout",
+        kafka_transactions=[payout(0, "init_producer_id", transaction_timeout_ms=15_000)],
+        kafka_produce_batches=[paid(1, 1200), *(paid(n, 1200 + n * 10) for n in range(2, 20))],
+    ),
+    fires(
         "KAF201", "critical", "batches before are missing: out of order, and never stored",
         kafka_produce_batches=[produced(1, 0), *(refused(n, 30 + n * 10, *ORDER) for n in (2, 3, 4))],
         flows=SERVER,
@@ -357,6 +362,11 @@ PRODUCER_NEAR_MISSES: list[Scenario] = [
         kafka_transactions=[payout(0, "init_producer_id")],
         kafka_produce_batches=[*(produced(n, n) for n in range(1, 100)), paid(95, 1200)],
         kafka_fetch_partitions=[read(n, 1200, 1200) for n in range(90, 95)] + [read(n, 1200, 1210) for n in (96, 99)],
+    ),
+    silent(
+        "KAF203", "nobody reads, and it is younger than its own timeout",
+        kafka_transactions=[payout(0, "init_producer_id", transaction_timeout_ms=30_000)],
+        kafka_produce_batches=[paid(1, 1200), *(paid(n, 1200 + n * 10) for n in range(2, 20))],
     ),
     silent(
         "KAF201", "a batch is sent again: the broker knows its sequence",
