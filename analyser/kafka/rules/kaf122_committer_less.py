@@ -1,8 +1,8 @@
 """KAF122 committer-less: a member of a group reads and nobody commits what it reads.
 
 Finds
-    A client with a membership that was given 1,000 records, or has read for 60 s, while no commit for any of its
-    partitions was sent by anyone in the group.
+    A client with a membership that was given 1,000 records, or has read for 60 s, or for longer than its siblings take
+    to commit several times, while no commit for any of its partitions was sent by anyone in the group.
 
 Why it matters
     After the next restart or rebalance everything is delivered again, or, with auto.offset.reset=latest, never.
@@ -10,7 +10,9 @@ Why it matters
 How it decides
     By the runs of reading (`kafka_fetch_ranges`) of clients whose group requests are in the capture, and all commits of
     the group, accepted or not. A commit of another client counts too, as of a producer that commits for its consumer.
-    Fires from `records` records or `seconds` of reading on that gave any record; what is delivered again counts once,
+    Fires from `records` records or `seconds` of reading on that gave any record; where other members commit, from
+    `steps` of their usual steps on (the medians of time and of records between two commits of one partition), of both
+    time and records, and `least_s` at least; what is delivered again counts once,
     since who is thrown out each time has no turn to commit (KAF119). Warning; provisional, since a commit
     may come later; confidence medium where bytes of the client are missing. Where a topic has no known name, nothing is
     said unless the whole group commits nothing.
@@ -28,11 +30,14 @@ References
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 from wirewitness.analyser.base.times import NS_PER_S, moment_text, seconds_text, time_text
 from wirewitness.analyser.base.words import count
 from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame import Frame
 from wirewitness.analyser.engine.rules.frame_rows import first_value, values
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.commits import COMMITS
@@ -50,11 +55,15 @@ from wirewitness.analyser.kafka.rules.fetch_ranges import (
 from wirewitness.analyser.kafka.rules.names import group_text, short_who, title_text, who_text
 
 KEYS = ("cluster_id", "group_id")
+_LEAST_S, _LEAST_STEPS = 10.0, 5
 
 
-def detect(frames: Frames, *, records: int = 1000, seconds: float = 60.0) -> Iterator[Finding]:
+def detect(
+    frames: Frames, *, records: int = 1000, seconds: float = 60.0, steps: float = 5.0, least_s: float = _LEAST_S
+) -> Iterator[Finding]:
     """One finding per client."""
     commits = frames[COMMITS]
+    usual_ns, usual_records = _usual_step(commits)
     committed = {*zip(values(commits["topic"]), values(commits["partition"]), strict=True)}
     committers = {*zip(values(commits["client_address"]), values(commits["client_id"]), strict=True)}
     clients: dict[Client, list[FetchRange]] = {}
@@ -67,8 +76,25 @@ def detect(frames: Frames, *, records: int = 1000, seconds: float = 60.0) -> Ite
         named = all(run.is_named for run in runs) and all(topic is not None for topic, _ in committed)
         others = any(run.place in committed for run in runs) or (committed and not named)
         silent = client not in committers and not others
-        if seen and silent and given and (given >= records or lasts >= seconds * NS_PER_S):
+        behind = lasts >= max(steps * usual_ns, least_s * NS_PER_S) and given >= steps * usual_records
+        if seen and silent and given and (given >= records or lasts >= seconds * NS_PER_S or behind):
             yield _finding(first_value(frames[RUNS], "cluster_id"), runs, given, lasts)
+
+
+def _usual_step(commits: Frame) -> tuple[float, float]:
+    """Medians of time (ns) and of records between two commits of a partition that move it on; infinite with few."""
+    last: dict[tuple[str | None, int], tuple[int, int]] = {}
+    steps = []
+    columns = (values(commits[name]) for name in ("ts", "topic", "partition", "committed_offset"))
+    for ts, topic, partition, offset in sorted(zip(*columns, strict=True), key=lambda row: row[0]):
+        before = last.get((topic, partition))
+        if before is not None and offset > before[1]:
+            steps.append((ts - before[0], offset - before[1]))
+        if before is None or offset > before[1]:
+            last[topic, partition] = (ts, offset)
+    if len(steps) < _LEAST_STEPS:
+        return math.inf, math.inf
+    return median(ts for ts, _ in steps), median(records for _, records in steps)
 
 
 def _given(runs: Sequence[FetchRange]) -> int:
@@ -145,14 +171,14 @@ RULE = Rule(
     name="committer-less",
     severity="warning",
     confidence="high",
-    reads={RUNS: RUN_COLUMNS, COMMITS: ("ts", "topic", "partition", "client_id", "client_address")},
+    reads={RUNS: RUN_COLUMNS, COMMITS: ("ts", "topic", "partition", "committed_offset", "client_id", "client_address")},
     partition_by=KEYS,
     detect=detect,
     suspects=f"""
         SELECT runs.cluster_id, runs.group_id
         FROM (SELECT cluster_id, group_id, client_address, client_id FROM r_{RUNS}
               GROUP BY ALL HAVING coalesce(sum(records_count), sum(next_offset - first_offset)) >= 1000
-                  OR max(ts_last) - min(ts) >= 60000000000) AS runs
+                  OR max(ts_last) - min(ts) >= {int(_LEAST_S * NS_PER_S)}) AS runs
         ANTI JOIN r_{COMMITS} AS commits
             ON runs.cluster_id IS NOT DISTINCT FROM commits.cluster_id AND runs.group_id = commits.group_id
             AND runs.client_id IS NOT DISTINCT FROM commits.client_id

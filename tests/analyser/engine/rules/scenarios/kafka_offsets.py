@@ -59,6 +59,18 @@ KAFKA_OFFSETS_FIRES: list[Scenario] = [
         **joined(kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100) for n in range(12)]),
     ),
     fires(
+        "KAF122", "warning", "a member commits nothing in a time in which another one does ten times",
+        **joined(
+            kafka_offset_commits=[commit(n * 2 + 0.5, n * 20 + 20, "m2", partition=1) for n in range(10)],
+            kafka_fetch_partitions=[
+                row for n in range(20) for row in (
+                    read(n, n * 10, n * 10 + 10),
+                    read(n, n * 10, n * 10 + 10, partition=1, member="m2"),
+                )
+            ],
+        ),
+    ),
+    fires(
         "KAF123", "info", "a commit for each record",
         kafka_offset_commits=[commit(n / 100, 1000 + n) for n in range(400)],
     ),

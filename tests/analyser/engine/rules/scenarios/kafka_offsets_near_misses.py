@@ -98,6 +98,17 @@ KAFKA_OFFSETS_NEAR_MISSES: list[Scenario] = [
         kafka_fetch_partitions=[read(n, n * 100, n * 100 + 100, client_id="tool") for n in range(12)],
     ),
     silent(
+        "KAF122", "another member commits ten times, and this one was given less than what that commits at once",
+        **joined(
+            kafka_offset_commits=[commit(n * 2 + 0.5, n * 20 + 20, "m2", partition=1) for n in range(10)],
+            kafka_fetch_partitions=[
+                row for n in range(20) for row in (
+                    read(n, max(n - 1, 0), n), read(n, n * 10, n * 10 + 10, partition=1, member="m2"),
+                )
+            ],
+        ),
+    ),
+    silent(
         "KAF122", "a quiet topic",
         **joined(kafka_fetch_partitions=[read(n, 100) for n in range(0, 90, 3)]),
     ),
