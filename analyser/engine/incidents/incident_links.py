@@ -96,6 +96,7 @@ LINKS: tuple[Link, ...] = (
     Link("KAF312", (*_CLIENT_RETRIES, "KAF301"), ("client", "address")),
     Link("KAF305", _CLIENT_RETRIES, _CLIENT),
     Link("KAF313", (*_CLIENT_RETRIES, "KAF301"), ("client", "topic")),
+    Link("KAF341", ("KAF117", "KAF301", "KAF313", "KAF315"), _CLIENT),
     # An operator did it.
     Link("KAF316", ("KAF309",), ("topic",)),
     Link("KAF316", (*_OFFSETS_SUFFER, "KAF110"), ("topic",), lasts=True),
@@ -103,6 +104,7 @@ LINKS: tuple[Link, ...] = (
     Link("KAF309", _OFFSETS_SUFFER, ("group",), lasts=True, of=_MOVES_OFFSETS),
     Link("KAF309", ("KAF103", "KAF113", "KAF114", "KAF118", "KAF120", "KAF121"), ("topic",), lasts=True, of=_CUTS_LOGS),
     Link("KAF309", ("KAF201", "KAF205", "KAF301", "KAF313", "KAF315"), ("topic",), of=("DeleteTopics", *_SETTINGS)),
+    Link("KAF309", ("KAF343",), ("topic",), lasts=True, of=("CreatePartitions",)),
     Link("KAF309", ("KAF304",), ("capture",), of=("AlterClientQuotas",)),
     # The way and the servers.
     Link("NET101", _TRAFFIC_SUFFERS, _WAY),
@@ -112,6 +114,9 @@ LINKS: tuple[Link, ...] = (
     # What a cut log does to who reads and writes it.
     Link("KAF320", ("KAF103", "KAF108", "KAF113", "KAF114", "KAF120", "KAF121", "KAF201", "KAF301"), ("partition",),
          lasts=True),
+    # Where nobody leads, nobody reads or writes.
+    Link("KAF342", ("KAF107", "KAF108", "KAF117", "KAF125", "KAF205", "KAF301", "KAF303", "KAF315"),
+         ("partition", "topic")),
     # Whoever waits for a replica gives up in the end.
     Link("KAF319", ("KAF302", "KAF303", "KAF205", "TCP103"), ("client", "partition")),
     # Who is in the group, and as whom.
