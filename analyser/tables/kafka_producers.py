@@ -153,6 +153,33 @@ _RECORD_TIMES = Table(
     "kafka",
 )
 
+_VALUE_ROUNDS = Table(
+    "kafka_value_rounds",
+    "one row per client, topic, and topic that it had from there what it writes: values that came back to where they "
+    "were, 20 times or more",
+    (
+        text("exchange_id", "the Produce of the first such copy"),
+        ts_column("time of that request", _SOURCE),
+        time("ts_last", "time of the Produce of the last one", nullable=False),
+        _CLUSTER,
+        *_CLIENT,
+        text("topic", "topic that it writes to, else its id"),
+        text("from_cluster_id", "cluster from which its address had read the value right before"),
+        text("from_topic", "topic from which it had, else its id"),
+        number("values_count", "different values, by what the first record of a batch says", nullable=False),
+        number("copies_count", "batches that it wrote after it had read the copy before", nullable=False),
+        number("rounds_most", "of the value that came most often", nullable=False),
+        number("records_count", "records in these batches", nullable=False),
+        number("other_records_read", "records that its address read from topics outside of any ring", nullable=False),
+        milliseconds("handled_ms", "from the response with the copy before to the next Produce, median"),
+        milliseconds("way_ms", "from the Produce of the copy before to that response, median"),
+        text("file", "file of the first copy"),
+        number("request_packet", "packet that completes it: number in its file, from 1"),
+    ),
+    ("ts", "exchange_id", "topic"),
+    "kafka",
+)
+
 _STABLE_OFFSETS = Table(
     "kafka_stable_offset_waits",
     "one row per last stable offset that stayed below the high watermark for a second or more",
@@ -184,4 +211,4 @@ _STABLE_OFFSETS = Table(
     "kafka",
 )
 
-KAFKA_PRODUCER_TABLES = (_SPANS, _REFUSED, _REPEATED, _RECORD_TIMES, _STABLE_OFFSETS)
+KAFKA_PRODUCER_TABLES = (_SPANS, _REFUSED, _REPEATED, _RECORD_TIMES, _VALUE_ROUNDS, _STABLE_OFFSETS)

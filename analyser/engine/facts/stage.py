@@ -113,6 +113,11 @@ PRODUCERS = StageTables(
     ),
     new=_OF_PRODUCERS,
 )  # fmt: skip
+ROUNDS = StageTables(
+    makes=("kafka_value_rounds",),
+    reads=("kafka_produce_batches", "kafka_fetch_partitions"),
+    new=("kafka_value_rounds",),
+)
 # Versions have a row for each connection that speaks Kafka: without any, there is nothing to do.
 CONNECTIONS = StageTables(
     makes=("kafka_connections",),
@@ -169,6 +174,7 @@ TITLES = {
     GROUPS.makes: "members and rebalances",
     STATES.makes: "states of groups",
     PRODUCERS.makes: "transactions and batches of producers",
+    ROUNDS.makes: "values that come back",
     CONNECTIONS.makes: "connections to Kafka",
     LEADERS.makes: "leaders and truncated logs",
     REFUSED.makes: "what brokers refused for good",

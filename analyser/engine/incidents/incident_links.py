@@ -114,6 +114,7 @@ LINKS: tuple[Link, ...] = (
     # What a cut log does to who reads and writes it.
     Link("KAF320", ("KAF103", "KAF108", "KAF113", "KAF114", "KAF120", "KAF121", "KAF201", "KAF301"), ("partition",),
          lasts=True),
+    Link("KAF344", ("KAF108", "KAF109"), ("topic", "client")),
     # Where nobody leads, nobody reads or writes.
     Link("KAF342", ("KAF107", "KAF108", "KAF117", "KAF125", "KAF205", "KAF301", "KAF303", "KAF315"),
          ("partition", "topic")),

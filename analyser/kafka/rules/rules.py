@@ -75,6 +75,7 @@ from wirewitness.analyser.kafka.rules import (
     kaf341_two_clusters,
     kaf342_no_leader,
     kaf343_partition_left_out,
+    kaf344_values_go_round,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -149,4 +150,5 @@ RULES: tuple[Rule, ...] = (
     kaf341_two_clusters.RULE,
     kaf342_no_leader.RULE,
     kaf343_partition_left_out.RULE,
+    kaf344_values_go_round.RULE,
 )

@@ -123,6 +123,61 @@ def timed(client: str, behind_s: float, unit_ms: float = 1, pace: float = 1, cou
     ]  # fmt: skip
 
 
+def round_trip(
+    *topics: str, rounds: int = 30, pace: float = 0.05, handles: float = 0.01, reads: bool = True, **more: Any
+) -> dict[str, list[Row]]:
+    """A value that copiers carry through these topics, from the last to the first: each reads, and writes to the next.
+
+    pace: seconds from a copy to the next. handles: of these, from reading to writing. reads: of the first one, too.
+    """
+    writes, fetches = [], []
+    for n in range(rounds * len(topics)):
+        place, second = n % len(topics), 1 + n * pace
+        who = {"client_id": f"copier-{place}", "client_address": f"10.1.0.{50 + place}"}
+        writes.append(
+            produced(
+                second,
+                0,
+                flow=f"copier-{place}",
+                topic=topics[place],
+                base_offset=n,
+                last_offset=n,
+                records_count=1,
+                **{"content_crc": 77, "base_timestamp": at(second) // 1_000_000, **who, **OLD, **more},
+            )
+        )
+        if n and (place or reads):
+            prior = topics[(n - 1) % len(topics)]
+            fetches.append(
+                read(
+                    second - pace / 2 - handles,
+                    n,
+                    n,
+                    topic=prior,
+                    fetch_offset=n - 1,
+                    next_offset=n,
+                    records_count=1,
+                    ts_response=at(second - handles),
+                    exchange_id=f"read{n}",
+                    isolation_level=0,
+                    **who,
+                )
+            )
+    return {"kafka_produce_batches": writes, "kafka_fetch_partitions": fetches}
+
+
+def from_another_topic() -> dict[str, list[Row]]:
+    """A client that reads clicks, counts them over a topic of its own, and reads that back."""
+    rows = round_trip("counts")
+    clicks = [
+        read(1 + n * 0.05, n, n, topic="clicks", fetch_offset=n, next_offset=n + 1, records_count=1,
+             exchange_id=f"click{n}", isolation_level=0, client_id="copier-0", client_address="10.1.0.50")
+        for n in range(30)
+    ]  # fmt: skip
+    fetches = sorted([*rows["kafka_fetch_partitions"], *clicks], key=lambda row: row["ts"])
+    return {**rows, "kafka_fetch_partitions": fetches}
+
+
 def together(*writers: list[Row]) -> list[Row]:
     """The batches of several clients by time."""
     return sorted((row for own in writers for row in own), key=lambda row: row["ts"])
@@ -311,6 +366,8 @@ PRODUCER_FIRES: list[Scenario] = [
     fires("KAF340", "warning", "two minutes and an hour in the future", kafka_produce_batches=timed("a", -3720)),
     fires("KAF340", "warning", "a time zone", kafka_produce_batches=timed("a", 7200.2)),
     fires("KAF340", "info", "the only writer is behind by no round time", kafka_produce_batches=timed("a", 4000)),
+    fires("KAF344", "warning", "a client writes to a topic what it reads there", **round_trip("orders")),
+    fires("KAF344", "warning", "two copiers carry what they read to and fro", **round_trip("orders", "orders.copy")),
 ]  # fmt: skip
 PRODUCER_NEAR_MISSES: list[Scenario] = [
     silent(
@@ -483,4 +540,15 @@ PRODUCER_NEAR_MISSES: list[Scenario] = [
         kafka_produce_batches=together(timed("a", 3600), timed("b", 3601), timed("c", 3600.5)),
     ),
     silent("KAF340", "four batches", kafka_produce_batches=together(timed("a", 0.1), timed("b", 4000, count=4))),
+    silent(
+        "KAF344", "the same value is written again and again, and copied once",
+        **round_trip("orders", "orders.copy", reads=False),
+    ),
+    silent("KAF344", "equal values that come from another topic, through a topic of its own", **from_another_topic()),
+    silent("KAF344", "nineteen rounds", **round_trip("orders", rounds=20)),
+    silent(
+        "KAF344", "a probe that writes each second and reads it back at once",
+        **round_trip("orders", pace=1.0, handles=0.998),
+    ),
+    silent("KAF344", "values that differ", **round_trip("orders", content_crc=None)),
 ]  # fmt: skip

@@ -1,0 +1,152 @@
+"""KAF344 values-go-round: what is written comes back to where it began, again and again.
+
+Finds
+    Clients that write to a topic what they read there, and copiers that carry values from topic to topic (of one
+    cluster or of two) until they are where they began.
+
+Why it matters
+    It never ends: every record that gets in is stored again at each round, the log grows without anybody sending
+    anything, and every consumer handles it each time.
+
+How it decides
+    By values (key and value of the first record of a batch, by their checksum) of which each copy was written right
+    after its writer had read the copy before it (`kafka_value_rounds`): 20 times or more in each topic of the ring, and
+    80 % of all copies there. The time from reading to writing is `times_way` times that from writing to reading at
+    most: who writes at a pace of its own and reads it back, as probes do, is none. Of a client that writes to the topic
+    that it reads, also: it reads fewer than half as many records from other topics as it writes, else these are where
+    its values come from.
+
+False alarms
+    Two programs that answer each other with equal messages on purpose.
+
+What it cannot tell
+    Of one direction alone nothing is said. Values that change at each round (a counter, a time) are not known again;
+    compressed batches are, where they are packed alike. Fetches are told from writes by address: another process at
+    that address may be the one that reads.
+
+References
+    KIP-382 (MirrorMaker 2 and cycles: its names of remote topics are there to prevent them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wirewitness.analyser.base.times import period_text, time_text
+from wirewitness.analyser.base.titles import client_title, first_of
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
+from wirewitness.analyser.engine.rules.evidence import Proof
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.limits import compared
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
+from wirewitness.analyser.kafka.rules.producers import evidence_of, records_in
+
+ROUNDS = "kafka_value_rounds"
+_MOST = 20
+_Topic = tuple[str | None, str | None]
+
+
+def detect(frames: Frames, *, times_way: float = 50.0) -> Iterator[Finding]:
+    """One finding for each ring of topics."""
+    rows = [row for row in rows_of(frames[ROUNDS]) if row["handled_ms"] <= times_way * max(row["way_ms"], 1.0)]
+    for ring in _rings([row for row in rows if _goes(row) != _comes(row) or _is_its_own(row)]):
+        yield _finding(ring)
+
+
+def _comes(row: Row) -> _Topic:
+    return row["from_cluster_id"], row["from_topic"]
+
+
+def _goes(row: Row) -> _Topic:
+    return row["cluster_id"], row["topic"]
+
+
+def _is_its_own(row: Row) -> bool:
+    return bool(2 * row["other_records_read"] < row["records_count"])
+
+
+def _rings(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows whose topics are joined by copies, where each topic is written to and read from."""
+    found: list[tuple[set[_Topic], list[Row]]] = []
+    for row in rows:
+        topics, own = {_comes(row), _goes(row)}, [row]
+        compared(len(found))
+        for joined in [one for one in found if one[0] & topics]:
+            found.remove(joined)
+            topics, own = topics | joined[0], [*joined[1], *own]
+        found.append((topics, own))
+    return [own for topics, own in found if topics == {_comes(row) for row in own} == {_goes(row) for row in own}]
+
+
+def _finding(ring: Sequence[Row]) -> Finding:
+    first = min(ring, key=lambda row: row["ts"])
+    until = max(row["ts_last"] for row in ring)
+    topics = list(dict.fromkeys(_topic(row, ring) for row in ring))
+    clients = {(row["client_address"], row["client_id"]): row for row in ring}
+    rounds = max(row["rounds_most"] for row in ring)
+    values = max(row["values_count"] for row in ring)
+    copied = [
+        f"{client_text(row)} from {printable(str(row['from_topic']), 120)} to {_topic(row, ring)}" for row in ring
+    ]
+    alone = len(topics) == 1
+    what = (
+        f"{sentence_start(client_text(first))} writes to {topics[0]} what it reads there"
+        if alone
+        else f"Values go round between {names_text(topics, 3)}"
+    )
+    return RULE.finding(
+        title=(
+            f"{client_title(first)} writes back what it reads: {first_of(topics)}"
+            if alone
+            else f"Values go round between topics: {first_of(topics)}"
+        ),
+        subject={"cluster": first["cluster_id"], "topic": topics[0], "client": first["client_id"]},
+        sentence=(
+            f"{what}: {count(values, 'value')} came back, up to {rounds:,} times, "
+            f"{period_text(first['ts'], until)}.{'' if alone else f' Copied by {names_text(copied, 4)}.'}"
+        ),
+        next_step=(
+            "Stop one of these writers: the ring ends there. Let the application write to another topic than it reads, "
+            "or mark what it has handled (a header) and drop it; let copiers leave out topics that are copies "
+            "themselves. Then drop the copies, for consumers have handled each."
+        ),
+        proof=Proof(first["ts"], until, evidence_of(ring)),
+        numbers={
+            "cluster": first["cluster_id"],
+            "topics": topics[:_MOST],
+            "where": topics[0],
+            "clients": [client_numbers(row) for row in clients.values()][:_MOST],
+            "values": values,
+            "rounds": rounds,
+            "records_again": records_in(ring),
+            "since": time_text(first["ts"]),
+            "until": time_text(until),
+        },
+    )
+
+
+def _topic(row: Row, ring: Sequence[Row]) -> str:
+    """The topic that a row writes to; with its cluster where the ring has several."""
+    name = printable(str(row["topic"]), 120)
+    several = len({one["cluster_id"] for one in ring}) > 1
+    return f"{name} of cluster {printable(str(row['cluster_id']), 40)}" if several else name
+
+
+RULE = Rule(
+    code="KAF344",
+    question="differs",
+    name="values-go-round",
+    severity="warning",
+    confidence="high",
+    reads={
+        ROUNDS: (
+            "ts", "ts_last", "exchange_id", "cluster_id", "topic", "from_cluster_id", "from_topic", "client_id",
+            "client_address", "values_count", "copies_count", "rounds_most", "records_count", "other_records_read",
+            "handled_ms", "way_ms", "file", "request_packet",
+        ),
+    },
+    partition_by=(),
+    detect=detect,
+)  # fmt: skip
