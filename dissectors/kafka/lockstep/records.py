@@ -46,6 +46,7 @@ _HEADER = np.dtype(
 _PREFIX_BYTES = 12
 _MAGIC_AT = 16
 _CHECKED_AT = 21
+_SHORT_VARINT = 3
 # Offsets up to here do not overflow when a batch is added to them.
 _HIGHEST = (1 << 63) - (1 << 33)
 
@@ -109,10 +110,45 @@ def batches_of(blob: Blob, place: Place, columns: Columns, count: int, opener: O
 
 def contents(blob: Blob, batches: Batches) -> Batches:
     """The batches with the checksums of what their first records say (`content_checksum`)."""
-    view, ends = memoryview(blob.data), batches.at + batches.bytes
+    import crc32c  # as above
+
+    view = memoryview(blob.data)
+    begin, stop, odd = _first_contents(blob, batches)
+    spans = zip(begin.tolist(), stop.tolist(), strict=True)
+    found: list[int | None] = [crc32c.crc32c(view[a:z]) for a, z in spans]
     codecs = batches.number("attributes") & CODEC_BITS
-    spans = zip(batches.at.tolist(), ends.tolist(), codecs.tolist(), strict=True)
-    return batches._replace(content_crc=[content_checksum(view, *span) for span in spans])
+    for row in np.flatnonzero(odd).tolist():
+        start = int(batches.at[row])
+        found[row] = content_checksum(view, start, start + int(batches.bytes[row]), int(codecs[row]))
+    return batches._replace(content_crc=found)
+
+
+def _first_contents(blob: Blob, batches: Batches) -> tuple[Ints, Ints, Flags]:
+    """Where key and value of the first record of each batch begin and end, and which are to be read one by one."""
+    begin, end = batches.at + HEADER_BYTES, batches.at + batches.bytes
+    size, at, odd = _varints(blob, begin)
+    last = np.minimum(end, at + size)
+    _, at, long_time = _varints(blob, at + 1)  # behind the attributes
+    _, first, long_offset = _varints(blob, at)
+    key, at, long_key = _varints(blob, first)
+    value, at, long_value = _varints(blob, at + np.maximum(key, 0))
+    stop = at + np.maximum(value, 0)
+    odd |= long_time | long_offset | long_key | long_value | (stop > last)
+    packed = (batches.number("attributes") & CODEC_BITS) != 0
+    begin, stop = np.where(packed, begin, first), np.where(packed, end, stop)
+    odd = np.where(packed, False, odd) | (begin >= end)
+    return np.where(odd, 0, begin), np.where(odd, 0, stop), odd
+
+
+def _varints(blob: Blob, at: Ints) -> tuple[Ints, Ints, Flags]:
+    """Zigzag varints at these positions, the positions behind them, and which are longer than _SHORT_VARINT bytes."""
+    value, goes_on = np.zeros(len(at), np.int64), np.ones(len(at), bool)
+    for place in range(_SHORT_VARINT):
+        byte = blob.bytes_at(at)
+        value |= np.where(goes_on, (byte & 0x7F) << (7 * place), 0)
+        at = at + goes_on
+        goes_on = goes_on & (byte >= 0x80)
+    return (value >> 1) ^ -(value & 1), at, goes_on
 
 
 def _batches(blob: Blob, fields: Texts, may_be_cut: bool) -> tuple[Batches, Flags]:
