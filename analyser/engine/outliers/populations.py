@@ -109,7 +109,7 @@ def quarters(value: str, key: str, rows: str, least: int = 32) -> str:
                corr(eighth, middle) as rising, median(middle) filter (eighth < 2) as began,
                median(middle) filter (eighth >= 6) as ended
         from (
-            select {columns_of("grown", key)}, least((epoch_ns(ts) - from_ns) * 8 // (to_ns - from_ns), 7) as eighth,
+            select {columns_of("grown", key)}, (epoch_ns(ts) - from_ns) // ((to_ns - from_ns) // 8 + 1) as eighth,
                    median(value) as middle, {evidence()}
             from grown join spans on {same("grown", "spans", key)} where value is not null
             group by {columns_of("grown", key)}, eighth) as eighths

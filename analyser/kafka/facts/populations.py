@@ -50,7 +50,7 @@ _UNREAD = f"""
 _READERS = f"""
     select coalesce(topic, '') as likes, {CLIENT}, topic, partition, max(times) as again,
            arg_max(first_offset, times) as at_offset, sum(given)::bigint as given, 1 as once,
-           sum(samples)::bigint as samples, greatest(max(next_offset) - min(first_offset), 1) as progress,
+           sum(samples)::bigint as samples, greatest(max(next_offset)::hugeint - min(first_offset), 1) as progress,
            min(first_ns) as first_ns, max(last_ns) as last_ns, arg_max(ids, times) as ids
     from (select {CLIENT}, group_id, topic, partition, first_offset, count(*) as times, sum(records_count) as given,
                  max(next_offset) as next_offset, {evidence()}
@@ -59,11 +59,11 @@ _READERS = f"""
     group by {CLIENT}, group_id, topic, partition"""
 # What a whole group was given, against how far it came: a group that begins anew at each rebalance reads again.
 _GROUP_READS = f"""
-    select group_id as likes, group_id, topic, sum(given)::bigint as given, sum(progress)::bigint as progress,
+    select group_id as likes, group_id, topic, sum(given)::bigint as given, sum(progress) as progress,
            sum(samples)::bigint as samples, min(first_ns) as first_ns, max(last_ns) as last_ns,
            arg_max(ids, given) as ids
     from (select group_id, topic, partition, sum(records_count) as given,
-                 greatest(max(next_offset) - min(first_offset), 1) as progress, {evidence()}
+                 greatest(max(next_offset)::hugeint - min(first_offset), 1) as progress, {evidence()}
           from kafka_fetch_ranges where group_id is not null and first_offset is not null
           group by group_id, topic, partition)
     group by group_id, topic"""

@@ -33,7 +33,7 @@ _BY_COMMAND = f"""
             nullif(count(distinct lsid) filter (lsid is not null), 0) as distinct_sessions,
             case when command = 'insert' and median(documents_sent) = 1 then count(*) end as singles,
             count(*) filter (unacknowledged) as unacknowledged, 0 as none, 1 as one,
-            nullif(sum(greatest(documents_sent - n - write_errors, 0))
+            nullif(sum(greatest(documents_sent::hugeint - n - write_errors, 0))
                 filter (command = 'insert' and status = 'ok' and not coalesce(unacknowledged, false)), 0) as untried,
             median(documents_returned) as returned, median(response_bytes) as reply_bytes,
             median(latency_ms) as median_ms, median(request_bytes) as asked_bytes

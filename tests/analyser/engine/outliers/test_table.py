@@ -129,3 +129,18 @@ def test_json_has_the_rows() -> None:
         name: LINE[name] for name in ("measure", "value", "usual", "others", "unit", "score")
     }
     assert line["evidence"] == [{"file": "x.pcap", "packet": 7, "message_id": "f-c-1"}]
+
+
+def test_values_at_the_ends_of_int64_cost_no_line_of_others() -> None:
+    least, most = -(2**63), 2**63 - 1
+    odd = {
+        "kafka_fetch_ranges": [*AGAIN["kafka_fetch_ranges"],
+                               *(fetch_range(n, least, client_id="x", next_offset=most) for n in range(6))],
+        "kafka_offset_commits": [{"ts": at(n), "group_id": "g", "topic": "t", "partition": 0, "error_code": 0,
+                                  "committed_offset": most if n % 2 else 0, "log_end_offset": most} for n in range(40)],
+        "mongo_commands": [{"ts": at(n), "command": "insert", "documents_sent": most, "n": least, "write_errors": least,
+                            "status": "ok", "client_address": "a", "database": "d", "response_bytes": most}
+                           for n in range(40)],
+    }  # fmt: skip
+    told = [row["subject"] for row in found({**AGAIN, **odd})]
+    assert "client=c address=a topic=t partition=0" in told
