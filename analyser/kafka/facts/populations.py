@@ -120,12 +120,12 @@ _POLLS = f"""
         select {CLIENT}, max(gap_ms) as longest_ms, quantile_cont(gap_ms, 0.95) as gap_ms,
                arg_max(before, gap_ms) as before, arg_max(ts, gap_ms) as after, count(*) as samples,
                arg_max(exchange_id, gap_ms) as next_fetch
-        from fetches group by {CLIENT} having count(*) >= 20 and max(gap_ms) > 2000)
+        from fetches group by {CLIENT} having count(*) >= 20 and max(gap_ms) > 3000)
     select 'kafka' as likes, {CLIENT}, longest_ms, greatest(gap_ms, 1) as gap_ms, any_value(samples) as samples,
            count(*) as beats, epoch_ns(before) as first_ns, epoch_ns(after) as last_ns, [any_value(next_fetch)] as ids
     from longest join exchanges as beats using ({CLIENT})
     where beats.operation in ('Heartbeat', 'ConsumerGroupHeartbeat') and beats.ts > before and beats.ts < after
-    group by {CLIENT}, longest_ms, gap_ms, before, after having count(*) >= 2"""
+    group by {CLIENT}, longest_ms, gap_ms, before, after having count(*) >= 3"""
 
 _PRODUCE = f"""
     select coalesce(topic, '') as likes, {CLIENT}, topic,
