@@ -71,11 +71,6 @@ COMMIT_COLUMNS = (
 )  # fmt: skip
 MAX_OFFSETS = 40
 
-# The same identity in SQL, for `suspects`: member id, else client.
-IDENTITY_SQL = (
-    "coalesce(nullif(member_id, ''), concat(coalesce(client_address, ''), chr(10), coalesce(client_id, ''), chr(10)))"
-)
-
 Identity = tuple[str | None, ...]
 
 

@@ -89,7 +89,11 @@ def detect(frames: Frames, *, returns: int = 5, behind_s: float = 5.0) -> Iterat
             values.setdefault((commit.identity, commit.committed_offset), []).append(commit)
         group = _Group(commits[-1], {commit.step: commit for commit in commits}, by_committer(commits))
         for same in values.values():
-            found = [commit for commit in same if commit.ahead_offset is not None]
+            found = [
+                one
+                for one in same
+                if one.ahead_offset is not None and (one.ahead_step is None or one.ahead_step in group.by_step)
+            ]
             if len(found) >= returns and not _came_on(group.own[same[0].identity], found, behind_s * NS_PER_S):
                 yield _finding(first_value(frames[STORED], "cluster_id"), group, same, found)
 
@@ -100,7 +104,9 @@ def _came_on(own: Sequence[Stored], found: Sequence[Stored], behind_ns: float) -
     if any(one.ahead_step is not None for one in found) or last.ts_sent - first.ts_sent >= behind_ns:
         return False
     compared(len(own))
-    return any(one.committed_offset > last.committed_offset for one in own if one.step > last.step)
+    end = own[-1]
+    is_last = end.own_number is not None and end.own_number == end.own_commits
+    return not is_last or any(one.committed_offset > last.committed_offset for one in own if one.step > last.step)
 
 
 def _finding(cluster: str | None, group: _Group, same: Sequence[Stored], found: Sequence[Stored]) -> Finding:

@@ -29,6 +29,7 @@ from wirewitness.analyser.tables.tables import TABLES
 # Columns whose null is an answer, or never comes without another one: rule, column, why.
 NULL_SAYS = {
     ("KAF101", "cluster_id"): "a connection whose server is known has a cluster, if only one named after its brokers",
+    ("KAF102", "ahead_step"): "null says that no commit was ahead, but what was fetched",
     ("KAF103", "read_from"): "null says that the client read nothing as low: it did not turn back",
     ("KAF105", "client_gap_ts"): "null says that no bytes of this client are missing",
     ("KAF113", "client_gap_ts"): "null says that no bytes of this client are missing",
