@@ -192,7 +192,7 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
     known = [member_name(one) for one in (member, other.member_id) if one]
     members = f" They are members {' and '.join(known)}." if len(known) == 2 else ""
     elsewhere = f" of {count(places, 'partition')}" if places > 1 else ""
-    also = f" Also {', '.join(where[1:])}." if where[1:] else ""
+    first, also = ("first ", f" Also {', '.join(where[1:])}.") if where[1:] else ("", "")
     more = f" and {len(overlaps) - 1:,} more" if overlaps[1:] else ""
     return RULE.finding(
         severity="critical" if accepted else "warning",
@@ -204,7 +204,7 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
         ),
         sentence=(
             f"{group_text(own.group_id)}: {who_text(*own.client)} and {who_text(*other.client)} handled the same "
-            f"{count(records, 'record')}{elsewhere} ({where[0]}).{also}{members} "
+            f"{count(records, 'record')}{elsewhere} ({first}{where[0]}).{also}{members} "
             f"The first came back at {moment_text(back)}{pause}; its late commit was "
             f"{'accepted' if accepted else 'refused'}. The other had read since {moment_text(began)}.{side}"
         ),
