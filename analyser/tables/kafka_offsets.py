@@ -136,10 +136,12 @@ KAFKA_OFFSET_TABLES = (
                 "ahead_offset",
                 "of a commit of an offset that its committer has more than five times: a higher one, by another since "
                 "the first time, its own since the last, or what its client fetches meanwhile; null: none, or it "
-                "turned back",
+                "turned back, or neither among the first and last 12 nor the furthest",
             ),
             _number("ahead_step", "step of the commit of that; null: it was fetched"),
             _number("same_commits", "where ahead_offset: how often its committer has this offset"),
+            _number("same_returns", "how often something was ahead of it when it committed this offset again"),
+            _number("same_overtaken", "in how many of these a commit was"),
             _flag("near_repeat", "it has ahead_offset, is ahead of such one, or the first or last with that offset"),
             _flag("fetches_seen", "of a commit: its client's fetches of the partition are in the capture"),
             _number(

@@ -33,6 +33,8 @@ SOON_S = 5
 # So many committers of a partition are looked at that repeat offsets: a member gets a new id with every restart.
 _MOST_STUCK = 16
 _STEPS = 1 << 40
+# Half of the evidence of a finding.
+_SHOWN = 12
 _BEFORE = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
 
 
@@ -147,8 +149,14 @@ def neighbours(kept: str) -> str:
     turned AS (
         SELECT row, ask, least(stored, coalesce(fetched, stored)) AS read_from FROM looked
         WHERE row IS NOT NULL AND (coalesce(fetched, told) <= stored OR same > 0)),
+    -- Of each offset the first and the last returns, and the one with the furthest ahead: a finding shows no more.
     repeats AS (
-        FROM overtaken ANTI JOIN (FROM turned WHERE ask = 'same') USING (row)),
+        SELECT *, row_number() OVER own AS nth, count(*) OVER one AS same_returns,
+               count(ahead_row) OVER one AS same_overtaken,
+               row_number() OVER (one ORDER BY ahead_offset DESC, step) AS rank
+        FROM overtaken ANTI JOIN (FROM turned WHERE ask = 'same') USING (row)
+        WINDOW one AS (PARTITION BY part, committer, committed_offset), own AS (one ORDER BY step)
+        QUALIFY nth <= {_SHOWN} OR nth > same_returns - {_SHOWN} OR rank = 1),
     beyond AS (FROM base WHERE committed_offset > log_end_offset),
     ends AS (
         SELECT {_LOG}, at_ns, min(log_end) AS low, max(log_end) AS high FROM (
@@ -194,6 +202,7 @@ def neighbours(kept: str) -> str:
            bool_or(near_other) AS near_other, any_value(own_generation_before) AS own_generation_before,
            any_value(usual_gap_ms) AS usual_gap_ms, any_value(ahead_step) AS ahead_step,
            any_value(ahead_offset) AS ahead_offset, any_value(same_commits) AS same_commits,
+           any_value(same_returns) AS same_returns, any_value(same_overtaken) AS same_overtaken,
            bool_or(is_repeat) AS near_repeat
     FROM (SELECT row, read_from FROM turned WHERE ask = 'before'
           UNION ALL BY NAME SELECT row, true AS read_since FROM turned WHERE ask = 'highest'
@@ -202,7 +211,9 @@ def neighbours(kept: str) -> str:
           UNION ALL BY NAME
           SELECT row, near_other, own_generation_before, usual_gap_ms FROM turns JOIN gaps USING (part)
           WHERE near_other
-          UNION ALL BY NAME SELECT row, ahead_step, ahead_offset, same_commits, true AS is_repeat FROM repeats
+          UNION ALL BY NAME
+          SELECT row, ahead_step, ahead_offset, same_commits, same_returns, same_overtaken, true AS is_repeat
+          FROM repeats
           UNION ALL BY NAME SELECT ahead_row AS row, true AS is_repeat FROM repeats WHERE ahead_row IS NOT NULL
           UNION ALL BY NAME
           SELECT row, true AS is_repeat FROM same SEMI JOIN repeats USING (part, committer, committed_offset)

@@ -94,8 +94,17 @@ def detect(frames: Frames, *, returns: int = 5, behind_s: float = 5.0) -> Iterat
                 for one in same
                 if one.ahead_offset is not None and (one.ahead_step is None or one.ahead_step in group.by_step)
             ]
-            if len(found) >= returns and not _came_on(group.own[same[0].identity], found, behind_s * NS_PER_S):
+            if (
+                found
+                and _returns(found) >= returns
+                and not _came_on(group.own[same[0].identity], found, behind_s * NS_PER_S)
+            ):
                 yield _finding(first_value(frames[STORED], "cluster_id"), group, same, found)
+
+
+def _returns(found: Sequence[Stored]) -> int:
+    """How many there are; of many the rows at hand are some."""
+    return found[0].same_returns or len(found)
 
 
 def _came_on(own: Sequence[Stored], found: Sequence[Stored], behind_ns: float) -> bool:
@@ -141,9 +150,9 @@ def _finding(cluster: str | None, group: _Group, same: Sequence[Stored], found: 
             **key,
             "stuck_offset": value,
             "commits_of_it": times,
-            "returns": len(found),
+            "returns": _returns(found),
             "ahead_offset": position,
-            "ahead_by_commits": len(overtaken),
+            "ahead_by_commits": found[0].same_overtaken or len(overtaken),
             "last_offset": group.last.committed_offset,
             "replay": position - value,
             "committers": committers_numbers(group.own, [last.identity, *(one.identity for one in overtaken)]),
@@ -195,6 +204,5 @@ RULE = Rule(
     rows={STORED: f"near_repeat OR {EDGES_SQL}"},
     # Six commits of one value by one committer, and something further in between.
     suspects=f"""
-        SELECT cluster_id, topic, partition FROM r_{STORED} WHERE ahead_offset IS NOT NULL
-        GROUP BY cluster_id, topic, partition, group_id, committed_offset HAVING count(*) >= 5""",
+        SELECT DISTINCT cluster_id, topic, partition FROM r_{STORED} WHERE same_returns >= 5""",
 )

@@ -20,9 +20,10 @@ STORED_COLUMNS = (
     "exchange_id", "ts", "ts_sent", "kind", "step", "group_id", "member_id", "generation", "client_id",
     "client_address", "topic", "partition", "committed_offset", "offset_below_0", "below_commit", "near_step_back",
     "own_number", "own_commits", "own_before", "own_generation_before", "usual_gap_ms", "fetches_seen", "read_from",
-    "ts_failed", "failed_error_code", "failed_exchange_id", "failed_request_packet",
-    "read_since_highest", "own_highest_soon", "ahead_step", "ahead_offset", "same_commits", "log_end_offset",
-    "next_log_end", "owner_member_id", "ownership_confidence", "client_gap_ts", "flow_id", "file", "request_packet",
+    "ts_failed", "failed_error_code", "failed_exchange_id", "failed_request_packet", "read_since_highest",
+    "own_highest_soon", "ahead_step", "ahead_offset", "same_commits", "same_returns", "same_overtaken",
+    "log_end_offset", "next_log_end", "owner_member_id", "ownership_confidence", "client_gap_ts", "flow_id", "file",
+    "request_packet",
 )  # fmt: skip
 # The first and the last commit of each committer: with `own_number` they tell how many it has.
 EDGES_SQL = "own_number = 1 OR own_number = own_commits"
@@ -64,6 +65,8 @@ class Stored(NamedTuple):
     ahead_step: int | None
     ahead_offset: int | None
     same_commits: int | None
+    same_returns: int | None
+    same_overtaken: int | None
     log_end_offset: int | None
     next_log_end: int | None
     owner_member_id: str | None

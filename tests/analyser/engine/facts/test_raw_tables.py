@@ -47,6 +47,7 @@ FACTS = [
             "analyser/kafka/facts/generations.py": "the fact's own",
             "analyser/kafka/facts/commit_neighbours.py": "the generation of a committer's commit before",
             "analyser/kafka/facts/group_members.py": "the generation before, of the fact's rows",
+            "analyser/kafka/facts/commit_neighbours.py": "the one in which a member committed before",
         },
     ),
     Fact(

@@ -186,10 +186,10 @@ BESIDE: dict[str, tuple[str, list[Told], list[tuple[Any, ...]]]] = {
         ],
     ),
     "an offset that is committed again while another is ahead": (
-        "ahead_offset, ahead_step, same_commits, near_repeat",
+        "ahead_offset, ahead_step, same_commits, near_repeat, same_returns, same_overtaken",
         [committed(1, 60), committed(2, 90, **B), *(committed(n, 60) for n in range(3, 8)), committed(9, 95)],
         [
-            (None, None, None, True), (None, None, None, True), *[(90, 2, 6, True)] * 5, (None, None, None, None),
+            *[(None, None, None, True, None, None)] * 2, *[(90, 2, 6, True, 5, 5)] * 5, (None,) * 6,
         ],
     ),
     "or while its client fetches on, but not where it turned back": (
