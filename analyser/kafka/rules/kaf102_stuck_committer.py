@@ -110,7 +110,8 @@ def _returns(found: Sequence[Stored]) -> int:
 def _came_on(own: Sequence[Stored], found: Sequence[Stored], behind_ns: float) -> bool:
     """Did nobody but the fetch position get ahead, for a moment, and the committer commit more after it?"""
     first, last = found[0], found[-1]
-    if any(one.ahead_step is not None for one in found) or last.ts_sent - first.ts_sent >= behind_ns:
+    is_overtaken = bool(first.same_overtaken) or any(one.ahead_step is not None for one in found)
+    if is_overtaken or last.ts_sent - first.ts_sent >= behind_ns:
         return False
     compared(len(own))
     end = own[-1]
@@ -126,6 +127,7 @@ def _finding(cluster: str | None, group: _Group, same: Sequence[Stored], found: 
     worst = max(found, key=lambda one: one.ahead_offset or 0)
     position, ahead = worst.ahead_offset or 0, by_step.get(worst.ahead_step or -1)
     overtaken = [by_step[step] for step in (one.ahead_step or -1 for one in found) if step in by_step]
+    times_overtaken = last.same_overtaken or len(overtaken)
     by_others = any(one.identity != last.identity and _is_other(one, last) for one in overtaken)
     # Where it reads is not known: it may have turned back by itself each time.
     lately = (*overtaken[-1:], *found[-2:])
@@ -135,16 +137,16 @@ def _finding(cluster: str | None, group: _Group, same: Sequence[Stored], found: 
         proof += [by_step[step].evidence for step in (one.ahead_step or -1, one.step) if step in by_step]
     key = partition_key(cluster, last)
     return RULE.finding(
-        severity="info" if unseen else "critical" if overtaken else "warning",
-        confidence="low" if unseen else "high" if overtaken else "medium",
-        provisional=not overtaken,
+        severity="info" if unseen else "critical" if times_overtaken else "warning",
+        confidence="low" if unseen else "high" if times_overtaken else "medium",
+        provisional=not times_overtaken,
         subject=key,
         title=title_text(
             f"Same offset committed {times:,} times: {{}}, offset {value}, by {{}}",
             partition_text(last), short_committer(last),
         ),
         sentence=_sentence(last, times, ahead, position, period) + (_UNSEEN if unseen else ""),
-        next_step=_next_step(last, overtaken=bool(overtaken)),
+        next_step=_next_step(last, overtaken=times_overtaken > 0),
         proof=Proof(*period, proof),
         numbers={
             **key,
@@ -152,7 +154,7 @@ def _finding(cluster: str | None, group: _Group, same: Sequence[Stored], found: 
             "commits_of_it": times,
             "returns": _returns(found),
             "ahead_offset": position,
-            "ahead_by_commits": found[0].same_overtaken or len(overtaken),
+            "ahead_by_commits": times_overtaken,
             "last_offset": group.last.committed_offset,
             "replay": position - value,
             "committers": committers_numbers(group.own, [last.identity, *(one.identity for one in overtaken)]),
