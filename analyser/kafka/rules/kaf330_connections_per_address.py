@@ -94,7 +94,7 @@ def _is_refused(row: Mapping[str, Any], at_once_ns: float) -> bool:
 def _goes_on(refused: Sequence[Row], others: Sequence[Row]) -> bool:
     """The broker sent something to two connections of that address after the last refusal."""
     last = refused[-1]["ts_closed"]
-    return sum(row["ts"] < last < (row["ts_last_from_server"] or 0) for row in others) > 1
+    return bool(sum(row["ts"] < last < (row["ts_last_from_server"] or 0) for row in others) > 1)
 
 
 def _lets_in(refused: Sequence[Row], held: Mapping[str | None, Sequence[Row]]) -> bool:
@@ -135,8 +135,9 @@ def _finding(limit: _Limit) -> Finding:
         title=f"{count(len(refused), 'connection')} closed at once: {address} has {most:,} open at {server}",
         sentence=(
             f"{sentence_start(server)} closed {count(len(refused), 'connection')} of {who} as soon as they were "
-            f"opened, {period_text(first['ts'], ended(last))}. {most:,} or more of that address were open and went on; "
-            f"with fewer it answered: a limit of {f'{most:,} ' if exact else ''}connections for each address."
+            f"opened, {period_text(first['ts'], ended(last))}. {most:,}{'' if exact else ' or more'} of that address "
+            f"were open and went on; with fewer it answered: a limit of {f'{most:,} ' if exact else ''}connections for "
+            "each address."
         ),
         next_step=(
             f'Look for "Too many connections from {address}" in the broker\'s log. Raise max.connections.per.ip there '

@@ -58,7 +58,7 @@ class _Chain(NamedTuple):
 
     @property
     def bytes_a_second(self) -> float:
-        lasted = self.rows[-1]["ts_response"] - self.rows[0]["ts"]
+        lasted: int = self.rows[-1]["ts_response"] - self.rows[0]["ts"]
         return sum(row["request_bytes"] or 0 for row in self.rows) / (lasted / (1000 * NS_PER_MS))
 
 
@@ -89,7 +89,7 @@ def _one_by_one(rows: Sequence[Row], way_ms: float, share: float) -> bool:
     gaps = [after["ts"] - before["ts_response"] for before, after in pairwise(rows)]
     if min(gaps) < 0:
         return False
-    return sum(gap <= _PART * way_ms * NS_PER_MS for gap in gaps) >= share * len(gaps)
+    return bool(sum(gap <= _PART * way_ms * NS_PER_MS for gap in gaps) >= share * len(gaps))
 
 
 def _is_way(took_ms: float, connection: Row) -> bool:
