@@ -39,4 +39,4 @@ def test_a_client_whose_process_was_frozen(code: str) -> None:
 
 
 def test_the_time_without_a_word_is_that_before_it_came_back() -> None:
-    assert "after 13.9 s without a word to its group" in told("link_down-2")["KAF127"][0]
+    assert "after 13.9 s without a request to its group" in told("link_down-2")["KAF127"][0]

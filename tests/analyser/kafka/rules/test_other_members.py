@@ -12,6 +12,7 @@ from tests.support.timing import follows_size
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S
 from wirewitness.analyser.kafka.rules import kaf111_heartbeat_gap as gap
 from wirewitness.analyser.kafka.rules import kaf126_rebalance_held_up as held
+from wirewitness.analyser.kafka.rules import other_members as kept
 from wirewitness.analyser.kafka.rules.members import is_elsewhere
 
 START = 1_700_000_000 * NS_PER_S
@@ -52,7 +53,7 @@ def read_again(member: Row, rebalances: list[Row]) -> int | None:
     return min((end for end in ends if end >= member["ts_ended"]), default=int(member["ts_ended"]))
 
 
-def others_died(death: held._Death, others: list[held._Death]) -> bool:
+def others_died(death: kept.Death, others: list[kept.Death]) -> bool:
     return any(
         min(death.until_ns, other.until_ns) - max(death.since_ns, other.since_ns) >= death.stood_ns * 3 / 4
         and abs(death.since_ns - other.since_ns) <= 4 * NS_PER_S
@@ -61,8 +62,8 @@ def others_died(death: held._Death, others: list[held._Death]) -> bool:
     )
 
 
-def perhaps_died(death: held._Death, member: Row) -> bool:
-    if not is_elsewhere(death.member, member) or not held._is_unsure(member):
+def perhaps_died(death: kept.Death, member: Row) -> bool:
+    if not is_elsewhere(death.member, member) or not kept._is_unsure(member):
         return False
     begin, lasts, ended = member["ts_silent"], member["max_heartbeat_gap_ms"], member["ts_ended"]
     if begin is not None:
@@ -93,11 +94,11 @@ def test_as_looking_at_all_pairs(seed: int) -> None:
     found = held._read_again_ns(rows, rebalances)
     assert found == [read_again(row, rebalances) for row in rows]
     deaths = [
-        held._Death(row, held._silent_since_ns(row), until)
+        kept.Death(row, held._silent_since_ns(row), until)
         for row, until in zip(rows, found, strict=True)
         if until is not None and until >= held._silent_since_ns(row)
     ]
-    is_shared = held._shared(deaths, rows)
+    is_shared = kept.shared_deaths(deaths, rows)
     for death in deaths:
         expected = others_died(death, deaths) or any(perhaps_died(death, row) for row in rows)
         assert is_shared(death) == expected
@@ -116,9 +117,9 @@ def seconds(number: int) -> float:
     begun = time.process_time()
     found = held._read_again_ns(rows, rebalances)
     deaths = [
-        held._Death(row, row["ts_last"], until) for row, until in zip(rows, found, strict=True) if until is not None
+        kept.Death(row, row["ts_last"], until) for row, until in zip(rows, found, strict=True) if until is not None
     ]
-    assert not any(map(held._shared(deaths, rows), deaths))
+    assert not any(map(kept.shared_deaths(deaths, rows), deaths))
     assert not any(gap._shared([one for one in map(gap._silence, rows) if one is not None], []))
     return time.process_time() - begun
 
