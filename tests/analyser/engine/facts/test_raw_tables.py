@@ -47,7 +47,6 @@ FACTS = [
             "analyser/kafka/facts/generations.py": "the fact's own",
             "analyser/kafka/facts/commit_neighbours.py": "the generation of a committer's commit before",
             "analyser/kafka/facts/group_members.py": "the generation before, of the fact's rows",
-            "analyser/kafka/facts/commit_neighbours.py": "the one in which a member committed before",
         },
     ),
     Fact(
@@ -89,6 +88,7 @@ FACTS = [
             "analyser/engine/facts/stage.py": _REGISTRY,
             "analyser/kafka/facts/leaders.py": "the fact's own",
             "analyser/kafka/facts/fetch_ranges.py": "which answers told a reader a position",
+            "analyser/kafka/facts/refusals.py": "errors in responses of every API",
         },
     ),
     Fact(

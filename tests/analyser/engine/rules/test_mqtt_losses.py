@@ -18,7 +18,7 @@ def finding(code: str, gap_bytes: int) -> Finding:
     scenario = fires(
         code, "info", "",
         mqtt_connections=[client], exchanges=[ping(500, None) | {"request_message_id": "a-500", "request_bytes": 2}],
-        flows=[flow_of(client, acked_by_server=600_000)],
+        flows=[flow_of(client, acked_by_server=600_000, bytes_to_server=600_000)],
     )  # fmt: skip
     (found,) = [one for one in run(connected(scenario), looked_at(scenario)) if one.code == code]
     return found

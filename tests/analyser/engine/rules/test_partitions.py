@@ -33,6 +33,23 @@ EACH_SCENARIO = pytest.mark.parametrize("index", share(NUMBERS, every(4, NUMBERS
 BY_SUSPECTS = [one for one in RULES.values() if one.suspects is not None]
 COMMITS = "kafka_offset_commits"
 
+
+def two_members(frames: Frames) -> Iterator[Finding]:
+    """One finding per partition."""
+    proof = Proof(1, 1, [Evidence(None, 1, None)])
+    key = repr(frames[COMMITS]["topic"].first())
+    yield TWO_MEMBERS.finding(subject={"topic": key}, sentence="", next_step="", proof=proof, numbers={})
+
+
+# A rule that suspects partitions that two members committed, over the raw rows.
+TWO_MEMBERS = replace(
+    RULES["KAF104"],
+    code="KAF900",
+    detect=two_members,
+    suspects=f"SELECT cluster_id, group_id, topic, partition FROM r_{COMMITS} "
+    "GROUP BY ALL HAVING count(DISTINCT member_id) > 1",
+)
+
 Grouped = dict[tuple[Any, ...], dict[str, list[dict[str, Any]]]]
 
 
@@ -115,9 +132,9 @@ def commits(topics: Iterable[str | None]) -> list[dict[str, Any]]:
 
 def test_a_topic_without_a_name_is_told_by_its_id_and_keys_come_in_the_order_of_their_bytes() -> None:
     con = connection_from_rows({COMMITS: commits(["ü", None, "a", "z", "ü", None, "a"])})
-    found = [key[2] for key, *_ in looked(con, [RULES["KAF101"]])]
+    found = [key[2] for key, *_ in looked(con, [TWO_MEMBERS])]
     assert found == ["a", "t-5", "ü"]
-    assert found == sorted(key[2] for key in grouped(con, RULES["KAF101"]))
+    assert found == sorted(key[2] for key in grouped(con, TWO_MEMBERS))
 
 
 def seeing(rule: Rule, seen: list[str], suspects: str | None) -> Rule:
@@ -134,7 +151,7 @@ def test_partitions_that_are_too_large_are_left_out(others: int, suspects: str |
     con = connection_from_rows({COMMITS: commits(["a", "a", *"bbbb", "c", "c", *"dddddd"])})
     seen: list[str] = []
     failures: list[Failure] = []
-    rule = seeing(RULES["KAF101"], seen, suspects)
+    rule = seeing(TWO_MEMBERS, seen, suspects)
     run(con, [rule, *[replace(RULES["KAF104"])] * others], failures, most_rows=3)
     keys = [("c", "g", topic, 0) for topic in ("b", "d")]
     own = [(one.key, type(one.error)) for one in failures if one.code == rule.code]
@@ -162,7 +179,7 @@ def test_those_of_one_key_are_together_in_their_order() -> None:
 
 def test_a_table_has_one_key_for_all_of_them() -> None:
     """Two that call other columns of a table the key would want other rows of it together."""
-    first = RULES["KAF101"]
+    first = TWO_MEMBERS
     other = replace(first, code="KAF901", keys={COMMITS: {"group_id": "member_id"}})
     assert [len(family) for family in families([first, other, first])] == [2, 1]
 
@@ -184,7 +201,7 @@ def con() -> duckdb.DuckDBPyConnection:
 def test_keys_of_suspects_are_in_a_table_until_it_is_left(con: duckdb.DuckDBPyConnection, most: int) -> None:
     """With a bit for each rule that suspects."""
     nobody = replace(RULES["KAF104"], suspects=f"SELECT * FROM r_{COMMITS} WHERE false")
-    rules = [nobody, RULES["KAF101"], replace(RULES["KAF101"], suspects=None)]
+    rules = [nobody, TWO_MEMBERS, replace(TWO_MEMBERS, suspects=None)]
     with partitions.suspected(con, rules, most_keys=most) as (name, numbers, always):
         rows = con.execute(f"FROM {name}").fetchall()
         assert sorted(map(repr, rows)) == sorted(map(repr, con.execute(suspects_sql(rules)).fetchall()))
@@ -212,13 +229,13 @@ def test_without_rows_in_the_tables_that_tell_of_them_there_are_no_suspects() ->
 
 @pytest.mark.parametrize("known", [{}, {COMMITS: 18}, {COMMITS: 0}])
 def test_tables_that_are_known_to_be_empty_are_not_asked(con: duckdb.DuckDBPyConnection, known: dict[str, int]) -> None:
-    found = run(con, [RULES["KAF101"]], rows=known)
+    found = run(con, [TWO_MEMBERS], rows=known)
     assert len(found) == (0 if known.get(COMMITS) == 0 else len(TOPICS))
 
 
 def finding(subject: str) -> Finding:
     proof = Proof(1, 1, [Evidence(None, 1, None)])
-    rule = replace(RULES["KAF101"], code="KAF901")
+    rule = replace(TWO_MEMBERS, code="KAF901")
     return replace(rule.finding(subject={}, sentence="", next_step="", proof=proof, numbers={}), subject=subject)
 
 
@@ -227,7 +244,7 @@ def test_what_a_rule_compares_is_limited_for_all_partitions_and_what_it_found_st
 ) -> None:
     """The other rules go on."""
     monkeypatch.setattr(limits, "MOST_COMPARED", 25)
-    healthy = RULES["KAF101"]
+    healthy = TWO_MEMBERS
 
     def detect(frames: Frames) -> Iterator[Finding]:
         key = repr(frames[COMMITS]["topic"].first())
@@ -239,7 +256,7 @@ def test_what_a_rule_compares_is_limited_for_all_partitions_and_what_it_found_st
     failures: list[Failure] = []
     found = run(con, [greedy, healthy], failures)
     assert [one.subject for one in found if one.code == "KAF901"] == ["None", "None!", "'a'", "'a'!", "'b'"]
-    assert sum(one.code == "KAF101" for one in found) == len(TOPICS)
+    assert sum(one.code == TWO_MEMBERS.code for one in found) == len(TOPICS)
     assert [(one.code, one.key, type(one.error), one.is_own_fault) for one in failures] == [
         ("KAF901", (), TooManyCompared, False)
     ]
