@@ -129,6 +129,8 @@ LINKS: tuple[Link, ...] = (
     Link("KAF119", _COMMITS_SUFFER, _PLACE),
     Link("KAF127", tuple(code for code in _GROUP_SUFFERS if code != "KAF127"), ("client", "group")),
     Link("KAF127", _COMMITS_SUFFER, _PLACE),
+    # Metadata that is asked for all the time is one of both.
+    Link("KAF301", ("KAF323",), _CLIENT),
     # Who is refused for good tries again, or waits for ever.
     Link("KAF322", ("KAF117", "KAF125", "KAF313", "KAF315", *_CLIENT_RETRIES), ("client",), lasts=True),
     # A request that is too large for the server goes out again and again.

@@ -11,7 +11,8 @@ Why it matters
 How it decides
     By the fact `kafka_client_requests`. At least `least` requests that succeeded, and at least `share` times as many as
     the client's Fetch, Produce or OffsetCommit requests, whichever it has most of; two for each JoinGroup that it sent
-    are left out, since a new assignment asks anew, and so are clients that connect for each request (KAF314).
+    are left out, since a new assignment asks anew, and so are clients that connect for each request (KAF314) and admin
+    clients, which neither read nor write.
     JoinGroup: at least `least` of them, and `share` of all that it sent, are without effect: the member was in that
     generation already, or was refused for its member id again. What other clients of the cluster do that read or write
     as much is said beside.
@@ -99,6 +100,9 @@ def _work(sent: _Sent, api: str) -> tuple[str, int]:
 
 
 def _is_repeated(sent: _Sent, api: str, least: int, share: float) -> bool:
+    """An admin client, which neither reads nor writes, asks what it was made for."""
+    if not any(one in sent for one in ("Fetch", "Produce")):
+        return False
     row = sent[api]
     joined = sent[_JOIN]["requests"] if _JOIN in sent else 0
     asked, done = row["succeeded"] - _OF_A_JOIN * joined, _work(sent, api)[1]

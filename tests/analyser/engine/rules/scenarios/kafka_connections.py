@@ -582,6 +582,10 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
         exchanges=requests(ListOffsets=300, OffsetFetch=300, Fetch=2), kafka_api_versions=[SPEAKS],
     ),
     silent(
+        "KAF323", "a checkpoint connector's admin client",
+        exchanges=requests(OffsetFetch=30, FindCoordinator=60, OffsetCommit=30), kafka_api_versions=[SPEAKS],
+    ),
+    silent(
         "KAF323", "a start, and then work",
         exchanges=requests(ListOffsets=12, OffsetFetch=12, Metadata=9, Fetch=90),
         kafka_api_versions=[SPEAKS],
