@@ -170,7 +170,7 @@ POPULATIONS = (
     ),
     Population(
         "", "exchanges", ("client_id", "client_address", "operation"), _REFUSED,
-        (Measure("refused", "refused", "{who}: {operation} refused with {error} {value} times, {accepted} accepted "
+        (Measure("refused", "refused", "{who}: {operation} refused with {error}, count {value}; {accepted} accepted "
                  "before, none after", usual="none", weight=1.5),),
     ),
     Population(
