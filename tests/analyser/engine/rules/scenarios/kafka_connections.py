@@ -576,6 +576,7 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
     silent(
         "KAF322", "an admin tool that may not change settings",
         exchanges=[exchange("k0", 1, "AlterConfigs", **CLIENT, protocol="kafka", status="error", error_code=31)],
+        kafka_api_versions=[SPEAKS],
     ),
     silent(
         "KAF323", "a tool that watches offsets",
