@@ -55,6 +55,13 @@ CONNECTIONS = Table(
         _count("others", "further requests, but for versions, addresses, logins, telemetry and producer ids"),
         _count("throttled", "responses that say that a quota makes the client wait"),
         Column(
+            "ts_muted_until",
+            "time",
+            "until when the broker reads nothing more of it, as such a response says (KIP-219)",
+            "context",
+            unit="UTC",
+        ),
+        Column(
             "max_wait_ms", "int64", "the longest that a Fetch of a consumer on it lets the broker wait", "context", "ms"
         ),
         _context("first_operation", "API of the first request"),

@@ -33,6 +33,9 @@ _USUAL_PORTS = (9092, 9093, 9094)
 _IS_REQUEST = "request_message_id IS NOT NULL"
 # One packet may bring several requests; the numbers in their ids rise.
 _SENT = "(ts, request_packet, length(exchange_id), exchange_id)"
+# Since KIP-219 a broker responds at once and reads nothing of the connection for so long; what is sent meanwhile waits.
+_MUTED = """max(make_timestamp_ns(epoch_ns(ts_response) + throttle_time_ms * 1000000)::TIMESTAMPTZ_NS)
+                   FILTER (throttle_time_ms > 0)"""
 # From Kafka 2.1 brokers can be told by address; by name, the packets of who goes there show another text.
 _IS_ADDRESS = "regexp_matches(host, '^[0-9.]+$') OR contains(host, ':')"
 
@@ -42,7 +45,7 @@ _STEPS = {
                count(*) FILTER ({_IS_REQUEST}) AS requests,
                count(*) FILTER ({_IS_REQUEST} AND response_message_id IS NOT NULL) AS answered,
                count(*) FILTER (status = 'unanswered') AS unanswered, count(*) FILTER (status = 'error') AS errors,
-               count(*) FILTER (throttle_time_ms > 0) AS throttled,
+               count(*) FILTER (throttle_time_ms > 0) AS throttled, {_MUTED} AS ts_muted_until,
                count(*) FILTER ({_IS_REQUEST} AND operation IN {WORK}) AS work,
                count(*) FILTER ({_IS_REQUEST} AND operation NOT IN {(*WORK, *ON_THE_WAY)}) AS others,
                arg_min(struct_pack(operation, exchange_id), {_SENT}) FILTER ({_IS_REQUEST}) AS first,
@@ -74,7 +77,7 @@ _ROWS = f"""
            {", ".join(f"flows.{name}" for name in OF_FLOWS)},
            coalesce(uses.requests, 0) AS requests, coalesce(uses.answered, 0) AS answered,
            coalesce(uses.unanswered, 0) AS unanswered, coalesce(uses.errors, 0) AS errors,
-           coalesce(uses.throttled, 0) AS throttled, fetches.max_wait_ms,
+           coalesce(uses.throttled, 0) AS throttled, uses.ts_muted_until, fetches.max_wait_ms,
            coalesce(uses.work, 0) AS work, coalesce(uses.others, 0) AS others, uses.first.operation AS first_operation,
            uses.last.operation AS last_operation, uses.first.exchange_id AS first_exchange_id,
            uses.last.exchange_id AS last_exchange_id, uses.last.status AS last_status, uses.last.ts AS ts_last_request,

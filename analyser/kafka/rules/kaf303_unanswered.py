@@ -11,6 +11,8 @@ How it decides
     A request without an answer, where no connection of that broker with such a request has gaps: after 30 s (waited_s;
     requests that ask the broker to wait: twice as long), or after 4.5 s (given_up_s; twice as long likewise) if then
     the client closed the connection.
+    A broker that throttles a client reads nothing of its connection for throttle_time_ms (KIP-219): what was sent
+    meanwhile waits from then on (ts_muted_until).
     JoinGroup and SyncGroup may wait for other members and do not count. What is open at the end of the capture for less
     time is not judged, nor where the client confirmed more than was captured. A request was delivered when the server's
     TCP confirmed its last byte; where nothing on its connection had to be sent again, within about a second.
@@ -22,7 +24,7 @@ What it cannot tell
     Whether the broker carried the request out. What was open for less than these times when the capture ended.
 
 References
-    request.timeout.ms (30 s), socket.timeout.ms of librdkafka (60 s), RFC 9293.
+    request.timeout.ms (30 s), socket.timeout.ms of librdkafka (60 s), KIP-219 (throttled connections), RFC 9293.
 """
 
 from __future__ import annotations
@@ -49,11 +51,13 @@ _FOR_MEMBERS = ("JoinGroup", "SyncGroup")
 
 
 class _Open(NamedTuple):
-    """A request without an answer. waited_ns: until its connection closed or was seen no more."""
+    """A request without an answer. waited_ns: since it was sent, or since the broker read its connection again after a
+    throttled response, until that closed or was seen no more."""
 
     row: Row
     delivered: bool | None
     waited_ns: int
+    until: int
     given_up: bool
     connection: Row
 
@@ -89,9 +93,9 @@ def _open(row: Row, connection: Row | None, given_up_ns: float) -> _Open | None:
     until = connection["ts_closed"] or connection["observed_until"]
     if until is None:
         return None
-    waited = until - row["ts"]
+    waited = until - max(row["ts"], connection["ts_muted_until"] or 0)
     given_up = connection["closed_by"] == "client" and waited >= given_up_ns * _patience(row)
-    return _Open(row, request_delivered(row, connection["acked_by_server"]), waited, given_up, connection)
+    return _Open(row, request_delivered(row, connection["acked_by_server"]), waited, until, given_up, connection)
 
 
 def _patience(row: Row) -> int:
@@ -121,7 +125,7 @@ def _finding(own: Sequence[_Open]) -> Finding:
         subject={"cluster": first["cluster_id"], "server": server_text(first), "delivered": states[0]},
         sentence=(
             f"{sentence_start(server_text(first))} left {_requests_text(operations)} of {who} without a response"
-            f"{kinds}, {when}. The longest waited {seconds_text(longest.waited_ns)}{ended}."
+            f"{kinds}, {when}. The longest waited {seconds_text(longest.waited_ns)}{_throttled(longest)}{ended}."
             f"{which_side(states)}{_when(own)}"
         ),
         next_step=(
@@ -134,7 +138,7 @@ def _finding(own: Sequence[_Open]) -> Finding:
         ),
         proof=Proof(
             first["ts"],
-            max(one.row["ts"] + one.waited_ns for one in own),
+            max(one.until for one in own),
             (Evidence(row["request_file"], row["request_packet"], row["request_message_id"]) for row in rows),
         ),
         numbers={
@@ -158,6 +162,11 @@ def _requests_text(operations: Counter[str]) -> str:
     """`12 Produce requests`, and where they are of several kinds `12 requests`."""
     kind = f"{next(iter(operations))} request" if len(operations) == 1 else "request"
     return count(operations.total(), kind)
+
+
+def _throttled(one: _Open) -> str:
+    muted_ns = one.until - one.waited_ns - one.row["ts"]
+    return f" after {seconds_text(muted_ns)} of throttling" if muted_ns > 0 else ""
 
 
 def _when(own: Sequence[_Open]) -> str:
@@ -189,7 +198,7 @@ RULE = Rule(
         CONNECTIONS: (
             "ts", "flow_id", "ts_closed", "closed_by", "observed_until", "gap_bytes", "bytes_to_client",
             "acked_by_server", "acked_by_client", "retransmitted_segments", "unheard_sends_to_server",
-            "ts_unheard_to_server",
+            "ts_unheard_to_server", "ts_muted_until",
         ),
     },
     partition_by=("cluster_id", "server_address", "server_port"),

@@ -159,13 +159,20 @@ def test_a_follower_holds_up_no_request_that_waits_for_the_leader_alone() -> Non
 # KAF303 -------------------------------------------------------------------------------------------------------------
 
 
-def unanswered(**more: Any) -> Finding:
+def unanswered(lasts: float = 15.0, **more: Any) -> Finding:
     (found,) = findings(
         "KAF303",
         exchanges=[waits(1, 5, "Produce", None)],
-        kafka_connections=[connection(1, 0, 15.0, unanswered=1, last_status="unanswered", **more)],
+        kafka_connections=[connection(1, 0, lasts, unanswered=1, last_status="unanswered", **more)],
     )
     return found
+
+
+def test_a_throttled_request_waits_from_when_its_connection_is_read_again() -> None:
+    found = unanswered(40.0, ts_muted_until=at(25), throttled=1)
+    assert "The longest waited 15.0 s after 20.0 s of throttling, until the client closed" in found.sentence
+    assert found.numbers["longest_ms"] == 15_000
+    assert "throttling" not in unanswered(ts_muted_until=at(3), throttled=1).sentence
 
 
 def test_a_request_that_was_sent_once_was_confirmed_within_a_second() -> None:

@@ -39,6 +39,19 @@ def test_how_long_a_consumer_lets_the_broker_wait_and_whether_a_quota_holds_it_u
     assert found == [("a", 900, 1), ("b", None, 0)]
 
 
+def test_until_when_a_throttled_connection_is_not_read() -> None:
+    """From the response on; the longest of a connection counts, which need not be the last."""
+    exchanges = [
+        asked("a", 1, "Produce", throttle_time_ms=9000), asked("a", 2, "Produce", throttle_time_ms=500),
+        asked("a", 3, "Produce", lasts=None), asked("b", 1, "Produce", throttle_time_ms=0),
+        asked("c", 1, "Produce", throttle_time_ms=None),
+    ]  # fmt: skip
+    found = connections(
+        "flow_id, epoch_ns(ts_muted_until)", flows=[tcp_flow(name) for name in "abc"], exchanges=exchanges
+    )
+    assert found == [("a", exchanges[0]["ts_response"] + 9_000_000_000), ("b", None), ("c", None)]
+
+
 def told(host: str, port: int, cluster_id: str = "c1") -> Row:
     return {"cluster_id": cluster_id, "client_address": "10.1.0.1", "host": host, "port": port, "flow_id": "a"}
 

@@ -219,6 +219,11 @@ CONNECTION_FIRES: list[Scenario] = [
         kafka_connections=[connection(1, 0, 15.0, unanswered=1, last_status="unanswered", acked_by_server=900)],
     ),
     fires(
+        "KAF303", "warning", "ten seconds after the broker reads it again, as the time that it throttled it is over",
+        exchanges=[waits(1, 5, "Produce", None)],
+        kafka_connections=[connection(1, 0, 25.0, unanswered=1, throttled=1, ts_muted_until=at(15))],
+    ),
+    fires(
         "KAF303", "warning", "forty seconds without an answer, and not delivered",
         exchanges=[waits(1, 5, "Produce", None)],
         kafka_connections=[connection(1, 0, None, unanswered=1, last_status="unanswered", acked_by_server=800)],
@@ -392,6 +397,21 @@ CONNECTION_NEAR_MISSES: list[Scenario] = [
         "KAF303", "a clean exit while a fetch waits",
         exchanges=[waits(1, 5, "Fetch", None, awaitable=True)],
         kafka_connections=[connection(1, 0, 5.4, unanswered=1, last_status="unanswered")],
+    ),
+    silent(
+        "KAF303", "a client that gives up while the broker throttles it",
+        exchanges=[waits(1, 5, "Produce", None)],
+        kafka_connections=[connection(1, 0, 15.0, unanswered=1, throttled=1, ts_muted_until=at(65))],
+    ),
+    silent(
+        "KAF303", "a client that gives up two seconds after the broker reads it again",
+        exchanges=[waits(1, 5, "Produce", None)],
+        kafka_connections=[connection(1, 0, 15.0, unanswered=1, throttled=1, ts_muted_until=at(13))],
+    ),
+    silent(
+        "KAF303", "forty seconds, most of them throttled",
+        exchanges=[waits(1, 5, "Produce", None)],
+        kafka_connections=[connection(1, 0, None, unanswered=1, throttled=1, ts_muted_until=at(40))],
     ),
     silent(
         "KAF303", "a member that waits for the others",
