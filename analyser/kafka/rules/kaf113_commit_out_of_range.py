@@ -67,7 +67,10 @@ KEYS = ("cluster_id", "topic", "partition")
 
 def detect(frames: Frames, *, above: int = 1, gap_s: float = 10.0) -> Iterator[Finding]:
     """One finding per group with commits that are `above` the end of the log, or more."""
-    cluster, groups = first_value(frames[STORED], "cluster_id"), [*stored_by_group(frames[STORED])]
+    groups = [*stored_by_group(frames[STORED])]
+    if not groups:
+        return
+    cluster = first_value(frames[STORED], "cluster_id")
     for group in groups:
         found = [commit for commit in group if _beyond(commit) >= above and _is_whole(commit, gap_s)]
         if found:
