@@ -58,6 +58,6 @@ def run_rules(
 
 
 def tables_needed(codes: Iterable[str] | None = None) -> frozenset[str]:
-    """Tables that these rules read (None: all rules). KeyError for an unknown code."""
+    """Tables that these rules look at (None: all rules). KeyError for an unknown code."""
     chosen = list(RULES.values()) if codes is None else [RULES[code] for code in codes]
-    return frozenset(table for rule in chosen for table in rule.reads)
+    return frozenset(table for rule in chosen for table in rule.needs)

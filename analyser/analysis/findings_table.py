@@ -102,7 +102,7 @@ def _alone(tables: Finishing, turns: Sequence[Sequence[str]]) -> pa.Table:
     every, views = [name for names in turns for name in names], tables.views
     protocols = _spoken(tables)
     filled = {*filter(tables.may_have_rows, every)}
-    rules = [one for one in asked(RULES.values(), filled, protocols) if one.reads.keys() <= {*tables.names}]
+    rules = [one for one in asked(RULES.values(), filled, protocols) if one.needs <= {*tables.names}]
     of_signs = filled & {name for one in rules for name in one.signs}
     for name in every:
         if name in of_signs:
@@ -139,7 +139,7 @@ def _dealt(tables: Finishing, turns: Sequence[Sequence[str]], helpers: Helpers) 
         filled |= _filled(tables, names)
         shown = [_shown(tables, dealing, name) for name in names if name in filled]
         ready |= {*names}
-        made = [one for one in waiting if ready.issuperset(one.reads.keys() & {*tables.names})]
+        made = [one for one in waiting if ready.issuperset(one.needs & {*tables.names})]
         later = {one.code for one in waiting} - {one.code for one in made}
         now = [one for one in made if later.isdisjoint(_beside(one, kin[one.code], views.rows))]
         waiting = [one for one in waiting if one not in now]

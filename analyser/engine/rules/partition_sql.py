@@ -75,7 +75,7 @@ def tables_named(rules: Iterable[Rule]) -> set[str]:
     return {
         word
         for rule in rules
-        for text in (*rule.reads, *rule.rows.values(), rule.suspects or "")
+        for text in (*rule.needs, *rule.rows.values(), rule.suspects or "")
         for word in re.findall(r"\w+", text)
         if word in TABLES
     }

@@ -33,6 +33,7 @@ class Rule:
     question: the one of `QUESTIONS` that it asks of its facts.
     severity, confidence: the highest that its findings may have.
     reads: table -> columns. Columns of `partition_by` are given in any case.
+    asks: further tables, which only its `rows` and `suspects` name: they are seen whole, and need no key.
     partition_by: key columns; every table in `reads` has them. Empty: the whole capture is one partition.
     detect: (frames, **thresholds) -> findings; pure. Its keyword-only arguments are the thresholds with their defaults.
     rows: table -> SQL boolean, which of its rows are wanted.
@@ -55,12 +56,18 @@ class Rule:
     suspects: str | None = None
     keys: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
     signs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    asks: tuple[str, ...] = ()
 
     @property
     def thresholds(self) -> dict[str, Any]:
         """Name -> default of every threshold."""
         parameters = inspect.signature(self.detect).parameters.values()
         return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """All tables that it looks at."""
+        return frozenset((*self.reads, *self.asks))
 
     @property
     def page(self) -> str:

@@ -10,7 +10,8 @@ Why it matters
 How it decides
     The opcode of each request, compressed ones by what is inside. OP_QUERY that carries hello or isMaster is left
     out, as drivers still begin a connection with it, and servers answer it. So is what a server refuses for that
-    (352, MON102). Info, from the first one on (messages_least).
+    (352, MON102), and what one answers that says in each hello that it is 5.1 or later (mongo_servers, wire version 14
+    and above), as proxies and lookalikes do. Info, from the first one on (messages_least).
 
 False alarms
     None known.
@@ -47,6 +48,12 @@ from wirewitness.analyser.mongo.rules.rows import (
 _OPCODES = (
     "OP_QUERY", "OP_INSERT", "OP_UPDATE", "OP_DELETE", "OP_GET_MORE", "OP_KILL_CURSORS", "OP_COMMAND",
 )  # fmt: skip
+# Of 5.1, which removed them.
+_WIRE_VERSION = 14
+_TAKES_THEM = (
+    "status = 'ok' AND coalesce((server_address, server_port) IN (SELECT (server_address, server_port) FROM "
+    f"mongo_servers GROUP BY server_address, server_port HAVING min(max_wire_version) >= {_WIRE_VERSION}), false)"
+)
 
 
 def detect(frames: Frames, *, messages_least: int = 1) -> Iterator[Finding]:
@@ -87,10 +94,11 @@ RULE = Rule(
     severity="info",
     confidence="high",
     reads={"mongo_commands": (*COMMAND_COLUMNS, "opcode", "error_code")},
+    asks=("mongo_servers",),
     partition_by=CLIENT_KEY,
     detect=detect,
     rows={
         "mongo_commands": f"opcode IN ({', '.join(repr(name) for name in _OPCODES)}) AND status <> 'orphan' AND "
-        f"coalesce(command NOT IN {HELLOS}, true) AND error_code IS DISTINCT FROM 352"
+        f"coalesce(command NOT IN {HELLOS}, true) AND error_code IS DISTINCT FROM 352 AND NOT ({_TAKES_THEM})"
     },
 )

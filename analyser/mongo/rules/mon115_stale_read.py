@@ -153,14 +153,11 @@ RULE = Rule(
     confidence="high",
     reads={
         "mongo_commands": (*COMMAND_COLUMNS, "document_ids", "server_role", "read_preference"),
-        "mongo_servers": ("server_address", "server_port", "server_role"),
     },
-    # Servers are asked for in SQL alone: they have no collections.
-    keys={"mongo_servers": {"database": "set_name", "collection": "own_host"}},
+    asks=("mongo_servers",),
     partition_by=("database", "collection"),
     detect=detect,
     rows={
-        "mongo_servers": "false",
         "mongo_commands": "(command = 'find' AND status = 'ok' AND documents_returned = 0 AND len(document_ids) = 1 "
         f"AND ({_MAY_BE_LATE})) OR (command = 'insert' AND status = 'ok' AND error_code = 0 AND ts_response IS NOT "
         f"NULL AND len(document_ids) > 0) OR command IN {_DELETES}",

@@ -11,10 +11,10 @@ Why it matters
 
 How it decides
     At least 3 connections (connections_least) of one application to a server, each with a hello that is not a long poll
-    and closed by the client. The reply names a replica set whose advertised hosts do not have the address of that
-    server. The application sent no command and no authentication to any server, and no connection from its address to
-    an advertised address was accepted. High confidence where such a connection was refused or not answered; else
-    medium, as the capture may show one member only, or hosts by names, which nobody knows to be reached.
+    and closed by the client. The server said then (mongo_servers) that it is of a replica set whose advertised hosts do
+    not have its address. The application sent no command and no authentication to any server, and no connection from
+    its address to an advertised address was accepted. High confidence where such a connection was refused or not
+    answered; else medium, as the capture may show one member only, or hosts by names, which nobody knows to be reached.
 
 False alarms
     Programs that start again and again, ask one member for the others, and work with those out of the capture's sight.
@@ -29,6 +29,8 @@ References
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -40,7 +42,6 @@ from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
     COMMAND_COLUMNS,
-    HELLO_NAMES,
     HELLOS,
     MAX_NAME,
     TITLE_NAME,
@@ -56,29 +57,44 @@ _MOST_HOSTS = 3
 
 
 def detect(frames: Frames, *, connections_least: int = 3) -> Iterator[Finding]:
-    """At most one finding for each application of this address and server."""
-    flows = rows_of(frames["flows"])
-    closed = {flow["flow_id"] for flow in flows if flow["closed_by"] == "client"}
-    accepted = {server_text(flow) for flow in flows if flow["handshake"] in (None, "complete")}
-    refused = {server_text(flow) for flow in flows} - accepted
-    works: set[tuple[Any, ...]] = set()
+    """At most one finding for each application and server."""
+    closed: set[str] = set()
+    accepted: defaultdict[str, set[str]] = defaultdict(set)
+    tried: defaultdict[str, set[str]] = defaultdict(set)
+    for flow in rows_of(frames["flows"]):
+        address, server = flow["client_address"], server_text(flow)
+        tried[address].add(server)
+        if flow["closed_by"] == "client":
+            closed.add(flow["flow_id"])
+        if flow["handshake"] in (None, "complete"):
+            accepted[address].add(server)
+    periods: defaultdict[str, list[Row]] = defaultdict(list)
+    for period in rows_of(frames["mongo_servers"]):
+        periods[server_text(period)].append(period)
     hellos: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows_of(frames["mongo_commands"]):
-        who = (row["app_name"], row["driver"])
-        if row["command"] not in HELLO_NAMES or row["awaitable"]:
-            works.add(who)
-        elif row["flow_id"] in closed:
-            hellos.setdefault((*who, server_text(row)), []).append(row)
-    for (name, driver, server), rows in hellos.items():
-        hosts = sorted({host for row in rows for host in row["advertised_hosts"].split(",")})
-        if (name, driver) in works or server in hosts or accepted & {*hosts}:
+        if row["flow_id"] in closed:
+            hellos.setdefault((*client_key(row).values(), server_text(row)), []).append(row)
+    for (*_, server), rows in hellos.items():
+        address = rows[0]["client_address"]
+        said = [one for row in rows if (one := _said(periods[server], row)) is not None]
+        hosts = sorted({host for one in said for host in one["advertised_hosts"].split(",")})
+        if not hosts or server in hosts or accepted[address] & {*hosts}:
             continue
         if len({row["flow_id"] for row in rows}) >= connections_least:
-            yield _finding(rows, hosts, sorted(refused & {*hosts}))
+            refused = tried[address] - accepted[address]
+            yield _finding(rows, said[0], hosts, sorted(refused & {*hosts}))
 
 
-def _finding(rows: Sequence[Row], hosts: Sequence[str], refused: Sequence[str]) -> Finding:
-    first = rows[0]
+def _said(periods: Sequence[Row], hello: Row) -> Row | None:
+    """What the server said of itself in the response to this hello; None: nothing of a replica set."""
+    at = bisect_right(periods, hello["ts_response"] or hello["ts"], key=lambda period: period["ts"])
+    said = periods[at - 1] if at else None
+    return said if said is not None and said["set_name"] and said["advertised_hosts"] else None
+
+
+def _finding(rows: Sequence[Row], said: Row, hosts: Sequence[str], refused: Sequence[str]) -> Finding:
+    first, name = rows[0], said["set_name"]
     connections = len({row["flow_id"] for row in rows})
     tried = f"; it tried {listed(refused)} in vain" if refused else ", and no connection to these is in the capture"
     return command_finding(
@@ -87,14 +103,11 @@ def _finding(rows: Sequence[Row], hosts: Sequence[str], refused: Sequence[str]) 
         severity="warning",
         confidence="high" if refused else "medium",
         subject=client_key(first),
-        title=(
-            f"Hellos, no command: {client_title(first)} at {server_text(first)}, set "
-            f"{printable(first['set_name'], TITLE_NAME)}"
-        ),
+        title=(f"Hellos, no command: {client_title(first)} at {server_text(first)}, set {printable(name, TITLE_NAME)}"),
         sentence=(
             f"{sentence_start(client_text(first))} said hello to {server_text(first)} on "
             f"{count(connections, 'connection')} in {seconds_text(rows[-1]['ts'] - first['ts'])} and sent no command. "
-            f"The replica set {printable(first['set_name'], MAX_NAME)} advertises {listed(hosts, _MOST_HOSTS)}{tried}."
+            f"The replica set {printable(name, MAX_NAME)} advertises {listed(hosts, _MOST_HOSTS)}{tried}."
         ),
         next_step=(
             "Let the client resolve and reach these hosts (DNS, routes, firewall), or have the set advertise addresses "
@@ -105,8 +118,8 @@ def _finding(rows: Sequence[Row], hosts: Sequence[str], refused: Sequence[str]) 
             "connections": connections,
             "hosts": list(hosts)[:50],
             "refused_hosts": list(refused)[:50],
-            "set": first["set_name"],
-            "primary": first["primary_host"],
+            "set": name,
+            "primary": said["primary_host"],
             "requests_refused": connections,
             "where": server_text(first),
             "clients": [client_numbers(first, connections=connections)],
@@ -115,11 +128,16 @@ def _finding(rows: Sequence[Row], hosts: Sequence[str], refused: Sequence[str]) 
 
 
 _OTHER = f"(command NOT IN {HELLOS} AND command <> 'endSessions') OR awaitable"
-_HELLO = (
-    f"command IN {HELLOS} AND awaitable IS NOT TRUE AND status = 'ok' AND set_name IS NOT NULL "
-    "AND advertised_hosts IS NOT NULL"
+_CLIENT = "(client_address, coalesce(app_name, ''), coalesce(driver, ''))"
+_OF_SETS = (
+    "SELECT (server_address, server_port) FROM mongo_servers WHERE set_name IS NOT NULL AND advertised_hosts IS NOT "
+    "NULL"
 )
-_CLIENT = "client_address, app_name, driver"
+# Of those who do nothing else.
+_HELLO = (
+    f"command IN {HELLOS} AND awaitable IS NOT TRUE AND status = 'ok' AND (server_address, server_port) IN ({_OF_SETS})"
+    f" AND {_CLIENT} NOT IN (SELECT {_CLIENT} FROM mongo_commands WHERE {_OTHER})"
+)
 
 RULE = Rule(
     code="MON117",
@@ -128,18 +146,18 @@ RULE = Rule(
     severity="warning",
     confidence="high",
     reads={
-        "mongo_commands": (*COMMAND_COLUMNS, "awaitable", "set_name", "advertised_hosts", "primary_host"),
-        "flows": ("flow_id", "server_address", "server_port", "handshake", "closed_by"),
+        "mongo_commands": COMMAND_COLUMNS,
+        "mongo_servers": (
+            "ts", "server_address", "server_port", "set_name", "advertised_hosts", "primary_host",
+        ),
+        "flows": ("flow_id", "client_address", "server_address", "server_port", "handshake", "closed_by"),
     },
-    partition_by=("client_address",),
+    partition_by=(),
     detect=detect,
     rows={
-        # Of what shows that a client works one row is enough.
-        "mongo_commands": f"({_HELLO}) OR exchange_id IN (SELECT min(exchange_id) FROM mongo_commands "
-        f"WHERE {_OTHER} GROUP BY {_CLIENT})",
+        "mongo_commands": _HELLO,
         "flows": "duplicate_of IS NULL AND client_address IN (SELECT client_address FROM mongo_commands "
         f"WHERE {_HELLO})",
     },
-    suspects=f"SELECT client_address FROM r_mongo_commands GROUP BY {_CLIENT} "
-    f"HAVING count(DISTINCT flow_id) >= 3 AND count(*) FILTER ({_OTHER}) = 0",
-)
+    signs={"mongo_commands": "bool_or(advertised_hosts IS NOT NULL)"},
+)  # fmt: skip

@@ -284,6 +284,7 @@ RULE = Rule(
             "file", "packet", "last_step_packet",
         ),
     },
+    asks=("flows",),
     partition_by=("server_address", "client_id"),
     detect=detect,
     rows={

@@ -273,16 +273,14 @@ RULE = Rule(
             "ts", "flow_id", "client_id", "client_address", "client_port", "server_port", "version", "direction",
             "topic", "reason_code", "expected_deliveries", "message_id", "file", "packet",
         ),
-        # Its rows are looked up in what says which subscriptions are silent.
-        "mqtt_deliveries": ("ts",),
     },
+    asks=("mqtt_deliveries",),  # in what says which subscriptions are silent
     partition_by=("server_address",),
     detect=detect,
     rows={
         "mqtt_connections": f"flow_id IN (SELECT flow_id FROM mqtt_active_subscriptions WHERE {_SILENT})",
         "mqtt_active_subscriptions": _SILENT,
         "mqtt_publishes": _PUBLISHES,
-        "mqtt_deliveries": "false",
     },
     suspects=(
         "SELECT server_address FROM r_mqtt_active_subscriptions UNION SELECT server_address FROM r_mqtt_publishes "

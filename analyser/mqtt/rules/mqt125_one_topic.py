@@ -98,12 +98,12 @@ _SENT = "direction = 'client_to_server' AND topic IS NOT NULL AND length_bytes I
 # Topics with such a share of their server's bytes, beside which others publish other topics.
 _HEAVY = f"""
     SELECT server_address, topic FROM (
-        SELECT server_address, topic, sum(length_bytes) AS bytes, count(*) AS messages,
+        SELECT server_address, topic, sum(length_bytes) AS bytes, count(*) AS sends,
                min(coalesce(client_id, flow_id)) AS one, max(coalesce(client_id, flow_id)) AS other
         FROM mqtt_publishes WHERE {_SENT} GROUP BY ALL)
     WINDOW of_server AS (PARTITION BY server_address)
     QUALIFY bytes >= {SHARE} * sum(bytes) OVER of_server AND min(one) OVER of_server <> max(other) OVER of_server
-        AND sum(messages) OVER of_server - messages >= {OTHERS_LEAST}"""
+        AND sum(sends) OVER of_server - sends >= {OTHERS_LEAST}"""
 _FIRST = f"""
     topic IS NOT NULL AND message_id IN (
         SELECT message_id FROM (

@@ -62,6 +62,7 @@ RULE = Rule(
     confidence="high",
     reads={"messages": ("ts", "file", "packet_last", "message_id", "flow_id", "client_id", "error")},
     signs={"expert_infos": "bool_or(\"group\" = 'undecoded')"},
+    asks=("expert_infos",),
     partition_by=("protocol", "operation", "version"),
     detect=detect,
     rows={"messages": "error IN (SELECT text FROM expert_infos WHERE \"group\" = 'undecoded')"},

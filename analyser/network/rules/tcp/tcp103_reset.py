@@ -286,7 +286,6 @@ RULE = Rule(
     severity="warning",
     confidence="high",
     reads={
-        "connection_ends": ("flow_id",),
         "flows": (
             *FLOW_COLUMNS, "reset_by", "gap_bytes", *STREAM_COLUMNS, "ts_last_from_server", "ts_last_from_client",
         ),
@@ -296,10 +295,10 @@ RULE = Rule(
             *REQUEST_COLUMNS,
         ),
     },
+    asks=("connection_ends",),
     partition_by=(),
     detect=detect,
     rows={
-        "connection_ends": "false",
         "flows": _SUSPECT,
         "expert_infos": f"code = 'reset' AND {_ON_SUSPECTS}",
         "exchanges": f"(status = 'unanswered' AND {_ON_SUSPECTS}) OR {named_by('exchanges', _SUSPECT)}",

@@ -37,6 +37,7 @@ from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.alert_words import MISSING, words_of
 from wirewitness.analyser.network.rules.tls.tls_flows import (
+    ASKS,
     ROWS,
     SERVER,
     SIGNS,
@@ -146,6 +147,7 @@ RULE = Rule(
     partition_by=SERVER,
     detect=detect,
     rows=ROWS,
+    asks=ASKS,
     signs=SIGNS,
     suspects=suspects("tls_handshake IS NOT NULL AND tls_handshake <> 'complete'"),
 )  # fmt: skip

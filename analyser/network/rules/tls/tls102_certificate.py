@@ -39,6 +39,7 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
+    ASKS,
     MAX_NAME,
     MOST_NAMED,
     ROWS,
@@ -198,6 +199,7 @@ RULE = Rule(
     partition_by=SERVER,
     detect=detect,
     rows=ROWS,
+    asks=ASKS,
     signs=SIGNS,
     suspects=suspects(
         "tls_certificate IS NOT NULL OR tls_client_certificate IS NOT NULL "

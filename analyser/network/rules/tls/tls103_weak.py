@@ -32,6 +32,7 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
+    ASKS,
     ROWS,
     SERVER,
     SIGNS,
@@ -104,6 +105,7 @@ RULE = Rule(
     partition_by=SERVER,
     detect=detect,
     rows=ROWS,
+    asks=ASKS,
     signs=SIGNS,
     suspects=suspects(
         "tls_handshake = 'complete' AND (tls_version NOT IN ('TLS 1.2', 'TLS 1.3') OR NOT "

@@ -33,6 +33,7 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
+    ASKS,
     ROWS,
     SERVER,
     SIGNS,
@@ -105,6 +106,7 @@ RULE = Rule(
     partition_by=SERVER,
     detect=detect,
     rows=ROWS,
+    asks=ASKS,
     signs=SIGNS,
     suspects=suspects("tls_handshake_ms > 1000"),
 )

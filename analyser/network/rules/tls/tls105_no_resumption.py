@@ -36,6 +36,7 @@ from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.tls_flows import (
+    ASKS,
     ROWS,
     SERVER,
     SIGNS,
@@ -147,6 +148,7 @@ RULE = Rule(
     partition_by=SERVER,
     detect=detect,
     rows=ROWS,
+    asks=ASKS,
     signs=SIGNS,
     suspects=suspects(
         "tls_handshake = 'complete' AND ts_closed IS NOT NULL "

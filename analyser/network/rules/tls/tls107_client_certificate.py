@@ -37,6 +37,7 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.network.rules.tls.alert_words import CERTIFICATE_ALERTS
 from wirewitness.analyser.network.rules.tls.settings import OWN_CERTIFICATE
 from wirewitness.analyser.network.rules.tls.tls_flows import (
+    ASKS,
     ROWS,
     SERVER,
     SIGNS,
@@ -134,6 +135,7 @@ RULE = Rule(
     partition_by=SERVER,
     detect=detect,
     rows=ROWS,
+    asks=ASKS,
     signs=SIGNS,
     suspects=suspects("tls_handshake = 'refused by server'"),
 )  # fmt: skip

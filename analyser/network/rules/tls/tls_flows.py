@@ -32,8 +32,8 @@ _EXPECTED = f"""
 # Of TLS, at servers of ours.
 ENCRYPTED = f"duplicate_of IS NULL AND encrypted AND tls_offered IS NOT NULL AND ({_EXPECTED})"
 SIGNS: Mapping[str, str] = {"flows": "bool_or(encrypted AND tls_offered IS NOT NULL)"}
-# Brokers are asked for in SQL alone.
-ROWS: Mapping[str, str] = {"flows": ENCRYPTED, "kafka_brokers": "false"}
+ROWS: Mapping[str, str] = {"flows": ENCRYPTED}
+ASKS = ("kafka_brokers",)
 _PROTOCOL_COLUMNS = ("protocol", "port_protocol", "sni")
 
 
@@ -41,7 +41,6 @@ def reads(*columns: str) -> dict[str, tuple[str, ...]]:
     """Tables and columns of a rule that wants these of a flow, besides its place."""
     return {
         "flows": tuple(dict.fromkeys((*PLACE_COLUMNS, *_PROTOCOL_COLUMNS, *columns))),
-        "kafka_brokers": ("host", "port"),
     }
 
 

@@ -51,7 +51,7 @@ def connected(scenario: Scenario, rules: Iterable[Rule] | None = None) -> duckdb
 
 def _wanted(rules: Iterable[Rule]) -> list[Stage]:
     """Stages that make what these read, and those that make what such stages read, in their order."""
-    names = {table for rule in rules for table in rule.reads}
+    names = {table for rule in rules for table in rule.needs}
     wanted: list[Stage] = []
     for stage in reversed(STAGES):
         if names & {*stage.makes}:

@@ -336,6 +336,11 @@ def hellos_of_set(count: int, hosts: str | None = "mongo-0:27017,mongo-1:27017",
     return [hello(1 + 5 * n, **said, **more) for n in range(count)]
 
 
+def of_a_set(seconds: float, hosts: str) -> Row:
+    """What a member says to somebody else, who works."""
+    return hello(seconds, flow="m", app_name="monitor", set_name="rs0", advertised_hosts=hosts, server_role="primary")
+
+
 def only_hellos(
     count: int,
     hosts: str | None = "mongo-0:27017,mongo-1:27017",

@@ -25,6 +25,7 @@ from tests.analyser.engine.rules.scenarios.build_mongo import (
     left_alone,
     listing,
     loop,
+    of_a_set,
     only_hellos,
     opened,
     own_reads,
@@ -178,6 +179,21 @@ MONGO_FIRES: list[Scenario] = [
     ),
     fires("MON109", "info", "a password", **alone(command(1, "saslStart", compressor="snappy", collection=None))),
     fires("MON110", "info", "OP_QUERY", **alone(command(1, opcode="OP_QUERY"))),
+    fires(
+        "MON110",
+        "info",
+        "OP_QUERY of a server that says it is 5.0",
+        **alone(hello(0.5, flow="b", max_wire_version=13, server_role="standalone"), command(1, opcode="OP_QUERY")),
+    ),
+    fires(
+        "MON110",
+        "info",
+        "OP_INSERT at 5.1, which nobody answers",
+        **alone(
+            hello(0.5, flow="b", max_wire_version=14, server_role="standalone"),
+            command(1, "insert", None, opcode="OP_INSERT", status="one_way"),
+        ),
+    ),
     fires("MON110", "info", "OP_INSERT", **alone(command(1, "insert", None, opcode="OP_INSERT", status="one_way"))),
     fires("MON111", "warning", "longer than the server allows", **alone(begun(1), in_transaction(2), end=70)),
     fires(
@@ -202,6 +218,18 @@ MONGO_FIRES: list[Scenario] = [
     fires("MON114", "warning", "on a busy host", **alone(*late_now_and_then(4, 60, 16))),
     fires("MON114", "warning", "on a host without time to spare", **alone(*late_now_and_then(4, 60, 16, one_of=5))),
     fires("MON117", "warning", "names that nobody resolves", **only_hellos(4)),
+    fires(
+        "MON117",
+        "warning",
+        "of an application without a name, while others of its address work",
+        **only_hellos(
+            4,
+            work=[
+                command(30, app_name="shop"),
+                *(row | {"app_name": None, "driver": None} for row in only_hellos(4)["mongo_commands"]),
+            ],
+        ),
+    ),
     fires(
         "MON117",
         "warning",
@@ -412,6 +440,11 @@ MONGO_NEAR_MISSES: list[Scenario] = [
         ),
     ),
     silent("MON110", "the first hello", **alone(hello(1, opcode="OP_QUERY", command="isMaster"))),
+    silent(
+        "MON110",
+        "a server that says it is 5.1 and answers it",
+        **alone(hello(0.5, flow="b", max_wire_version=14, server_role="standalone"), command(1, opcode="OP_QUERY")),
+    ),
     silent("MON110", "the server refuses it already", **alone(failed(1, 352, opcode="OP_QUERY"))),
     silent("MON111", "committed", **alone(begun(1), in_transaction(2, name="commitTransaction"), end=200)),
     silent("MON111", "aborted", **alone(begun(1), in_transaction(2, name="abortTransaction"), end=200)),
@@ -439,6 +472,11 @@ MONGO_NEAR_MISSES: list[Scenario] = [
         **only_hellos(5, "10.9.9.9:27017", more=[flow_row("s", server_address="10.9.9.9", handshake=None)]),
     ),
     silent("MON117", "a server alone", **only_hellos(5, None)),
+    silent(
+        "MON117",
+        "it advertised others before, and itself while the client asked",
+        **only_hellos(5, "10.3.0.9:27017", work=[of_a_set(0.5, "mongo-0:27017")]),
+    ),
     silent("MON116", "for less than a second", ("MON101", "info"), **alone(*stood_still(0.9))),
     silent("MON116", "one connection alone", **alone(*stood_still(3, "a"))),
     silent("MON116", "one shape of one application", **alone(*stood_still(3, "ab", name="find", app_name="billing"))),
