@@ -27,8 +27,8 @@ OF_ENDS = (
 )  # fmt: skip
 # A client that leaves soon after it asked did not wait; one that waits for data or news may leave at any time.
 LEAVES_WITHIN_S = 5
-# What is open for less when the capture ends may still be answered.
-MOST_WAIT_S = 30
+# What is open for less when the capture ends may still be answered, unless that takes no work (`Dissector.at_once`).
+MOST_WAIT_S, AT_ONCE_S = 30, 5
 
 _Bools = npt.NDArray[np.bool_]
 # The column of a flow's end, for some rows.
@@ -87,14 +87,15 @@ def _of_unanswered(
     waited_ns = _whole(pc.coalesce(closed, of_flow("observed_until"))) - _whole(raw["ts"])
     waits = _plain(raw["awaitable"], False)
     protocol, operation = of_flow("protocol"), raw["operation"]
-    may_leave, goes_on = np.zeros(len(side), bool), np.zeros(len(side), bool)
+    may_leave, goes_on, at_once = (np.zeros(len(side), bool) for _ in range(3))
     for one in protocols:
         own = _plain(pc.equal(protocol, one.name), False)
         may_leave |= own & _plain(pc.is_in(operation, pa.array(sorted(one.left_open), pa.string())), False)
         goes_on |= own & _plain(pc.is_in(operation, pa.array(sorted(one.resumed), pa.string())), False)
+        at_once |= own & _plain(pc.is_in(operation, pa.array(sorted(one.at_once), pa.string())), False)
     left = may_leave & _same(of_flow("closed_by"), side)
     left &= waited_ns <= np.where(waits, MOST_WAIT_S, LEAVES_WITHIN_S) * NS_PER_S
-    still_open = ~is_closed & (waits | (waited_ns <= MOST_WAIT_S * NS_PER_S))
+    still_open = ~is_closed & (waits | (waited_ns <= np.where(at_once, AT_ONCE_S, MOST_WAIT_S) * NS_PER_S))
     known = np.where(
         is_whole, seen & ~still_open & ~(goes_on & is_closed), is_closed & (_whole(of_flow("gap_bytes")) == 0)
     )

@@ -242,6 +242,8 @@ class Dissector:
     timed_waits: is the time to the answer of a request that asks to wait (`awaitable`) worth a latency_ms?
     left_open: operations whose response a client that leaves does not wait for: what they ask or wait for changes
         nothing.
+    at_once: of these, operations that a server answers at once: a response was due even where the capture ends soon
+        after.
     resumed: operations whose handshake may go on in the session's next connection.
 
     `conversation`, `inspect` and `may_hide` import the modules that do it when they are called: every process has all
@@ -265,6 +267,7 @@ class Dissector:
     read_files: Callable[[], None] = no_files
     timed_waits: bool = True
     left_open: frozenset[str] = frozenset()
+    at_once: frozenset[str] = frozenset()
     resumed: frozenset[str] = frozenset()
     opens: Opens | None = None
     whole: Callable[[Streams, Limits, DecodeOptions, Sink], WholeRead] | None = None

@@ -60,5 +60,6 @@ MQTT = Dissector(
     may_hide=_may_hide,
     subprotocols=("mqtt", "mqttv3.1"),
     left_open=frozenset({"PINGREQ"}),
+    at_once=frozenset({"PINGREQ"}),
     resumed=frozenset({"PUBLISH"}),
 )

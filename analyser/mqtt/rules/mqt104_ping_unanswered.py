@@ -8,12 +8,12 @@ Why it matters
     closes it and starts anew: the server was busy or stuck, or the way between them is broken.
 
 How it decides
-    No PINGRESP within half the keep alive, 5 s at least (wait_least_s), while the connection was open and seen for
-    that long; or a PINGRESP that came later than that (info). A client that closed the connection without DISCONNECT 2
-    s (gave_up_s) or more after a PINGREQ without answer gave the server up: that is long enough. What TCP ACKed
-    shows the side: a PINGREQ that the server's TCP never ACKed did not arrive, so the path is dead or the host
-    gone, and the server not to blame; one that it ACKed is in the server's hands. Bytes missing from the flow make
-    it inconclusive: info, low confidence.
+    A response was due (exchanges.answer_due), and no PINGRESP came within half the keep alive, 5 s at least
+    (wait_least_s), while the connection was open; or a PINGRESP came later than that (info). A client that closed the
+    connection without DISCONNECT 2 s (gave_up_s) or more after a PINGREQ without answer gave the server up: that is
+    long enough. What TCP ACKed shows the side: a PINGREQ that the server's TCP never ACKed did not arrive, so the path
+    is dead or the host gone, and the server not to blame; one that it ACKed is in the server's hands. Where bytes of
+    the flow are missing, or the server's side is, nobody knows what it sent: silent.
 
 False alarms
     A capture that lost packets of the server without a gap in its stream.
@@ -29,7 +29,6 @@ from collections.abc import Iterator
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.times import ms_text
 from wirewitness.analyser.base.words import count, sentence_start
-from wirewitness.analyser.engine.facts.gaps import IS_CUT_OFF
 from wirewitness.analyser.engine.rules.delivery import REQUEST_COLUMNS, counted, request_delivered
 from wirewitness.analyser.engine.rules.evidence import proof_of
 from wirewitness.analyser.engine.rules.findings import Finding
@@ -43,8 +42,6 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0, gave_up_s: float = 2.0)
     pings = rows_of(frames["exchanges"])
     confirmed = next((flow["acked_by_server"] for flow in rows_of(frames["flows"])), None)
     for row in rows_of(frames["mqtt_connections"]):
-        if row["server_messages"] == 0:  # nothing of the server was captured, so neither were its answers
-            continue
         keep_alive_s = row["server_keep_alive_s"] or row["keep_alive_s"] or 0
         gave_up = row["closed_by"] == "client" and row["disconnected_by"] is None
         limit_ms = (gave_up_s if gave_up else max(wait_least_s, keep_alive_s / 2)) * 1000
@@ -62,14 +59,14 @@ def detect(frames: Frames, *, wait_least_s: float = 5.0, gave_up_s: float = 2.0)
         arrived = [request_delivered(ping, confirmed) for ping in lost]
         dead_path = bool(arrived) and not any(state is not False for state in arrived)
         yield RULE.finding(
-            severity="warning" if lost and not inconclusive else "info",
+            severity="warning" if lost else "info",
             confidence="low" if inconclusive else "high",
             provisional=bool(lost) and row["closed_by"] is None,
             subject={"flow": row["flow_id"]},
             title=_title(row, len(lost), len(proof), worst_ms, dead_path),
             sentence=_sentence(row, len(lost), len(proof), arrived, dead_path)
             + f" The longest wait was {ms_text(worst_ms)}; the limit is {ms_text(limit_ms)}.",
-            next_step=_next_step(dead_path=dead_path, inconclusive=inconclusive),
+            next_step=_next_step(dead_path),
             proof=proof_of(proof, ("request_file", "request_packet", "request_message_id")),
             numbers={
                 "flow_id": row["flow_id"],
@@ -94,7 +91,7 @@ def _title(row: Row, lost: int, pings: int, worst_ms: float, dead_path: bool) ->
         return f"{count(pings, 'PINGREQ')} never ACKed: {between}"
     if not lost:
         return f"PINGRESP after {ms_text(worst_ms)}: {between}"
-    return f"No PINGRESP{' in the capture' if row['gap_bytes'] else ''} to {count(pings, 'PINGREQ')}: {between}"
+    return f"No PINGRESP to {count(pings, 'PINGREQ')}: {between}"
 
 
 def _sentence(row: Row, lost: int, pings: int, arrived: list[bool | None], dead_path: bool) -> str:
@@ -105,11 +102,6 @@ def _sentence(row: Row, lost: int, pings: int, arrived: list[bool | None], dead_
         return f"{never}: its TCP did not ACK {them}, so the path was dead or the host gone."
     if not lost:
         return f"{sentence_start(server)} sent PINGRESP late to {asked} of {client}."
-    if row["gap_bytes"]:
-        missing = "in this capture, from which bytes of the connection are missing"
-        return (
-            f"{sentence_start(asked)} of {client} {'has' if pings == 1 else 'have'} no PINGRESP of {server} {missing}."
-        )
     side = (
         f"; {'it was' if pings == 1 else 'they were'} ACKed by TCP, so the process did not reply"
         if all(arrived)
@@ -118,14 +110,12 @@ def _sentence(row: Row, lost: int, pings: int, arrived: list[bool | None], dead_
     return f"No PINGRESP of {server} to {asked} of {client}{side}."
 
 
-def _next_step(*, dead_path: bool, inconclusive: bool) -> str:
+def _next_step(dead_path: bool) -> str:
     if dead_path:
         return (
             "Look at the way between the two: a link that is down, a firewall or NAT that forgot the connection, a "
             "host that is gone. The server's process got nothing to reply to."
         )
-    if inconclusive:
-        return "Capture again where nothing is lost, before you look for a server that does not reply."
     return "Look at the server's load at that time, and at the way from the server to the client."
 
 
@@ -138,7 +128,7 @@ RULE = Rule(
     reads={
         "mqtt_connections": (
             *CLIENT_COLUMNS, "keep_alive_s", "server_keep_alive_s", "closed_by", "disconnected_by", "observed_until",
-            "gap_bytes", "server_messages",
+            "gap_bytes",
         ),
         "exchanges": ("ts", "ts_response", "latency_ms", "request_file", "request_packet", *REQUEST_COLUMNS),
         "flows": ("acked_by_server",),
@@ -146,8 +136,8 @@ RULE = Rule(
     partition_by=("flow_id",),
     detect=detect,
     rows={
-        "mqtt_connections": f"flow_id NOT IN (SELECT flow_id FROM flows WHERE {IS_CUT_OFF})",
-        "exchanges": "protocol = 'mqtt' AND operation = 'PINGREQ' AND status <> 'orphan'",
+        # Of those that a client leaves open, `detect` judges how long it waited.
+        "exchanges": "protocol = 'mqtt' AND operation = 'PINGREQ' AND answer_due IS NOT NULL",
     },
     suspects="SELECT flow_id FROM r_exchanges WHERE ts_response IS NULL OR latency_ms >= 5000",
 )  # fmt: skip

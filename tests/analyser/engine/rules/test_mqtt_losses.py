@@ -25,13 +25,5 @@ def finding(code: str, gap_bytes: int) -> Finding:
 
 
 @pytest.mark.parametrize(("gap_bytes", "is_sure"), [(0, True), (4, False)])
-def test_a_ping_without_answer_is_not_the_servers_fault_where_bytes_are_missing(gap_bytes: int, is_sure: bool) -> None:
-    found = finding("MQT104", gap_bytes)
-    assert ("the process did not reply" in found.sentence) == is_sure
-    assert ("bytes of the connection are missing" in found.sentence) != is_sure
-    assert ("load" in found.next_step) == is_sure
-
-
-@pytest.mark.parametrize(("gap_bytes", "is_sure"), [(0, True), (4, False)])
 def test_a_client_is_not_silent_for_sure_where_bytes_are_missing(gap_bytes: int, is_sure: bool) -> None:
     assert ("may have sent a packet" in finding("MQT103", gap_bytes).sentence) != is_sure

@@ -141,6 +141,7 @@ def ping(seconds: float, answered_after: float | None, flow: str = "a") -> Row:
         "ts_response": None if answered_after is None else at(seconds + answered_after),
         "latency_ms": None if answered_after is None else answered_after * 1000,
         "status": "unanswered" if answered_after is None else "ok",
+        "answer_due": True,
         "request_message_id": f"{flow}c{place}",
         "request_file": "incident.pcapng",
         "request_packet": place,
