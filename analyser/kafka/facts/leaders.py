@@ -2,15 +2,16 @@
 
 In: a connection with views of the Kafka tables. Out: the views of both tables. The only place that says it.
 
-- A term is the time of one leader epoch, from when an answer first reported it: what a broker that lags reports of an
-  older epoch changes nothing. Without epochs (Metadata before version 7) each other leader begins a term. A term ends
-  when the next one is first reported. Terms belong to one incarnation of the topic.
+- A term is the time of one leader epoch, from when an answer first reported it: Metadata and the like, or a Fetch or
+  Produce whose broker does not lead any more and names who does (KIP-951). What a broker that lags reports of an older
+  epoch changes nothing. Without epochs (Metadata before version 7) each other leader begins a term. A term ends when
+  the next one is first reported. Terms belong to one incarnation of the topic.
 - A leader that was not among the replicas in sync that were last reported before it, is one that was elected unclean,
   as far as the capture knows: replicas in sync change between two answers.
-- A log is truncated at an offset when OffsetForLeaderEpoch tells a reader that the log of the epoch which it has read
-  ends below its position, and it goes on there (KIP-320); or when a batch is stored at an offset below an end that was
-  reported before it was sent. A batch that a producer sends again is answered with its first offset and says nothing,
-  nor does a log that begins at 0, which may be another one.
+- A log is truncated at an offset when OffsetForLeaderEpoch (KIP-320) or the diverging epoch of a Fetch (KIP-595) tells
+  a reader that the log of the epoch which it has read ends below its position, and it goes on there; or when a batch is
+  stored at an offset below an end that was reported before it was sent. A batch that a producer sends again is answered
+  with its first offset and says nothing, nor does a log that begins at 0, which may be another one.
 """
 
 from __future__ import annotations
@@ -26,18 +27,30 @@ _LIFE = f"{_PLACE}, incarnation"
 _NAMED = "coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, topic_id, partition"
 _WHO = "coalesce(client_address, '') AS address, coalesce(client_id, '') AS client"
 _ANSWERED = "epoch_ns(coalesce(ts_response, ts))"
+# Readers that were told that their log and that of the broker diverge below where they are.
+_DIVERGED = "FROM kafka_fetch_partitions WHERE diverging_end_offset >= 0 AND diverging_end_offset < fetch_offset"
 # Logs may be shorter than they were only where a leader changed, or where a reader asked.
 _CHANGED = """
     SELECT coalesce(cluster_id, '') AS cluster, coalesce(topic, topic_id, '') AS topic, partition FROM kafka_partitions
     WHERE partition IS NOT NULL AND leader_id IS NOT NULL
     GROUP BY ALL HAVING count(DISTINCT leader_id) > 1 OR count(DISTINCT leader_epoch) > 1"""
 
+
+def _named_by(table: str, source: str) -> str:
+    """Who leads, as responses say whose broker does not lead any more."""
+    return f"""SELECT DISTINCT {_NAMED}, {_ANSWERED}, current_leader_id, current_leader_epoch, NULL::BIGINT[],
+                   NULL::BIGINT[], '{source}', exchange_id, flow_id, file, response_packet
+            FROM {table} WHERE current_leader_epoch IS NOT NULL"""
+
+
 _TERM_STEPS = {
     "lead_lives": LIVES,
     "lead_told": with_life(
         f"""SELECT {_NAMED}, epoch_ns(ts) AS at_ns, leader_id, nullif(leader_epoch, -1) AS epoch, replicas, isr, source,
                    exchange_id, flow_id, file, response_packet
-            FROM kafka_partitions WHERE partition IS NOT NULL AND leader_id IS NOT NULL""",
+            FROM kafka_partitions WHERE partition IS NOT NULL AND leader_id IS NOT NULL
+            UNION ALL {_named_by("kafka_fetch_partitions", "Fetch")}
+            UNION ALL {_named_by("kafka_produce_batches", "Produce")}""",
         "lead_lives",
     ),
     "lead_steps": f"""
@@ -70,7 +83,8 @@ _TERM_ROWS = """
 _CUT_STEPS = {
     "cut_changed": f"""
         {_CHANGED} UNION
-        SELECT coalesce(cluster_id, ''), coalesce(topic, ''), partition FROM kafka_leader_epochs""",
+        SELECT coalesce(cluster_id, ''), coalesce(topic, ''), partition FROM kafka_leader_epochs UNION
+        SELECT coalesce(cluster_id, ''), coalesce(topic, topic_id, ''), partition FROM ({_DIVERGED})""",
     "cut_reads": f"""
         SELECT {_NAMED}, {_WHO}, epoch_ns(ts) AS at_ns, fetch_offset, greatest(fetch_offset, next_offset) AS position,
                error_code, {_ANSWERED} AS done_ns, high_watermark
@@ -90,6 +104,15 @@ _CUT_STEPS = {
             ON asked.cluster = next.cluster AND asked.topic = next.topic AND asked.partition = next.partition
             AND asked.address = next.address AND asked.client = next.client AND asked.at_ns < next.at_ns
         WHERE before.position > asked.end_offset AND next.fetch_offset = asked.end_offset""",
+    "cut_fetched": f"""
+        SELECT asked.*
+        FROM (SELECT {_NAMED}, {_WHO}, epoch_ns(ts) AS at_ns, diverging_end_offset AS end_offset,
+                     fetch_offset AS end_before, exchange_id, flow_id, file, request_packet
+              FROM ({_DIVERGED})) AS asked
+        ASOF JOIN (FROM cut_reads WHERE fetch_offset IS NOT NULL) AS next
+            ON asked.cluster = next.cluster AND asked.topic = next.topic AND asked.partition = next.partition
+            AND asked.address = next.address AND asked.client = next.client AND asked.at_ns < next.at_ns
+        WHERE next.fetch_offset = asked.end_offset""",
     "cut_lives": LIVES,
     "cut_sent": with_life(
         f"""SELECT {_NAMED}, {_WHO}, epoch_ns(ts) AS at_ns, {_ANSWERED} AS done_ns, base_offset, records_count,
@@ -129,6 +152,10 @@ _CUT_STEPS = {
                requested_epoch, 'OffsetForLeaderEpoch' AS source, exchange_id, flow_id, file, request_packet
         FROM cut_told
         UNION ALL
+        SELECT cluster, topic, topic_id, partition, address, client, at_ns, end_offset, end_before, NULL, 'Fetch',
+               exchange_id, flow_id, file, request_packet
+        FROM cut_fetched
+        UNION ALL
         SELECT cluster, topic, topic_id, partition, address, client, at_ns, base_offset, end_before, NULL, 'Produce',
                exchange_id, flow_id, file, request_packet
         FROM cut_stored""",
@@ -155,10 +182,22 @@ _CUT_ROWS = """
     FROM cut_all AS cuts LEFT JOIN cut_terms AS terms USING (exchange_id, topic, partition)"""
 _MADE = {
     "kafka_leaders": Made(
-        "EXISTS (FROM kafka_partitions WHERE partition IS NOT NULL AND leader_id IS NOT NULL)", _TERM_STEPS, _TERM_ROWS
+        " OR ".join(
+            (
+                "EXISTS (FROM kafka_partitions WHERE partition IS NOT NULL AND leader_id IS NOT NULL)",
+                *(
+                    f"EXISTS (FROM {table} WHERE current_leader_epoch IS NOT NULL)"
+                    for table in ("kafka_fetch_partitions", "kafka_produce_batches")
+                ),
+            )
+        ),
+        _TERM_STEPS,
+        _TERM_ROWS,
     ),
     "kafka_truncations": Made(
-        f"EXISTS (FROM kafka_leader_epochs) OR EXISTS ({_CHANGED})", {**_TERM_STEPS, **_CUT_STEPS}, _CUT_ROWS
+        f"EXISTS (FROM kafka_leader_epochs) OR EXISTS ({_DIVERGED}) OR EXISTS ({_CHANGED})",
+        {**_TERM_STEPS, **_CUT_STEPS},
+        _CUT_ROWS,
     ),
 }
 

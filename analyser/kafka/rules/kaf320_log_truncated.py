@@ -71,7 +71,7 @@ def _finding(rows: Sequence[Row]) -> Finding:
     key = {"cluster": first["cluster_id"], "topic": first["topic"], "partition": first["partition"]}
     clients = {(row["client_address"], row["client_id"]): row for row in rows}
     return RULE.finding(
-        confidence="high" if any(row["source"] == "OffsetForLeaderEpoch" for row in rows) else "medium",
+        confidence="high" if any(row["source"] != "Produce" for row in rows) else "medium",
         title=(
             f"Log of {short(first['topic'])}-{first['partition']} truncated at {cut}: about "
             f"{count(end - cut, 'acknowledged record')} gone"

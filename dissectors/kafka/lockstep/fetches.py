@@ -159,6 +159,7 @@ def _parts(group: Group, partitions: Columns) -> list[Column]:
     some = counts > 0
     return [
         *(column(group, partitions, name) for name in ("high_watermark", "last_stable_offset", "log_start_offset")),
+        *(NOTHING,) * 4,  # a leader and a diverging epoch are tagged fields, which are irregular
         Numbers(np.maximum(fields.size, 0)),
         Numbers(records),
         Numbers(behind, some),

@@ -12,7 +12,7 @@ import numpy as np
 from wirewitness.dissectors.core.blocks import Block, Coded, Column, Numbers, Same
 from wirewitness.dissectors.core.lockstep.column_ops import chosen, optional
 from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
-from wirewitness.dissectors.kafka.lockstep.group_rows import column, heads
+from wirewitness.dissectors.kafka.lockstep.group_rows import NOTHING, column, heads
 from wirewitness.dissectors.kafka.lockstep.groups import Group
 from wirewitness.dissectors.kafka.lockstep.partitions import Partitions, partitions_of
 from wirewitness.dissectors.kafka.lockstep.read import lists, numbers
@@ -81,6 +81,7 @@ def batch_rows(group: Group, made: Produced) -> tuple[Block, Ints]:
         of_request("timeout_ms"),
         Numbers((attributes & TRANSACTIONAL_BIT) != 0),
         of_request("transactional_id"),
+        *(NOTHING,) * 2,  # the leader is a tagged field, which is irregular
         Same(True),  # a wrong checksum is irregular
         chosen(optional([error_code for _, error_code, *_ in answers]), batches.field),
         Coded(batches.field, [message for _, _, message, _ in answers]),

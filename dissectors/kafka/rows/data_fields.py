@@ -20,6 +20,11 @@ from wirewitness.dissectors.kafka.rows.common_fields import (
     TS_RESPONSE,
 )
 
+# What a broker says that does not lead any more (KIP-951).
+_LEADER = (
+    Field("current_leader_id", "int64", "leader that the response names; null: none"),
+    Field("current_leader_epoch", "int64", "leader epoch of that; null: none"),
+)
 FETCH_PARTITIONS = Fields(
     REQUEST_OFFSET,
     RESPONSE_OFFSET,
@@ -48,6 +53,9 @@ FETCH_PARTITIONS = Fields(
     Field("high_watermark", "int64", "end of what consumers may read"),
     Field("last_stable_offset", "int64", "end of decided transactions"),
     Field("log_start_offset", "int64", "oldest offset still there"),
+    *_LEADER,
+    Field("diverging_epoch", "int64", "where the log has not what the reader read last: its latest epoch before that"),
+    Field("diverging_end_offset", "int64", "where the log of that epoch ends: what was behind it is gone (KIP-595)"),
     Field("records_bytes", "int64", "bytes of record batches returned", unit="bytes"),
     Field("records_count", "int64", "records in whole batches returned"),
     Field("next_offset", "int64", "offset after the last whole batch returned"),
@@ -91,6 +99,7 @@ PRODUCE_BATCHES = Fields(
     Field("timeout_ms", "int64", "how long the broker may wait for the replicas (request.timeout.ms)", unit="ms"),
     Field("transactional", "bool", "batch is part of a transaction"),
     TRANSACTIONAL_ID,
+    *_LEADER,
     Field("crc_ok", "bool", "its checksum is right; null where the batch is cut"),
     ERROR_CODE,
     ERROR_MESSAGE,

@@ -19,8 +19,9 @@ from wirewitness.dissectors.kafka.rows.group_rows import topic_key
 from wirewitness.dissectors.kafka.rows.int64 import or_none
 from wirewitness.dissectors.kafka.schema.primitives import UNSEEN, Value
 
-NO_BATCH = (None,) * 8
+NO_BATCH = (None,) * 12
 _FORMAT_2 = 2
+_NO_EPOCH: Value = {"leader_epoch": -1, "epoch": -1}
 
 
 class ProducedPartition(NamedTuple):
@@ -137,6 +138,7 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
                     timeout_ms,
                     batch.transactional,
                     transactional_id,
+                    *_leader(answer),
                     crc_ok,
                     answer.get("error_code"),
                     answer.get("error_message"),
@@ -144,6 +146,18 @@ def produce_rows(request: Request, response: Response | None, out: Sink) -> None
             )
             if last_offset is not None:
                 base_offset = or_none(last_offset + 1)
+
+
+def _leader(answer: Value) -> tuple[int | None, int | None]:
+    """current_leader_id and current_leader_epoch of an answered partition; -1 stands for nothing."""
+    told = answer.get("current_leader") or _NO_EPOCH
+    return (None, None) if told["leader_epoch"] < 0 else (told["leader_id"], told["leader_epoch"])
+
+
+def _led(partition: Value) -> tuple[int | None, ...]:
+    """current_leader_id to diverging_end_offset of a partition that was fetched."""
+    told = partition.get("diverging_epoch") or _NO_EPOCH
+    return *_leader(partition), *((None, None) if told["epoch"] < 0 else (told["epoch"], told["end_offset"]))
 
 
 def fetch_rows(request: Request, response: Response | None, out: Sink) -> None:
@@ -207,6 +221,7 @@ def _fetched(key: PartitionKey, partition: Value, response: Response) -> tuple[i
         partition["high_watermark"],
         partition.get("last_stable_offset"),
         partition.get("log_start_offset"),
+        *_led(partition),
         span[1],
         None if None in counts else sum(count or 0 for count in counts),
         after,
@@ -219,8 +234,8 @@ def _fetched_unseen(partition: Value) -> tuple[int | bool | None, ...]:
     """The same of a request log. Behind the size stands where the reader went on, if its next request told it."""
     _, size, *after = partition["records"]
     last_stable, log_start = partition.get("last_stable_offset"), partition.get("log_start_offset")
-    told = (partition["high_watermark"], last_stable, log_start, size, None, after[0] if after else None, None)
-    return (*told, partition["error_code"])
+    read = (size, None, after[0] if after else None, None)
+    return (partition["high_watermark"], last_stable, log_start, *_led(partition), *read, partition["error_code"])
 
 
 def _packets(request: Request, response: Response | None) -> tuple[int, int | None]:

@@ -82,7 +82,7 @@ FACTS = [
     ),
     Fact(
         "kafka_leaders",
-        r"kafka_leader_epochs\b",
+        r"kafka_leader_epochs\b|\bcurrent_leader_id\b|\bdiverging_",
         {
             "analyser/tables/kafka.py": _REGISTRY,
             "analyser/engine/facts/stage.py": _REGISTRY,

@@ -79,6 +79,44 @@ def test_terms(told: list[Row], expected: list[tuple[Any, ...]]) -> None:
     assert made("kafka_leaders", TERM, kafka_partitions=told) == expected
 
 
+def refused(second: float, leader: int, epoch: int) -> Row:
+    """A Fetch of a broker that does not lead any more, and says who does."""
+    return fetch(second, 300, error_code=6, next_offset=None, current_leader_id=leader, current_leader_epoch=epoch)
+
+
+SAID_BY_OTHERS = [
+    pytest.param([refused(3, 2, 5)], [], [(1, 4, "Metadata"), (2, 5, "Fetch")], id="a fetch, before Metadata"),
+    pytest.param([], [stored(3, -1, error_code=6, current_leader_id=2, current_leader_epoch=5)],
+                 [(1, 4, "Metadata"), (2, 5, "Produce")], id="a produce"),
+    pytest.param([refused(3, 1, 4)], [], [(1, 4, "Metadata"), (2, 5, "Metadata")], id="what was known"),
+    pytest.param([refused(3, 3, 3)], [], [(3, 3, "Fetch"), (1, 4, "Metadata"), (2, 5, "Metadata")], id="an old epoch"),
+    pytest.param([fetch(3, 300, error_code=6)], [], [(1, 4, "Metadata"), (2, 5, "Metadata")], id="it names nobody"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fetches", "batches", "expected"), SAID_BY_OTHERS)
+def test_brokers_that_do_not_lead_say_who_does(
+    fetches: list[Row], batches: list[Row], expected: list[tuple[Any, ...]]
+) -> None:
+    rows = {"kafka_partitions": [led(0, 1, 4, 1, 2), led(9, 2, 5, 2)], "kafka_fetch_partitions": fetches}
+    found = made("kafka_leaders", ("leader_epoch", "leader_id", "source"), kafka_produce_batches=batches, **rows)
+    assert sorted(found) == sorted((epoch, leader, source) for leader, epoch, source in expected)
+
+
+def test_the_replicas_of_a_term_that_a_fetch_told_first_are_those_of_metadata() -> None:
+    rows: Rows = {
+        "kafka_partitions": [led(0, 1, 4, 1, 2), led(9, 2, 5, 2)],
+        "kafka_fetch_partitions": [refused(3, 2, 5)],
+    }
+    assert made("kafka_leaders", TERM, **rows) == [
+        (1, 4, at(0), at(3.002), [1, 2], None, None), (2, 5, at(3.002), None, [2], [1, 2], False),
+    ]  # fmt: skip
+
+
+def test_a_leader_that_nobody_else_told() -> None:
+    assert made("kafka_leaders", ("leader_id", "leader_epoch"), kafka_fetch_partitions=[refused(3, 2, 5)]) == [(2, 5)]
+
+
 def reads(seconds: float, offset: int, member: str = "m1", **more: Any) -> Row:
     given = {"next_offset": offset + 10, "records_count": 10, "error_code": 0, "high_watermark": 0}
     return fetch(seconds, offset, member, **{**given, **more})
@@ -95,6 +133,12 @@ CUTS: list[Any] = [
     pytest.param([reads(9, 290), reads(12, 250)], [epoch_end(11, 250, error_code=76)], [], [], id="an error"),
     pytest.param([reads(9, 290), reads(12, 250, "m2")], [epoch_end(11, 250, "m2")], [], [],
                  id="a client of which nothing was read before"),
+    pytest.param([reads(11, 300, next_offset=None, diverging_epoch=0, diverging_end_offset=250), reads(12, 250)], [],
+                 [], [(250, 300, "Fetch", 2, 1, True, "billing-1")], id="the response of a fetch says so"),
+    pytest.param([reads(11, 300, next_offset=None, diverging_epoch=0, diverging_end_offset=250), reads(12, 300)], [],
+                 [], [], id="it says so, and the reader goes on"),
+    pytest.param([reads(11, 300, next_offset=None, diverging_epoch=0, diverging_end_offset=300), reads(12, 300)], [],
+                 [], [], id="the epochs end where it is"),
     pytest.param([], [], [stored(8, 290), stored(12, 250), stored(13, 260)],
                  [(250, 300, "Produce", 2, 1, True, "shop-1")], id="stored below what had been stored"),
     pytest.param([], [], [stored(8, 290), stored(12, 290, base_sequence=80)], [], id="sent again"),

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import crc32c
+import pytest
 
 from tests.dissectors.kafka.test_decoder import Wire
 from tests.support import kafka_encode, record_batches
@@ -71,6 +72,39 @@ def test_fetches() -> None:
                 session_epoch=None,
             )  # fmt: skip
     assert seen > 10
+
+
+@pytest.mark.parametrize("version", [12, 17])
+def test_leaders_and_diverging_epochs_of_fetches(version: int) -> None:
+    seen, without = 0, 0
+    for seed in range(60):
+        wire, _, response = exchanged(FETCH, version, b"\0", Random(seed))
+        rows = {row["partition"]: row for row in named_rows(wire, "kafka_fetch_partitions")}
+        for part in (one for topic in response["responses"] for one in topic["partitions"]):
+            led, cut = part["current_leader"] or {"leader_epoch": -1}, part["diverging_epoch"] or {"epoch": -1}
+            row = rows[part["partition_index"]]
+            seen += led["leader_epoch"] >= 0 and cut["epoch"] >= 0
+            without += led["leader_epoch"] < 0 or cut["epoch"] < 0
+            known = led["leader_epoch"] >= 0
+            assert row["current_leader_id"] == (led["leader_id"] if known else None)
+            assert row["current_leader_epoch"] == (led["leader_epoch"] if known else None)
+            told = (row["diverging_epoch"], row["diverging_end_offset"])
+            assert told == ((cut["epoch"], cut["end_offset"]) if cut["epoch"] >= 0 else (None, None))
+    assert seen > 3
+    assert without > 3
+
+
+def test_the_leader_that_a_produce_response_names() -> None:
+    batch = record_batches.batch([record_batches.Sent(1, b"k", b"v")])
+    size = len(batch) + 1
+    # acks=all, timeout; topic t, partition 4, records, no tags
+    body = bytes.fromhex("00 ffff 00000005 02 02 74 02 00000004") + bytes([size & 0x7F | 0x80, size >> 7]) + batch
+    # error 6, no offsets; tag 0 of 9 bytes: broker 2 leads in epoch 7; no throttling
+    part = "02 02 74 02 00000004 0006 ffffffffffffffff ffffffffffffffff ffffffffffffffff 01 00"
+    answer = bytes.fromhex(f"00 {part} 01 00 09 00000002 00000007 00 00 00000000 00")
+    wire = Wire().request(PRODUCE, 10, 1, b"\0" + body + bytes(3)).response(1, answer)
+    (row,) = named_rows(wire, "kafka_produce_batches")
+    assert same(row, partition=4, error_code=6, current_leader_id=2, current_leader_epoch=7, crc_ok=True)
 
 
 def test_a_fetch_session_keeps_what_was_asked_for() -> None:
