@@ -23,6 +23,8 @@ APIS = (
 )  # fmt: skip
 _CODES = f"error_code IN {NEVER}"
 _ERRORS = f"protocol = 'kafka' AND status = 'error' AND operation IN {APIS}"
+# Of `exchanges`: without any of these nobody is refused for good.
+REFUSED_FOR_GOOD = f"{_ERRORS} AND {_CODES}"
 # Tables with a row for each resource of a response: its kind, and the column that names it.
 _ROWS_OF = {
     "kafka_partitions": ("topic", "coalesce(topic, topic_id)"),
@@ -81,7 +83,7 @@ _FINAL = """
     LEFT JOIN ref_healed AS healed
         ON refused.exchange_id = healed.exchange_id AND refused.error_code = healed.error_code
         AND refused.resource IS NOT DISTINCT FROM healed.resource"""
-_MADE = {"kafka_refusals": Made(f"EXISTS (FROM exchanges WHERE {_ERRORS} AND {_CODES})", _STEPS, _FINAL)}
+_MADE = {"kafka_refusals": Made(f"EXISTS (FROM exchanges WHERE {REFUSED_FOR_GOOD})", _STEPS, _FINAL)}
 
 
 def add_refusals(con: duckdb.DuckDBPyConnection, _: Held = NOTHING) -> Held:

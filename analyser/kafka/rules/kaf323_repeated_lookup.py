@@ -43,6 +43,7 @@ from wirewitness.analyser.kafka.rules.connections import client_keys, client_sub
 from wirewitness.analyser.kafka.rules.names import client_numbers, client_text
 
 REQUESTS = "kafka_client_requests"
+_LEAST = 10
 # APIs of a start -> what the client works with meanwhile, and what to look for.
 _LOOKUPS = {
     "ListOffsets": (
@@ -78,7 +79,7 @@ _OF_A_JOIN = 2
 _Sent = Mapping[str, Row]
 
 
-def detect(frames: Frames, *, least: int = 10, share: float = 0.8) -> Iterator[Finding]:
+def detect(frames: Frames, *, least: int = _LEAST, share: float = 0.8) -> Iterator[Finding]:
     """One finding per client and API."""
     clients: dict[tuple[str | None, str | None], dict[str, Row]] = {}
     for row in rows_of(frames[REQUESTS]):
@@ -182,6 +183,11 @@ RULE = Rule(
     detect=detect,
     suspects=f"""
         SELECT cluster_id FROM r_{REQUESTS}
-        WHERE without_effect >= 10 OR (operation IN {tuple(_LOOKUPS)} AND succeeded >= 10
+        WHERE without_effect >= {_LEAST} OR (operation IN {tuple(_LOOKUPS)} AND succeeded >= {_LEAST}
             AND connections * 2 <= requests)""",
+    signs={
+        "exchanges": " OR ".join(
+            f"count(*) FILTER (protocol = 'kafka' AND operation = '{api}') >= {_LEAST}" for api in (*_LOOKUPS, _JOIN)
+        ),
+    },
 )  # fmt: skip

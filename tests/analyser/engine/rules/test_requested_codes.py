@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +63,28 @@ def test_a_rule_is_asked_where_it_has_one_of_its_signs() -> None:
     jump = remark("f1", 1, "capture", "time_backwards")
     assert "CAP108" in _with_signs({"flows": [plain], "expert_infos": [jump]})
     assert "KAF304" in _with_signs({"exchanges": [exchange("f1", 1, throttle_time_ms=5)]})
+
+
+def _errors(code: int, **more: Any) -> Mapping[str, list[Row]]:
+    error = {"status": "error", "error_code": code, **more}
+    return {"exchanges": [exchange("f1", 1, "Metadata", protocol="kafka", **error)]}
+
+
+def test_refusals_are_looked_for_where_one_is_for_good() -> None:
+    assert "KAF322" in _with_signs(_errors(29))
+    assert "KAF322" not in _with_signs(_errors(3))  # a topic may still be made
+    assert "KAF322" not in _with_signs(_errors(29, status="ok"))
+
+
+@pytest.mark.parametrize("operation", ["ListOffsets", "JoinGroup", "Metadata"])
+def test_repeated_lookups_are_looked_for_where_there_are_ten_of_one_api(operation: str) -> None:
+    def asked_times(times: int) -> set[str]:
+        asks = [exchange("f1", n, operation, protocol="kafka") for n in range(times)]
+        others = [exchange("f1", n, "FindCoordinator", protocol="kafka") for n in range(9)]
+        return _with_signs({"exchanges": [*asks, *others]})
+
+    assert "KAF323" in asked_times(10)
+    assert "KAF323" not in asked_times(9)
 
 
 def test_signs_are_of_tables_that_no_stage_makes() -> None:
