@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -75,28 +75,15 @@ def extract(
       wirewitness extract incident.pcapng --finding 5b1f0c2a77e1d3aa -o evidence.pcapng
       wirewitness extract captures/ --flow 3f6c1e0a9b2d4c58 -o flow.pcapng --redact
     """  # fmt: skip
-    kinds = {"finding": finding, "flow": flow, "message": message, "exchange": exchange}
-    given = [(kind, value) for kind, value in kinds.items() if value is not None]
-    if len(given) != 1:
-        raise click.UsageError("exactly one of --finding, --flow, --message and --exchange is needed")
+    kind, wanted = _asked({"finding": finding, "flow": flow, "message": message, "exchange": exchange})
     if sum((redact, with_secrets, decrypted)) > 1:
         raise click.UsageError("--redact, --with-secrets and --decrypted do not go together")
-    if output == "-":
-        raise CallerError("--output -: evidence goes to a file, as standard output carries what people read; name one")
-    if with_secrets and output.lower().endswith(".pcap"):
-        raise CallerError(f"{output}: pcap has no room for secrets; name it .pcapng")
-    check_output(output, captures)
-    if bundle is not None:
-        if Path(bundle).exists():
-            raise CallerError(f"--bundle {bundle}: that is there already")
-        check_output(bundle, captures, "--bundle")
-    quiet = locating["quiet"]
-    reading = dict(locating)
+    _check_outputs(captures, output, bundle, with_secrets=with_secrets)
+    quiet, reading = locating["quiet"], dict(locating)
     with open_located(captures, locating) as (index, some_missing):
         if all(source.other_kind for source in index.sources):
             first = index.sources[0]
             raise CallerError(f"{first.name} is {first.other_kind}, which has no packets to extract")
-        kind, wanted = given[0]
         analysis = _analysis(index, reading) if kind == "finding" or bundle is not None else None
         try:
             choice, found = _choice(index, kind, wanted, analysis, redact=redact)
@@ -118,6 +105,26 @@ def extract(
     if faults:
         return Status.OWN_FAULT
     return Status.SOME_INPUT_UNREAD if some_missing else Status.DONE
+
+
+def _asked(kinds: Mapping[str, str | None]) -> tuple[str, str]:
+    """What evidence is of, and its id."""
+    given = [(kind, value) for kind, value in kinds.items() if value is not None]
+    if len(given) != 1:
+        raise click.UsageError("exactly one of --finding, --flow, --message and --exchange is needed")
+    return given[0]
+
+
+def _check_outputs(captures: tuple[str, ...], output: str, bundle: str | None, *, with_secrets: bool) -> None:
+    if output == "-":
+        raise CallerError("--output -: evidence goes to a file, as standard output carries what people read; name one")
+    if with_secrets and output.lower().endswith(".pcap"):
+        raise CallerError(f"{output}: pcap has no room for secrets; name it .pcapng")
+    check_output(output, captures)
+    if bundle is not None:
+        if Path(bundle).exists():
+            raise CallerError(f"--bundle {bundle}: that is there already")
+        check_output(bundle, captures, "--bundle")
 
 
 def _analysis(index: Index, reading: dict[str, Any]) -> Analysis:

@@ -57,7 +57,7 @@ def test_what_the_log_alone_tells_is_refused_in_a_line(files: list[Path], kind: 
     wanted = rows[0]["flow_id"] if kind == "flow" else rows[0]["request_message_id"]
     done = run("extract", *files, f"--{kind}", wanted, "-o", tmp_path / "x.pcapng", "--no-index")
     expected = (
-        f"wirewitness: this {kind} is told by {files[1]} alone, a request log, which has no packets to extract; "
+        f"wirewitness: this {kind} is known by {files[1]} alone, a request log, which has no packets to extract; "
         "`wirewitness show` has its lines\n"
     )
     assert (done.returncode, done.stderr.decode().splitlines(keepends=True)[-1]) == (2, expected)

@@ -219,6 +219,18 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "ts_closed": None if flow.closed_by_low is None else flow.first_close_ns,
         "reset_by": side(flow.reset_by_low),
         "reset_ttl": None if flow.reset_by_low is None else flow.halves[flow.reset_by_low].reset_ttl,
+        "duplicate_packets": flow.duplicates,
+        "client_window_scale": window_shift(flow, low_is_client),
+        "server_window_scale": window_shift(flow, not low_is_client),
+        "port_protocol": flow.named or USUAL_PORTS.get(server[1]),
+        **_of_halves(to_server, to_client),
+        **tls_columns(flow, to_server, to_client),
+    }
+
+
+def _of_halves(to_server: Half, to_client: Half) -> dict[str, Any]:
+    """The columns that each direction tells by itself."""
+    return {
         "client_reset_ttl": to_server.reset_ttl,
         "server_reset_ttl": to_client.reset_ttl,
         "client_reset_step": to_server.reset_step,
@@ -244,16 +256,11 @@ def flow_row(flow: Flow, endpoints: EndpointTable) -> dict[str, Any]:
         "retransmitted_bytes": to_server.retransmitted_bytes + to_client.retransmitted_bytes,
         "spurious_retransmissions": to_server.spurious + to_client.spurious,
         "out_of_order_segments": to_server.out_of_order + to_client.out_of_order,
-        "duplicate_packets": flow.duplicates,
         "truncated_packets": to_server.truncated + to_client.truncated,
-        "client_window_scale": window_shift(flow, low_is_client),
-        "server_window_scale": window_shift(flow, not low_is_client),
         "client_zero_window_ms": to_server.zero_window_ns / _NS_PER_MS,
         "server_zero_window_ms": to_client.zero_window_ns / _NS_PER_MS,
         "client_opening": to_server.opening,
         "server_opening": to_client.opening,
-        "port_protocol": flow.named or USUAL_PORTS.get(server[1]),
-        **tls_columns(flow, to_server, to_client),
     }
 
 

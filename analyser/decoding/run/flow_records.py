@@ -45,11 +45,6 @@ def whole_rows(flows: WholeFlows, endpoints: EndpointTable) -> pa.RecordBatch:
         pa.array([*flows.protocols, None], pa.string()),
         pa.array(np.where(flows.protocol == NO_PROTOCOL, len(flows.protocols), flows.protocol)),
     )
-    client_first, server_first = _two((sides.isn + 1) & _MASK)
-    sent, received = _two(sides.size)
-    acked, acked_by_client = _two(np.minimum(sides.confirmed, sides.size))
-    confirmed, confirmed_by_client = _two(sides.confirmed >= 0)
-    scales = _shifts(*_two(sides.window_scale))
     told: dict[str, Any] = {
         "flow_id": ids,
         "protocol": protocol,
@@ -63,24 +58,12 @@ def whole_rows(flows: WholeFlows, endpoints: EndpointTable) -> pa.RecordBatch:
         "ts_last": flows.ts_last_ns,
         "packets": flows.packets,
         "data_segments": flows.data_segments,
-        "client_first_seq": client_first,
-        "server_first_seq": server_first,
-        "bytes_to_server": sent,
-        "bytes_to_client": received,
         "handshake_seen": np.ones(count, bool),
         "handshake": _same("complete", count),
         "handshake_ms": np.maximum(flows.syn_ack_ns - flows.syn_ns, 0) / _NS_PER_MS,
         "closed_by": pc.take(pa.array(["server", "client"]), pa.array((flows.closed_by_low == low).astype(np.int8))),
         "ts_closed": flows.first_close_ns,
-        **dict(zip(("client_ttl", "server_ttl"), _two(sides.ttl), strict=True)),
-        **dict(zip(("client_ttl_lowest", "server_ttl_lowest"), _two(sides.ttl_lowest), strict=True)),
-        **dict(zip(("client_packets", "server_packets"), _two(sides.packets), strict=True)),
-        **dict(zip(("client_ttl_last", "server_ttl_last"), _two(sides.ttl_last), strict=True)),
-        **dict(zip(("ts_last_from_client", "ts_last_from_server"), _two(sides.last_ns), strict=True)),
-        "acked_by_server": _valid(acked, confirmed),
-        "acked_by_client": _valid(acked_by_client, confirmed_by_client),
-        "client_window_scale": scales[0],
-        "server_window_scale": scales[1],
+        **_of_sides(flows),
         **_of_resets(flows),
         "encrypted": np.zeros(count, bool),
         "port_protocol": [USUAL_PORTS.get(port) for _, port in servers],
@@ -92,6 +75,28 @@ def whole_rows(flows: WholeFlows, endpoints: EndpointTable) -> pa.RecordBatch:
         for one in arrow_schema("flows")
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema("flows"))
+
+
+def _of_sides(flows: WholeFlows) -> dict[str, Any]:
+    """What each side tells by itself."""
+    sides = flows.sides
+    acked, acked_by_client = _two(np.minimum(sides.confirmed, sides.size))
+    confirmed, confirmed_by_client = _two(sides.confirmed >= 0)
+    pairs = {
+        ("client_first_seq", "server_first_seq"): _two((sides.isn + 1) & _MASK),
+        ("bytes_to_server", "bytes_to_client"): _two(sides.size),
+        ("client_ttl", "server_ttl"): _two(sides.ttl),
+        ("client_ttl_lowest", "server_ttl_lowest"): _two(sides.ttl_lowest),
+        ("client_packets", "server_packets"): _two(sides.packets),
+        ("client_ttl_last", "server_ttl_last"): _two(sides.ttl_last),
+        ("ts_last_from_client", "ts_last_from_server"): _two(sides.last_ns),
+        ("client_window_scale", "server_window_scale"): _shifts(*_two(sides.window_scale)),
+    }
+    return {
+        **{name: column for names, two in pairs.items() for name, column in zip(names, two, strict=True)},
+        "acked_by_server": _valid(acked, confirmed),
+        "acked_by_client": _valid(acked_by_client, confirmed_by_client),
+    }
 
 
 def _of_resets(flows: WholeFlows) -> dict[str, pa.Array]:

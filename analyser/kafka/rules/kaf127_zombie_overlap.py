@@ -169,6 +169,11 @@ def _silence(overlaps: Sequence[ToldOverlap], silences: Sequence[Row]) -> Row | 
     return max(covers, key=lambda row: float(row["max_heartbeat_gap_ms"]), default=None)
 
 
+def _read_twice(one: ToldOverlap) -> str:
+    began = one.other.first_offset or 0
+    return f"{partition_text(*one.own.place)} {began} to {began + one.records - 1}"
+
+
 def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row | None) -> Finding:
     own, other, late = overlaps[-1].own, overlaps[-1].other, overlaps[0].late
     accepted = any(one.late["error_code"] == 0 for one in overlaps)
@@ -183,11 +188,7 @@ def _finding(cluster: str | None, overlaps: Sequence[ToldOverlap], silence: Row 
     slow = "" if silence and silence["idle_side"] else ", or handling longer than max.poll.interval.ms"
     side = f" {sentence_start(side_text(silence))}." if silence is not None else ""
     key = {"cluster": cluster, "group": own.group_id, "client": own.client_id, "address": own.client_address}
-    where = [
-        f"{partition_text(*one.own.place)} {one.other.first_offset} to "
-        f"{(one.other.first_offset or 0) + one.records - 1}"
-        for one in overlaps[:MAX_NAMED]
-    ]
+    where = [_read_twice(one) for one in overlaps[:MAX_NAMED]]
     member, places = late["member_id"] or own.member_id, len({one.own.place for one in overlaps})
     known = [member_name(one) for one in (member, other.member_id) if one]
     members = f" They are members {' and '.join(known)}." if len(known) == 2 else ""
