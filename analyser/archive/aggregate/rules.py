@@ -66,8 +66,8 @@ class Told(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """few_rows: a rule with more to look at is left to several tasks. most_rows: partitions with more are not looked
-    at."""
+    """few_rows: a rule with more to look at, whose rows can be parted, is left to several tasks. most_rows: partitions
+    with more are not looked at."""
 
     few_rows: int
     most_rows: int
@@ -96,7 +96,7 @@ def look(limits: Limits, snapshot: Snapshot, codes: Sequence[str]) -> Told:
             except duckdb.Error as error:
                 failures.append(Failure(rule.code, (), error))
                 continue
-            if wanted > limits.few_rows:
+            if wanted > limits.few_rows and rule.partition_by:
                 many.append(rule.code)
             elif wanted:
                 found += run_family(Input(con, limits.most_rows), [rule], {rule.code: failures})[rule.code]
@@ -116,15 +116,13 @@ def told_of(failures: Iterable[Failure]) -> list[tuple[str, bytes]]:
 
 
 def _rule_tasks_wanted(con: duckdb.DuckDBPyConnection, rule: Rule, rows: Mapping[str, int], few_rows: int) -> int:
-    """How many rows it has to look at, at most; of one whose rows cannot be parted, no more than few.
+    """How many rows it has to look at, at most.
 
     Where that takes long it is asked whom it suspects: of most rules that is nobody.
     """
     every = sum(rows[table] for table in rule.reads)
-    if every <= few_rows:
+    if every <= few_rows or not rule.partition_by:
         return every
-    if not rule.partition_by:
-        return few_rows
     try:
         with suspected(con, [rule]) as suspects:
             if not suspects.rules:

@@ -62,8 +62,8 @@ def key_kind(rule: Rule, key: str) -> Kind:
 
 
 def columns_read(rules: Collection[Rule], table: str) -> list[str]:
-    """The columns of a table that these rules speak of."""
-    said = [rule.rows.get(table, "") for rule in rules]
+    """The columns of a table that these rules speak of, be it where they say which rows of another table they want."""
+    said = [text for rule in rules for text in rule.rows.values()]
     said += [key for rule in rules if table in rule.reads for key in key_sql(rule, table)]
     words = {*re.findall(r"\w+", " ".join(said)), *TABLES[table].order}
     words.update(column for rule in rules for column in rule.own_columns(table))
