@@ -37,10 +37,10 @@ _CHANGED = """
 
 
 def _named_by(table: str, source: str) -> str:
-    """Who leads, as responses say whose broker does not lead any more."""
+    """Who leads, as responses say whose broker does not lead any more. That nobody does, it may only not know yet."""
     return f"""SELECT DISTINCT {_NAMED}, {_ANSWERED}, current_leader_id, current_leader_epoch, NULL::BIGINT[],
                    NULL::BIGINT[], '{source}', exchange_id, flow_id, file, response_packet
-            FROM {table} WHERE current_leader_epoch IS NOT NULL"""
+            FROM {table} WHERE current_leader_id >= 0 AND current_leader_epoch IS NOT NULL"""
 
 
 _TERM_STEPS = {
@@ -186,7 +186,7 @@ _MADE = {
             (
                 "EXISTS (FROM kafka_partitions WHERE partition IS NOT NULL AND leader_id IS NOT NULL)",
                 *(
-                    f"EXISTS (FROM {table} WHERE current_leader_epoch IS NOT NULL)"
+                    f"EXISTS (FROM {table} WHERE current_leader_id >= 0 AND current_leader_epoch IS NOT NULL)"
                     for table in ("kafka_fetch_partitions", "kafka_produce_batches")
                 ),
             )

@@ -90,6 +90,7 @@ SAID_BY_OTHERS = [
                  [(1, 4, "Metadata"), (2, 5, "Produce")], id="a produce"),
     pytest.param([refused(3, 1, 4)], [], [(1, 4, "Metadata"), (2, 5, "Metadata")], id="what was known"),
     pytest.param([refused(3, 3, 3)], [], [(3, 3, "Fetch"), (1, 4, "Metadata"), (2, 5, "Metadata")], id="an old epoch"),
+    pytest.param([refused(3, -1, 5)], [], [(1, 4, "Metadata"), (2, 5, "Metadata")], id="it knows no leader"),
     pytest.param([fetch(3, 300, error_code=6)], [], [(1, 4, "Metadata"), (2, 5, "Metadata")], id="it names nobody"),
 ]  # fmt: skip
 
