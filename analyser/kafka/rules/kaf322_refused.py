@@ -60,7 +60,7 @@ def detect(frames: Frames) -> Iterator[Finding]:
 
 
 def _finding(own: Sequence[Row]) -> Finding:
-    first, last_ns = own[0], max(row["ts_last"] for row in own)
+    first, last_ns = own[0], max(row["ts_last"] or row["ts"] for row in own)
     code = first["error_code"]
     known = error_class(code, first["operation"])
     name = error_name(code)
@@ -68,7 +68,7 @@ def _finding(own: Sequence[Row]) -> Finding:
     kind, resources = _resources(own)
     what = f" {names_text([printable(one, MAX_NAME) for one in resources], 2)}" if resources else ""
     of = f" for the {kind}{what}" if kind and what else ""
-    apis = list(dict.fromkeys(row["operation"] for row in own))
+    apis = list(dict.fromkeys(row["operation"] or "?" for row in own))
     because = f": {known.meaning}" if known.meaning else ""
     shown = f" for {short(resources[0])}" if resources else ""
     return RULE.finding(

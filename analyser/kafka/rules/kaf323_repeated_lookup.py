@@ -128,7 +128,7 @@ def _lookups(sent: _Sent, api: str, usual: tuple[int, float] | None) -> Finding:
     return _finding(
         row, row["succeeded"], _LOOKUPS[api][1],
         f"{sentence_start(client_text(row))} sent {row['succeeded']:,} {api} beside {done:,} {work} requests, "
-        f"{period_text(row['ts'], row['ts_last'])}: what a start needs, asked all the time.{others}",
+        f"{period_text(row['ts'], row['ts_last'] or row['ts'])}: what a start needs, asked all the time.{others}",
         {
             "work": work, "work_requests": done, "each": round(row["succeeded"] / done, 3),
             "others": usual[0] if usual else 0, "usual": round(usual[1], 3) if usual else None,
@@ -140,8 +140,8 @@ def _joins(row: Row) -> Finding:
     return _finding(
         row, row["without_effect"], _JOINS_AGAIN,
         f"{sentence_start(client_text(row))} sent JoinGroup {row['requests']:,} times, "
-        f"{period_text(row['ts'], row['ts_last'])}; {row['without_effect']:,} changed nothing: its member was in that "
-        f"generation already, or was refused again.",
+        f"{period_text(row['ts'], row['ts_last'] or row['ts'])}; {row['without_effect']:,} changed nothing: its member was in "
+        f"that generation already, or was refused again.",
         {"without_effect": row["without_effect"]},
     )  # fmt: skip
 
@@ -155,7 +155,7 @@ def _finding(row: Row, often: int, next_step: str, sentence: str, numbers: Mappi
         subject={**client_subject(row), "operation": api},
         sentence=sentence,
         next_step=next_step,
-        proof=Proof(row["ts"], row["ts_last"], (Evidence(None, None, one) for one in ids)),
+        proof=Proof(row["ts"], row["ts_last"] or row["ts"], (Evidence(None, None, one) for one in ids)),
         numbers={
             **client_keys(row),
             "operation": api,
