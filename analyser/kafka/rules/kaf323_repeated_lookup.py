@@ -140,8 +140,8 @@ def _joins(row: Row) -> Finding:
     return _finding(
         row, row["without_effect"], _JOINS_AGAIN,
         f"{sentence_start(client_text(row))} sent JoinGroup {row['requests']:,} times, "
-        f"{period_text(row['ts'], row['ts_last'] or row['ts'])}; {row['without_effect']:,} changed nothing: its member was in "
-        f"that generation already, or was refused again.",
+        f"{period_text(row['ts'], row['ts_last'] or row['ts'])}; {row['without_effect']:,} changed nothing: its "
+        "member was in that generation already, or was refused again.",
         {"without_effect": row["without_effect"]},
     )  # fmt: skip
 

@@ -54,6 +54,8 @@ _UNITS = {"seconds": 1e-3, "microseconds": 1e3, "nanoseconds": 1e6}
 _UNSET, _AHEAD, _BEHIND = "unset", "ahead", "behind"
 _QUARTER_MS = 15 * 60_000
 _MOST = 100
+# Of rows without any of these nothing is said.
+_COMPARED = ("ts_last", "first_timestamp", "last_timestamp", "later_ms", "later_low_ms", "later_high_ms")
 
 
 def detect(
@@ -205,4 +207,5 @@ RULE = Rule(
     },
     partition_by=KEYS,
     detect=detect,
+    rows={TIMES: " AND ".join(f"{name} IS NOT NULL" for name in ("topic", *_COMPARED))},
 )  # fmt: skip

@@ -58,7 +58,8 @@ def _finding(rows: Sequence[Row]) -> Finding:
     told: dict[tuple[str | None, str | None], dict[str, Row]] = {}
     for row in rows:
         told.setdefault((row["client_address"], row["client_id"]), {}).setdefault(row["wire_cluster_id"], row)
-    both = [next(iter(own.values())) for own in told.values() if len(own) > 1]
+    # Clients without an id are not told apart.
+    both = [next(iter(own.values())) for (_, name), own in told.items() if name is not None and len(own) > 1]
     in_turn = len(turns) > len(clusters)
     server = server_text(rows[0])
     named = names_text([printable(name, 60) for name in clusters], 3)

@@ -50,7 +50,7 @@ _Topic = tuple[str | None, str | None]
 
 def detect(frames: Frames, *, times_way: float = 50.0) -> Iterator[Finding]:
     """One finding for each ring of topics."""
-    rows = [row for row in rows_of(frames[ROUNDS]) if row["handled_ms"] <= times_way * max(row["way_ms"], 1.0)]
+    rows = [row for row in rows_of(frames[ROUNDS]) if row["handled_ms"] <= times_way * max(row["way_ms"] or 0, 1.0)]
     for ring in _rings([row for row in rows if _goes(row) != _comes(row) or _is_its_own(row)]):
         yield _finding(ring)
 
@@ -149,4 +149,5 @@ RULE = Rule(
     },
     partition_by=(),
     detect=detect,
+    rows={ROUNDS: "handled_ms IS NOT NULL"},
 )  # fmt: skip
