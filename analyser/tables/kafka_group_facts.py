@@ -211,4 +211,35 @@ _REBALANCES = Table(
     "kafka",
 )
 
-KAFKA_GROUP_TABLES = (_GENERATIONS, _OWNERSHIP, _CLIENTS, _MEMBERS, _REBALANCES, _STATES)
+_PAUSES = Table(
+    "kafka_member_pauses",
+    "one row per pause of a member: records in hand, heartbeats go on, and no commit for five of its usual gaps, twice "
+    "as long as any other time",
+    (
+        time("ts", "since when it had records that it had not committed, at the earliest its commit before",
+             nullable=False),
+        time("ts_last", "time of its next commit", nullable=False),
+        CLUSTER,
+        _GROUP_ID,
+        text("member_id", "member"),
+        number("generation", "generation or member epoch of both commits", nullable=False),
+        CLIENT_ID,
+        CLIENT_ADDRESS,
+        text("topic", "the only partition that the commit behind moved on: topic name, else its id; null: several"),
+        number("partition", "its index"),
+        number("committed_offset", "its committed offset in the pause"),
+        number("partitions", "partitions that the member had committed before", nullable=False),
+        milliseconds("usual_gap_ms", "middle time between two commits of the member"),
+        number("heartbeats", "of the member that were answered in the pause", nullable=False),
+        number("records_in_hand", "records that the first response in the pause with any beyond its commits left it with"),
+        number("records_behind", "records from its commits up to the end of the logs after the pause; null: unknown"),
+        text("exchange_id", "the commit before"),
+        text("next_exchange_id", "the commit behind"),
+        text("file", "file of the commit before"),
+        number("request_packet", "packet that completes it: number in its file, from 1"),
+    ),
+    ("ts", "cluster_id", "group_id", "member_id"),
+    "kafka",
+)  # fmt: skip
+
+KAFKA_GROUP_TABLES = (_GENERATIONS, _OWNERSHIP, _CLIENTS, _MEMBERS, _REBALANCES, _STATES, _PAUSES)

@@ -141,6 +141,11 @@ REFUSED = StageTables(
     ),
     new=("kafka_refusals",),
 )  # fmt: skip
+PAUSES = StageTables(
+    makes=("kafka_member_pauses",),
+    reads=("kafka_offset_commits", "kafka_group_events", "kafka_fetch_partitions"),
+    new=("kafka_member_pauses",),
+)
 CLIENT_REQUESTS = StageTables(
     makes=("kafka_client_requests",),
     reads=("exchanges", "kafka_api_versions", "kafka_group_events"),
@@ -179,6 +184,7 @@ TITLES = {
     LEADERS.makes: "leaders and truncated logs",
     REFUSED.makes: "what brokers refused for good",
     CLIENT_REQUESTS.makes: "requests of each client",
+    PAUSES.makes: "pauses of members",
     DELIVERIES.makes: "MQTT deliveries, sessions and retained messages",
     CURSORS.makes: "MongoDB cursors, transactions and servers",
     ENDS.makes: "how connections ended",

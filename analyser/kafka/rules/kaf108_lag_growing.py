@@ -21,11 +21,11 @@ How it decides
     its commits stop commits late, or not at all (KAF107, KAF109): these are none. Where its commits go on, but more
     slowly than the log, its fetches only run ahead of its handler.
     What holds it back is told from its Fetch requests of this partition in that time. It has read all that the replica
-    has which it reads from: that one is behind. Its position is ahead of its commits by half the lag: the handler. Most
-    of the time nothing is asked for (the application handles what it has: slow handler; or the same offset is committed
-    again and again: not read, paused or stuck), most of the time an answer is awaited that brings records (broker or
-    network), or answers are as large as max.partition.fetch.bytes allows (fetch sizes); else it reads without pause,
-    and is too slow for what comes. Without Fetch requests in the capture it is not known.
+    has which it reads from, and the log was longer then: that one is behind. Its position is ahead of its commits by
+    half the lag: the handler. Most of the time nothing is asked for (the application handles what it has: slow handler;
+    or the same offset is committed again and again: not read, paused or stuck), most of the time an answer is awaited
+    that brings records (broker or network), or answers are as large as max.partition.fetch.bytes allows (fetch sizes);
+    else it reads without pause, and is too slow for what comes. Without Fetch requests in the capture it is not known.
 
 False alarms
     A group that is stopped on purpose while producers go on falls behind too, and so does one that waits for a dead
@@ -257,11 +257,14 @@ def _ahead(own: Frame, ends: _Ends, commits: _Commits, growth: _Growth, pace: _P
         return None
     read = max(int(own[name].numbers().max(initial=UNKNOWN)) for name in ("fetch_offset", "next_offset"))
     watermark = int(own["high_watermark"].numbers().max(initial=UNKNOWN))
-    end, committed = int(ends.end[-1]), int(commits.offset[-1])
+    committed, asked = int(commits.offset[-1]), own["ts_response"].numbers()
+    # What the replica said is compared with the log as it was then: who fetches no more heard of no more.
+    end = ends.when(max(int(asked.max(initial=0)), int(ends.at[0])))
     if 0 <= watermark <= read and 2 * (end - watermark) > growth.last:
         return _Cause(
             "replica behind",
-            f"It has read all that its replica has (to {watermark}), while the log ends at {end}: that replica lags.",
+            f"It has read all that its replica has (to {watermark}), while the log ended at {end} then: that replica "
+            "lags.",
             "Look at the broker that this consumer fetches from (client.rack, replica.selector.class): replication, "
             "disk and network.",
         )  # fmt: skip

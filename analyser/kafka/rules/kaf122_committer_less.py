@@ -2,15 +2,18 @@
 
 Finds
     A client with a membership that was given 1,000 records, or has read for 60 s, or for longer than its siblings take
-    to commit several times, while no commit for any of its partitions was sent by anyone in the group.
+    to commit several times, while no commit for any of its partitions was sent by anyone in the group since it reads
+    them.
 
 Why it matters
     After the next restart or rebalance everything is delivered again, or, with auto.offset.reset=latest, never.
 
 How it decides
     By the runs of reading (`kafka_fetch_ranges`) of clients whose group requests are in the capture, and all commits of
-    the group, accepted or not. A commit of another client counts too, as of a producer that commits for its consumer.
-    Fires from `records` records or `seconds` of reading on that gave any record; where other members commit, from
+    the group, accepted or not, from the begin of its reading on: what an owner before it committed is no help to it. A
+    commit of another client counts too, as of a producer that commits for its consumer.
+    Fires from `records` records or `seconds` of reading on that gave any record, where nobody ever committed these
+    partitions; where other members commit, or an owner before it did, from
     `steps` of their usual steps on (the medians of time and of records between two commits of one partition), of both
     time and records, and `least_s` at least; what is delivered again counts once,
     since who is thrown out each time has no turn to commit (KAF119). Warning; provisional, since a commit
@@ -64,7 +67,7 @@ def detect(
     """One finding per client."""
     commits = frames[COMMITS]
     usual_ns, usual_records = _usual_step(commits)
-    committed = {*zip(values(commits["topic"]), values(commits["partition"]), strict=True)}
+    committed = _last_commits(commits)
     committers = {*zip(values(commits["client_address"]), values(commits["client_id"]), strict=True)}
     clients: dict[Client, list[FetchRange]] = {}
     for run in runs_of(frames[RUNS]) if len(frames[RUNS]) else ():
@@ -74,11 +77,21 @@ def detect(
         lasts = max(run.ts_last for run in runs) - runs[0].ts
         seen = any(run.member_id for run in runs)
         named = all(run.is_named for run in runs) and all(topic is not None for topic, _ in committed)
-        others = any(run.place in committed for run in runs) or (committed and not named)
-        silent = client not in committers and not others
+        since = any(committed.get(run.place, -1) >= run.ts for run in runs)
+        silent = client not in committers and not since and (named or not committed)
         behind = lasts >= max(steps * usual_ns, least_s * NS_PER_S) and given >= steps * usual_records
-        if seen and silent and given and (given >= records or lasts >= seconds * NS_PER_S or behind):
+        alone = not any(run.place in committed for run in runs)
+        long = alone and (given >= records or lasts >= seconds * NS_PER_S)
+        if seen and silent and given and (long or behind):
             yield _finding(first_value(frames[RUNS], "cluster_id"), runs, given, lasts)
+
+
+def _last_commits(commits: Frame) -> dict[tuple[str | None, int], int]:
+    """When each partition was committed last, Unix ns."""
+    last: dict[tuple[str | None, int], int] = {}
+    for ts, topic, partition in zip(*(values(commits[name]) for name in ("ts", "topic", "partition")), strict=True):
+        last[topic, partition] = max(ts, last.get((topic, partition), ts))
+    return last
 
 
 def _usual_step(commits: Frame) -> tuple[float, float]:

@@ -11,11 +11,12 @@ Why it matters
 How it decides
     20 connections (connections_least) of one client id within 60 s (within_s) that the capture saw open and close, each
     open for at most 10 s (open_s_most) and not closed by the server on a request, with at most 5 requests that write,
-    read, commit or join (requests_most), and at least one such request on a third of them. Attempts that never get to
-    work are not meant (KAF310 to KAF312).
+    read, commit or join (requests_most), and at least one such request on a third of them; or three times as
+    many (describing_times) that only ask for offsets or descriptions. Attempts that never get to work are not
+    meant (KAF310 to KAF312).
 
 False alarms
-    Many short jobs of one name behind one address. Tools that only describe (an exporter in a loop) are not meant.
+    Many short jobs of one name behind one address.
 
 What it cannot tell
     Whether one process does it, or many short ones of one client id behind one address. Connections that were open
@@ -55,12 +56,14 @@ def detect(
     within_s: float = 60.0,
     open_s_most: float = 10.0,
     requests_most: int = 5,
+    describing_times: int = 3,
 ) -> Iterator[Finding]:
     """One finding per client id."""
     for own in by_client(rows_of(frames[CONNECTIONS])).values():
         short = [row for row in own if _is_short(row, open_s_most * NS_PER_S, requests_most)]
-        dense = _dense(short, connections_least, within_s * NS_PER_S)
-        if dense and 3 * sum(row["work"] > 0 for row in short) >= len(short):
+        works, asks = (3 * sum(row[name] > 0 for row in short) >= len(short) for name in ("work", "others"))
+        least = connections_least if works else describing_times * connections_least
+        if (works or asks) and _dense(short, least, within_s * NS_PER_S):
             yield _finding(short)
 
 
@@ -116,7 +119,7 @@ RULE = Rule(
     name="connection-per-message",
     severity="warning",
     confidence="high",
-    reads={CONNECTIONS: (*PLACE_COLUMNS, "handshake", "closed_by", "last_status", "requests", "work")},
+    reads={CONNECTIONS: (*PLACE_COLUMNS, "handshake", "closed_by", "last_status", "requests", "work", "others")},
     partition_by=("cluster_id", "client_address"),
     detect=detect,
     rows={CONNECTIONS: "requests > 0"},

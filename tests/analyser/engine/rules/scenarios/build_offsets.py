@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.analyser.engine.rules.scenarios.build import Row, at, commit, fetch, group_event, stored
+from tests.analyser.engine.rules.scenarios.build import CLIENTS, Row, at, commit, fetch, group_event, stored
+from tests.analyser.engine.rules.scenarios.build_groups import beats
 
 
 def read(seconds: float, offset: int, to: int | None = None, member: str = "m1", **more: Any) -> Row:
@@ -65,6 +66,14 @@ READ = [read(1, 0, 300), read(2, 300, 500)]
 STORED = [commit(3, 500)]
 
 
+_M2 = {
+    "member_id": "m2",
+    "client_address": CLIENTS["m2"][0],
+    "client_id": CLIENTS["m2"][1],
+    "flow_id": CLIENTS["m2"][2],
+}
+
+
 def joined(**rows: list[Row]) -> dict[str, list[Row]]:
     """These rows, and two members who joined the group."""
     return {"kafka_group_events": JOINS, **rows}
@@ -82,6 +91,48 @@ def restarted(times: int, below: int, **more: Any) -> dict[str, list[Row]]:
             *(read(n * 10 + 12, end - below, end + 100, flow_id=f"f{n}", **more) for n, end in enumerate(ends)),
         ],
     }
+
+
+def takes_over(*late: Row, until: int = 30) -> dict[str, list[Row]]:
+    """m1 commits partitions 0 and 1 each second; m2 takes partition 0 after ten seconds and commits what is given."""
+    return joined(
+        kafka_offset_commits=[
+            *(commit(n + 0.5, n * 10 + 10, partition=1) for n in range(until)),
+            *(commit(n + 0.5, n * 10 + 10) for n in range(10)), *(row | _M2 for row in late),
+        ],
+        kafka_fetch_partitions=[
+            *(read(n, n * 10, n * 10 + 10, partition=1) for n in range(until)),
+            *(read(n, n * 10, n * 10 + 10, "m1" if n < 10 else "m2") for n in range(until)),
+        ],
+    )  # fmt: skip
+
+
+def paused(
+    since: int, until: int, *, beat: float = 1.0, given: bool = True, generation: int = 5
+) -> dict[str, list[Row]]:
+    """m1 is given ten records a second and commits them, but for a time; its heartbeats go on. given: it fetches more
+    before that time. generation: of its commits behind it."""
+    there = [n for n in range(40) if not since <= n < until]
+    last = since + given
+    return {
+        "kafka_group_events": [*JOINS, *beats("m1", 5, *(n * beat for n in range(round(40 / beat))))],
+        "kafka_offset_commits": [
+            commit(n + 0.5, n * 10 + 10, generation=5 if n < since else generation, log_end_offset=n * 10 + 10)
+            for n in there
+        ],
+        "kafka_fetch_partitions": [
+            read(n, n * 10, n * 10 + 10, high_watermark=n * 10 + 10) for n in range(40) if n < last or n >= until
+        ],
+    }
+
+
+def at_rest(below: int, *, every: int = 1, transactional: bool = False, **more: Any) -> dict[str, list[Row]]:
+    """A record each second, read at once; so many seconds apart a commit so many records below the end."""
+    return joined(
+        kafka_offset_commits=[commit(n + 0.5, n + 1 - below, **more) for n in range(2, 30, every)],
+        kafka_fetch_partitions=[read(n, n, n + 1, high_watermark=n + 1) for n in range(30)],
+        kafka_produce_batches=produced(transactional),
+    )
 
 
 def produced(transactional: bool) -> list[Row]:

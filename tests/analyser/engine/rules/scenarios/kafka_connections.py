@@ -371,6 +371,10 @@ CONNECTION_FIRES: list[Scenario] = [
         kafka_connections=[connection(n, n * 1.5, 0.3, requests=4, work=1) for n in range(30)],
     ),
     fires(
+        "KAF314", "warning", "a client that connects four times a second to ask for log ends",
+        kafka_connections=[connection(n, n / 4, 0.1, requests=4, work=0, others=2) for n in range(80)],
+    ),
+    fires(
         "KAF315", "warning", "forty refusals a second for four seconds",
         exchanges=[asked(n, n / 40, "OffsetFetch", 25) for n in range(160)],
     ),

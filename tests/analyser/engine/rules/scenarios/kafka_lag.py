@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.analyser.engine.rules.scenarios.build import Row, assigned, at, commit, fetch, flow, group_event
 from tests.analyser.engine.rules.scenarios.build_groups import beats, join
-from tests.analyser.engine.rules.scenarios.build_offsets import read
+from tests.analyser.engine.rules.scenarios.build_offsets import paused, read
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
 
 
@@ -74,6 +74,7 @@ KAFKA_LAG_FIRES: list[Scenario] = [
             *_EACH_FOUR_SECONDS, *(commit(n + 0.3, n * 2 + 2, partition=1) for n in range(0, 37, 4))])),
     fires("KAF107", "warning", "its process ended, and it was the only member",
           **stops(reads=10, flows=[flow("flow1", closed_by="client", ts_closed=at(10.5), ts_last=at(10.5))])),
+    fires("KAF130", "warning", "nothing is handled for eighteen seconds, and then it goes on", **paused(15, 33)),
     fires("KAF343", "warning", "the plan of the group leaves a partition out", **left_out()),
     fires("KAF343", "warning", "a consumer that takes two of three partitions by hand", **left_out(by_hand=True)),
     fires("KAF108", "warning", "a handler slower than what is written", kafka_produce_batches=_WRITTEN,
@@ -106,6 +107,10 @@ KAFKA_LAG_NEAR_MISSES: list[Scenario] = [
         kafka_fetch_partitions=[read(n + 0.1, min(n * 2, 20), min(n * 2 + 2, 20), high_watermark=min(n * 2 + 2, 20))
                                 for n in range(60)])),
     silent("KAF107", "its group requests go where nobody captures", **stops()),
+    silent("KAF130", "for four of its usual gaps", **paused(15, 18)),
+    silent("KAF130", "nothing is in its hand: nothing came", **paused(15, 33, given=False)),
+    silent("KAF130", "its heartbeats stop, too", **paused(15, 33, beat=14.5)),
+    silent("KAF130", "a rebalance lies between", **paused(15, 33, generation=6)),
     silent("KAF343", "another member has it",
            **left_out(kafka_assignments=assigned(0.5, 5, {"m1": [0, 1], "m2": [2]}))),
     silent("KAF343", "what other members have is not known",

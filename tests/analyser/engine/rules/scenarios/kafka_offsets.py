@@ -6,6 +6,7 @@ from tests.analyser.engine.rules.scenarios.build import Row, commit, simple_comm
 from tests.analyser.engine.rules.scenarios.build_offsets import (
     READ,
     STORED,
+    at_rest,
     changed,
     epoch_end,
     joined,
@@ -15,6 +16,7 @@ from tests.analyser.engine.rules.scenarios.build_offsets import (
     read,
     restarted,
     taken_over,
+    takes_over,
     went_ahead,
 )
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires
@@ -71,6 +73,10 @@ KAFKA_OFFSETS_FIRES: list[Scenario] = [
         ),
     ),
     fires(
+        "KAF122", "warning", "a member commits nothing of what another one committed before it took over",
+        **takes_over(),
+    ),
+    fires(
         "KAF123", "info", "a commit for each record",
         kafka_offset_commits=[commit(n / 100, 1000 + n) for n in range(400)],
     ),
@@ -78,6 +84,7 @@ KAFKA_OFFSETS_FIRES: list[Scenario] = [
         "KAF124", "warning", "three restarts, each one record below",
         **restarted(3, 1), kafka_produce_batches=produced(False),
     ),
+    fires("KAF124", "warning", "the lag of all commits is one", **at_rest(1)),
     fires(
         "KAF125", "warning", "one partition is left alone while it grows",
         **joined(

@@ -14,6 +14,7 @@ from tests.analyser.engine.rules.scenarios.build import (
 from tests.analyser.engine.rules.scenarios.build_offsets import (
     READ,
     STORED,
+    at_rest,
     changed,
     epoch_end,
     joined,
@@ -23,6 +24,7 @@ from tests.analyser.engine.rules.scenarios.build_offsets import (
     read,
     restarted,
     taken_over,
+    takes_over,
     went_ahead,
 )
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, silent
@@ -108,6 +110,8 @@ KAFKA_OFFSETS_NEAR_MISSES: list[Scenario] = [
             ],
         ),
     ),
+    silent("KAF122", "a member takes over, and commits, too", **takes_over(commit(12, 140))),
+    silent("KAF122", "a member took over three commits ago", **takes_over(until=14)),
     silent(
         "KAF122", "a quiet topic",
         **joined(kafka_fetch_partitions=[read(n, 100) for n in range(0, 90, 3)]),
@@ -129,6 +133,10 @@ KAFKA_OFFSETS_NEAR_MISSES: list[Scenario] = [
         ),
     ),
     silent("KAF124", "restarts with a few records left", **restarted(4, 3)),
+    silent("KAF124", "commits at the log's end", **at_rest(0)),
+    silent("KAF124", "commits two below the log's end", **at_rest(2)),
+    silent("KAF124", "one below in seven commits", **at_rest(1, every=4)),
+    silent("KAF124", "one below, where transactions write markers", **at_rest(1, transactional=True)),
     silent(
         "KAF124", "markers of transactions take an offset each",
         **restarted(4, 1), kafka_produce_batches=produced(True),
