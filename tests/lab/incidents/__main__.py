@@ -1,4 +1,4 @@
-"""`python -m tests.lab.incidents --list | NAME... --output DIR`; `vary DIR`; `judge DIR`."""
+"""`python -m tests.lab.incidents --list | NAME... --output DIR`; `vary DIR`; `judge DIR`; `expect DIR`."""
 
 from __future__ import annotations
 
@@ -16,4 +16,8 @@ if __name__ == "__main__":
         from tests.lab.incidents import judge
 
         sys.exit(judge.main(words[1:]))
+    if words[:1] == ["expect"]:
+        from tests.lab.incidents import expect
+
+        sys.exit(expect.main(words[1:]))
     sys.exit(run.main(words))

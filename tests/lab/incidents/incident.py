@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from tests.lab import capture, clients, kafka
 from tests.lab.broker_log import read_request_log
-from tests.lab.incidents import facts, libraries
+from tests.lab.incidents import facts, libraries, told
 from tests.lab.incidents.world import HOSTS, OPERATOR, World
 from tests.lab.processes import Process
 
@@ -96,10 +96,10 @@ class Incident:
 
     # the capture
 
-    def begin(self, everywhere: bool = False) -> None:
-        """Start the capture: at the only broker, or where all traffic of several passes."""
-        single = len(self.world.server.nodes) == 1 and not everywhere
-        host = self.world.hosts["broker" if single else "switch"]
+    def begin(self, everywhere: bool = False, at: str | None = None) -> None:
+        """Start the capture: at the host AT or the only broker, or where all traffic of several passes."""
+        single = at is not None or (len(self.world.server.nodes) == 1 and not everywhere)
+        host = self.world.hosts[at or ("broker" if single else "switch")]
         self._capture.enter_context(
             capture.capturing(host, self.directory / "capture.pcapng", self.logs, "eth0" if single else "br0")
         )
@@ -137,10 +137,17 @@ class Incident:
 
     def second_cluster(self, *settings: str) -> tuple[str, str]:
         """Start a broker with a cluster of its own; return its host and where clients find it."""
-        host = self.new_host()
-        server = kafka.Kafka(settings=settings, cluster_id=SECOND_CLUSTER_ID)
-        running = server.running([self.world.hosts[host]], self.world.directory / f"{self.name}-second")
-        return host, self._stack.enter_context(running).endpoint
+        host, node = self.other_broker(*settings)
+        return host, node.endpoint
+
+    def other_broker(
+        self, *settings: str, host: str | None = None, cluster_id: str = SECOND_CLUSTER_ID
+    ) -> tuple[str, kafka.Node]:
+        """Start a broker with a cluster of its own on a HOST; return the host and the broker."""
+        host = host or self.new_host()
+        server = kafka.Kafka(settings=settings, cluster_id=cluster_id)
+        running = server.running([self.world.hosts[host]], self.world.directory / f"{self.name}-{cluster_id[-3:]}")
+        return host, self._stack.enter_context(running).nodes[0]
 
     def start(self, name: str, host: str, command: Sequence[str]) -> Process:
         """Start any program; it ends with the incident at the latest."""
@@ -233,6 +240,19 @@ class Incident:
             "groups": sorted({one.group for one in touched if one.group} | set(_texts(more.get("group")))),
             "topics": sorted({topic for one in touched for topic in one.topics} | set(_texts(more.get("topic")))),
         }
+
+    def is_told(
+        self, fault: str, culprit: dict[str, Any] | Client, who: Sequence[str], what: str, *,
+        never: Sequence[str] = (), affected: Iterable[Client] = (), least: str = "warning", **more: Any,
+    ) -> None:  # fmt: skip
+        """Say what is wrong where no codes are known: a finding must fit all patterns of WHO and one of WHAT's words.
+
+        NEVER are patterns that no finding above info may fit; LEAST is how loud the finding must be.
+        """
+        self.is_about(fault, culprit, (), (), affected, **more)
+        alone = len(self.world.server.nodes) == 1
+        never = [*never, *((told.REPLICAS,) if alone else ())]
+        self.truth |= {"must_say": [told.sentence(who, what)], "must_not_say": never, "least": least}
 
     def healthy(self, what: str) -> None:
         """Say that nothing is wrong."""

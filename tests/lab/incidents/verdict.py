@@ -8,6 +8,8 @@ In: the truth and what the report says, in its order. Out: a Verdict.
 - named first: the first finding does. named: another one does. partly: one of an expected code says the group or the
   topic, not who. misled: none of these, and the first finding above info has a code that is no consequence.
   missed: none of these. silent and false alarm are the two ways of a healthy run.
+- Where the truth has patterns instead of codes, a finding names the culprit that fits all of them, and a wrong
+  accusation is one above info that fits a pattern of what must not be said, or says who has no part in the incident.
 - A wrong accusation is a finding above info whose code is neither expected nor a consequence, or that says a client,
   an address or a group that has no part in the incident. Findings about the capture itself (CAP) accuse nobody.
 - The first finding, where it is above info, is a wrong accusation, too, when its sentence blames another side than the
@@ -20,6 +22,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tests.lab.incidents import told
 from tests.lab.incidents.sides import wrong_side
 
 ADDRESS = re.compile(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b")
@@ -88,6 +91,8 @@ def says_server(text: str, culprit: Mapping[str, Any]) -> bool:
 
 def names(truth: Mapping[str, Any], said: Said) -> bool:
     """Whether a finding names the culprit."""
+    if "must_say" in truth:
+        return all(told.fits(pattern, said.text) for pattern in truth["must_say"])
     culprit = truth["culprit"]
     exact = [culprit[key] for key in ("group", "transactional_id") if culprit.get(key)]
     exact = [
@@ -140,6 +145,10 @@ def wrong_with(truth: Mapping[str, Any], said: Said) -> str | None:
         return None
     if truth["healthy"]:
         return None if said.code in truth["allowed"] else f"{said.code} in a healthy run: {said.sentence}"
+    if "must_say" in truth:
+        never = [f"says {one}" for one in truth["must_not_say"] if told.fits(one, said.text)]
+        strange = [*never, *strangers(truth, said.text)]
+        return f"{said.code} {', '.join(strange[:3])}: {said.sentence}" if strange else None
     if said.code not in truth["expected"] and said.code not in truth["allowed"]:
         return f"{said.code} is no consequence: {said.sentence}"
     strange = strangers(truth, said.text)
