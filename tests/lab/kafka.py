@@ -112,6 +112,11 @@ class Node:
         if self._process is not None:
             self._process.stop(timeout_s)
 
+    def change(self, *settings: str) -> None:
+        """Give the node other settings; they hold from its next start on."""
+        config = self._dir / "server.properties"
+        config.write_text(with_settings(config.read_text(), settings, {}))
+
     def freeze(self) -> None:
         """Stop the node where it is: its kernel goes on to take what is sent to it."""
         if self._process is not None:

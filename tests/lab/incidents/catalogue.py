@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 from tests.lab.incidents.incident import Incident
 
-FAULTS_IN = ("members", "offsets", "commits", "healthy", "producers", "entry", "network", "shares")
+FAULTS_IN = (
+    *("members", "offsets", "commits", "healthy", "producers", "entry", "network", "shares"),
+    *("stands_still", "refusals", "repeats", "ended", "waits", "goes_back", "content", "everyday"),
+)  # fmt: skip
 
 
 class Fault(NamedTuple):

@@ -1,7 +1,8 @@
 """A client of our own for faults that no library commits, or not when it is told to.
 
 sequence leaves a number out, spin repeats a request that is refused, late_end ends a transaction when the next one has
-begun, corrupt changes batches behind their checksum, bump sends a batch without an answer again under the next epoch.
+begun, corrupt changes batches behind their checksum, bump sends a batch without an answer again under the next epoch,
+rejoin is a member that joins its group again and again, though nothing has changed.
 
 In: a command and NAME=VALUE words: broker=HOST:PORT, client_id=, topic= or group=. Out: JSON lines; SIGTERM ends it.
 """
@@ -25,10 +26,12 @@ FIND_COORDINATOR, ADD_PARTITIONS, END_TRANSACTION = (
     (10, 1),
     (24, 0),
     (26, 0),
-)  # API key and version, all without tagged fields
+)
+JOIN, SYNC = (11, 4), (14, 2)  # API key and version, all without tagged fields
 RECORDS_IN_BATCH = 5
 GOOD_BATCHES = 30
 SPINS_PER_SECOND = 50
+JOINS_PER_SECOND = 3
 CORRUPT_EVERY = 5  # batches
 ANSWER_WITHIN_S = 2.0
 CHANGED_BYTE = -3  # one of the last record's value; behind the value is a byte that counts headers
@@ -198,7 +201,30 @@ def bump(words: dict[str, str], connection: Connection) -> None:
             print(json.dumps({"event": "refused", "error": error}), flush=True)
 
 
-WORKS = {"sequence": sequence, "spin": spin, "late_end": late_end, "corrupt": corrupt, "bump": bump}
+def rejoin(words: dict[str, str], connection: Connection) -> None:
+    """Join group=G for topic=T, and again three times a second; assignor=NAME is that of the others."""
+    metadata = struct.pack(">hi", 0, 1) + text(words["topic"]) + struct.pack(">i", -1)
+    protocols = struct.pack(">i", 1) + text(words["assignor"]) + struct.pack(">i", len(metadata)) + metadata
+    times, member, generations = struct.pack(">ii", 10_000, 10_000), "", set()
+    while not STOP.wait(1 / JOINS_PER_SECOND):
+        answer = connection.ask(JOIN, text(words["group"]) + times + text(member) + text("consumer") + protocols)
+        error, generation = struct.unpack(">hi", answer[4:10])
+        place = 10
+        for _ in range(3):  # protocol, leader, member
+            (length,) = struct.unpack(">h", answer[place : place + 2])
+            found = answer[place + 2 : place + 2 + max(length, 0)].decode()
+            place += 2 + max(length, 0)
+        member = found
+        if error == 0:
+            body = text(words["group"]) + struct.pack(">i", generation) + text(member) + struct.pack(">i", 0)
+            connection.ask(SYNC, body)
+            if generation not in generations:
+                generations.add(generation)
+                print(json.dumps({"event": "joined", "generation": generation, "member": member}), flush=True)
+
+
+WORKS = {"sequence": sequence, "spin": spin, "late_end": late_end, "corrupt": corrupt, "bump": bump,
+         "rejoin": rejoin}  # fmt: skip
 
 
 def main() -> None:
