@@ -231,7 +231,7 @@ _PAUSES = Table(
         number("partitions", "partitions that the member had committed before", nullable=False),
         milliseconds("usual_gap_ms", "middle time between two commits of the member"),
         number("heartbeats", "of the member that were answered in the pause", nullable=False),
-        number("records_in_hand", "records that the first response in the pause with any beyond its commits left it with"),
+        number("records_in_hand", "records beyond its commits that it was given first in the pause"),
         number("records_behind", "records from its commits up to the end of the logs after the pause; null: unknown"),
         text("exchange_id", "the commit before"),
         text("next_exchange_id", "the commit behind"),

@@ -56,7 +56,8 @@ _STEPS = {
         GROUP BY ALL""",
     "pause_given": f"""
         SELECT before_id, places.cluster, places.topic, places.partition,
-               min(epoch_ns(given.ts_response)) AS given_ns, arg_min(given.next_offset, given.ts_response) AS given_offset
+               min(epoch_ns(given.ts_response)) AS given_ns,
+               arg_min(given.next_offset, given.ts_response) AS given_offset
         FROM pause_places AS places JOIN pause_long AS long USING (before_id)
         JOIN (SELECT {_PLACE}, client_id, client_address, ts_response, next_offset FROM kafka_fetch_partitions
               WHERE records_count > 0 AND next_offset IS NOT NULL

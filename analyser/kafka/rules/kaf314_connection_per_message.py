@@ -82,23 +82,22 @@ def _dense(rows: Sequence[Row], least: int, within_ns: float) -> bool:
 
 def _finding(short: Sequence[Row]) -> Finding:
     first, last = short[0], short[-1]
-    work, requests = (sum(row[name] for row in short) for name in ("work", "requests"))
+    work, others, requests = (sum(row[name] for row in short) for name in ("work", "others", "requests"))
+    verb = "read or write" if work else "ask for offsets or descriptions"
+    looks = count(work, "read or write", "reads or writes") if work else count(others, "question")
     servers = sorted({server_text(row) for row in short})
     when = period_text(first["ts"], last["ts"])
     return RULE.finding(
         subject=client_subject(first),
-        title=(
-            f"{count(len(short), 'connection')} for {count(work, 'read or write', 'reads or writes')}: "
-            f"{client_title(first)} to {first_of(servers)}"
-        ),
+        title=(f"{count(len(short), 'connection')} for {looks}: {client_title(first)} to {first_of(servers)}"),
         sentence=(
             f"{sentence_start(client_text(first))} opened {count(len(short), 'connection')} to "
-            f"{names_text(servers, 3)} for {count(work, 'request')} that read or write, {when}. With versions, "
+            f"{names_text(servers, 3)} for {count(work or others, 'request')} that {verb}, {when}. With versions, "
             f"addresses and logins these were {count(requests, 'request')}."
         ),
         next_step=(
-            "Make one producer or consumer when the application starts and share it; in functions (Lambda) keep it "
-            "outside the handler."
+            "Make one client (producer, consumer, admin) when the application starts and share it; in functions "
+            "(Lambda) keep it outside the handler."
         ),
         proof=connections_proof(short),
         numbers={
