@@ -192,6 +192,10 @@ LINKS: tuple[Link, ...] = (
     Link("KAF121", ("KAF114", "KAF107", "KAF108"), ("group",)),
     Link("KAF114", ("KAF108",), ("partition",)),
     # Behind.
+    Link("KAF131", ("KAF103", "KAF107", "KAF108", "KAF114", "KAF120", "KAF121"), ("group",)),
+    Link("KAF133", ("KAF107", "KAF108", "KAF109", "KAF120"), ("client", "group")),
+    Link("KAF130", ("KAF108", "KAF110"), ("client", "group")),
+    Link("KAF132", ("KAF314", "KAF122"), ("client",)),
     Link("KAF116", ("KAF110", "KAF107", "KAF108", "KAF114"), ("client", "group")),
     Link("KAF110", ("KAF105", "KAF107", "KAF108", "KAF114", "KAF121"), ("group",)),
     Link("KAF117", ("KAF107", "KAF108", "KAF125", "KAF306", "KAF314", "KAF315", "NET103"), _CLIENT),

@@ -84,10 +84,10 @@ _OWN_MOVE = f"""
              THEN 'refused' END
          WHEN first_offset > next_offset_before THEN CASE
              WHEN ts_listed IS NULL AND first_offset > coalesce(group_offset_before, 0) THEN 'forward' END
-         WHEN change IS NOT NULL OR ts_epoch_end IS NOT NULL THEN NULL
+         WHEN change IS NOT NULL OR ts_epoch_end IS NOT NULL OR ts_listed IS NOT NULL THEN NULL
          WHEN first_offset < stored_offset AND first_offset < fetch_offset_before AND next_offset_before IS NOT NULL
          THEN 'back'
-         WHEN first_offset > stored_offset AND first_offset < next_offset_before AND ts_listed IS NULL
+         WHEN first_offset > stored_offset AND first_offset < next_offset_before
              AND client_address = stored_client_address AND client_id IS NOT DISTINCT FROM stored_client_id
          THEN 'ahead' END"""
 _JUMPS = f"""

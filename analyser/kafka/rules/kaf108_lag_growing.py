@@ -21,7 +21,8 @@ How it decides
     its commits stop commits late, or not at all (KAF107, KAF109): these are none. Where its commits go on, but more
     slowly than the log, its fetches only run ahead of its handler.
     What holds it back is told from its Fetch requests of this partition in that time. It has read all that the replica
-    has which it reads from, and the log was longer then: that one is behind. Its position is ahead of its commits by
+    has which it reads from, and the log was longer then: that one is behind. It was given many times as
+    many records as it came further: it fetches them again. Its position is ahead of its commits by
     half the lag: the handler. Most of the time nothing is asked for (the application handles what it has: slow handler;
     or the same offset is committed again and again: not read, paused or stuck), most of the time an answer is awaited
     that brings records (broker or network), or answers are as large as max.partition.fetch.bytes allows (fetch sizes);
@@ -77,6 +78,8 @@ KEYS = ("cluster_id", "topic", "partition")
 
 # Fewer commits have no usual gap between them.
 _COMMITS_LEAST = 5
+# Given so many times as much as it came further, a reader throws away what it fetched.
+_AGAIN = 5
 # Without one for so many of their usual gaps, commits have stopped.
 _STOPPED_GAPS = 3
 
@@ -252,7 +255,7 @@ def _seen(own: Frame, begin: int) -> _Seen:
 
 
 def _ahead(own: Frame, ends: _Ends, commits: _Commits, growth: _Growth, pace: _Pace) -> _Cause | None:
-    """A replica that is behind the log, or fetches that run ahead of what the group commits."""
+    """A replica that is behind the log, records that are fetched again, or fetches that run ahead of commits."""
     if not len(own):
         return None
     read = max(int(own[name].numbers().max(initial=UNKNOWN)) for name in ("fetch_offset", "next_offset"))
@@ -268,6 +271,13 @@ def _ahead(own: Frame, ends: _Ends, commits: _Commits, growth: _Growth, pace: _P
             "Look at the broker that this consumer fetches from (client.rack, replica.selector.class): replication, "
             "disk and network.",
         )  # fmt: skip
+    given, came = _given(own)
+    if given >= _AGAIN * came:
+        return _Cause(
+            "fetched again",
+            f"It fetches the same records again: it was given {given:,} and came {came:,} further.",
+            "Look for a seek after each record, or for pause and resume around it: each drops what was fetched ahead.",
+        )  # fmt: skip
     if 2 * (read - committed) > growth.last and pace.goes_on and pace.commits < pace.log:
         return _Cause(
             "slow handler",
@@ -276,6 +286,15 @@ def _ahead(own: Frame, ends: _Ends, commits: _Commits, growth: _Growth, pace: _P
             "Make the handling of a record faster or parallel, or add partitions and consumers.",
         )  # fmt: skip
     return None
+
+
+def _given(own: Frame) -> tuple[int, int]:
+    """Records of all its responses by their offsets, and how far it came from the first begin to the last."""
+    begins, ends = (own[name].numbers() for name in ("fetch_offset", "next_offset"))
+    both = (begins != UNKNOWN) & (ends != UNKNOWN)
+    if not both.any():
+        return 0, 1
+    return int(np.maximum(ends - begins, 0)[both].sum()), max(int(begins[both].max() - begins[both].min()), 1)
 
 
 def _cause(own: Frame, commits: _Commits, growth: _Growth) -> _Cause:

@@ -89,7 +89,7 @@ RULE = Rule(
     reads={MEMBERS: ("ts", "ts_last", "group_id", "exchange_id")},
     partition_by=("cluster_id", "client_address", "client_id"),
     detect=detect,
-    rows={MEMBERS: "client_id IS NOT NULL AND group_id NOT LIKE 'console-consumer-%' AND protocol_type <> 'connect'"},
+    rows={MEMBERS: "client_id IS NOT NULL AND group_id NOT LIKE 'console-consumer-%'"},
     suspects=f"""
         SELECT cluster_id, client_address, client_id FROM r_{MEMBERS} GROUP BY ALL
         HAVING count(DISTINCT group_id) >= {_GROUPS}""",

@@ -88,6 +88,15 @@ def restarts(times: int, member: str = "m1", every: float = 20, **more: Any) -> 
     ]
 
 
+def a_group_each(times: int, *, until: float = 8, name: str = "report-{}") -> list[Row]:
+    """m1 joins another group each ten seconds, and leaves it after some of them."""
+    return [
+        group_event(n * 10 + at, event, "m1", member_id=f"m1-{n}", group_id=name.format(n), generation=1)
+        for n in range(times)
+        for at, event in ((0, "join"), (3, "heartbeat"), (until, "leave"))
+    ]
+
+
 def of_one_client(rows: list[Row]) -> list[Row]:
     """The members are processes of one client id at one address."""
     return [row | {"client_id": "billing", "client_address": "10.1.0.1"} for row in rows]

@@ -126,6 +126,20 @@ def paused(
     }
 
 
+def anew(times: int, to: int = 0) -> dict[str, list[Row]]:
+    """m1 reads 100 records more in each ten seconds, commits most of them, and goes back so many times."""
+    turns = range(times + 1)
+    return joined(
+        kafka_offset_commits=[commit(n * 10 + 5, n * 100 + 90) for n in turns],
+        kafka_fetch_partitions=[read(n * 10 + 1, to if n else 0, n * 100 + 100) for n in turns],
+    )
+
+
+def overlapping(times: int, further: int, given: int = 100) -> dict[str, list[Row]]:
+    """m1 is given so many records again and again, each time from so much further on."""
+    return joined(kafka_fetch_partitions=[read(n / 2, n * further, n * further + given) for n in range(times)])
+
+
 def at_rest(below: int, *, every: int = 1, transactional: bool = False, **more: Any) -> dict[str, list[Row]]:
     """A record each second, read at once; so many seconds apart a commit so many records below the end."""
     return joined(

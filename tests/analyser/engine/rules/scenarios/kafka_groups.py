@@ -7,6 +7,7 @@ from tests.analyser.engine.rules.scenarios.build_groups import beats, flows, joi
 from tests.analyser.engine.rules.scenarios.build_members import (
     PLAN,
     STARTED,
+    a_group_each,
     beside_others,
     claimed,
     dealt,
@@ -89,6 +90,10 @@ KAFKA_GROUPS_FIRES: list[Scenario] = [
         kafka_group_events=[*beats("m1", 5, 4, 36, 68, 100), *beats("m2", 5, *range(5, 100, 3))], flows=flows(101),
     ),
     fires(
+        "KAF132", "warning", "a group id of its own for each start",
+        kafka_group_events=a_group_each(6), flows=flows(60),
+    ),
+    fires(
         "KAF116", "warning", "a process crashes and is started again",
         kafka_group_events=restarts(4), flows=flows(200),
     ),
@@ -144,6 +149,13 @@ KAFKA_GROUPS_FIRES: list[Scenario] = [
 ]  # fmt: skip
 
 KAFKA_GROUPS_NEAR_MISSES: list[Scenario] = [
+    silent("KAF132", "four starts", kafka_group_events=a_group_each(4), flows=flows(60)),
+    silent("KAF132", "six groups at the same time", kafka_group_events=a_group_each(6, until=12), flows=flows(70)),
+    silent("KAF132", "one group, six times", kafka_group_events=a_group_each(6, name="report"), flows=flows(60)),
+    silent(
+        "KAF132", "the console consumer makes up its name by design",
+        kafka_group_events=a_group_each(6, name="console-consumer-{}"), flows=flows(60),
+    ),
     silent(
         "KAF110", "a rolling restart of three members, twice over: each sets off two",
         kafka_group_events=rolling(2), flows=flows(200),

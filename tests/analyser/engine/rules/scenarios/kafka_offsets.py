@@ -6,11 +6,13 @@ from tests.analyser.engine.rules.scenarios.build import Row, commit, simple_comm
 from tests.analyser.engine.rules.scenarios.build_offsets import (
     READ,
     STORED,
+    anew,
     at_rest,
     changed,
     epoch_end,
     joined,
     listed,
+    overlapping,
     poisoned,
     produced,
     read,
@@ -84,6 +86,8 @@ KAFKA_OFFSETS_FIRES: list[Scenario] = [
         "KAF124", "warning", "three restarts, each one record below",
         **restarted(3, 1), kafka_produce_batches=produced(False),
     ),
+    fires("KAF131", "warning", "back to the log's start three times", **anew(3)),
+    fires("KAF133", "warning", "a hundred records for each of twenty", **overlapping(20, 1)),
     fires("KAF124", "warning", "the lag of all commits is one", **at_rest(1)),
     fires(
         "KAF125", "warning", "one partition is left alone while it grows",

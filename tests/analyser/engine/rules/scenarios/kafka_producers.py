@@ -186,6 +186,17 @@ def together(*writers: list[Row]) -> list[Row]:
 PAYOUTS = {"client_id": "payouts-1", "client_address": "10.1.0.9"}
 
 
+def paid_by_one(times: int, every: float, records: int = 1) -> dict[str, list[Row]]:
+    """So many transactions, so many seconds apart, of so many records."""
+    starts = [n * every for n in range(times)]
+    return {
+        "kafka_transactions": [payout(0, "init_producer_id"),
+                               *(payout(start + every / 2, "end_txn", committed=True) for start in starts)],
+        "kafka_produce_batches": [paid(start + every / 4, n * (records + 1), records_count=records)
+                                  for n, start in enumerate(starts)],
+    }  # fmt: skip
+
+
 def twice(second: float, fenced: str, starts: str, **more: Any) -> list[Row]:
     """One producer starts with the transactional id payouts, and the other one's EndTxn is refused."""
     return [
@@ -366,6 +377,7 @@ PRODUCER_FIRES: list[Scenario] = [
     fires("KAF340", "warning", "two minutes and an hour in the future", kafka_produce_batches=timed("a", -3720)),
     fires("KAF340", "warning", "a time zone", kafka_produce_batches=timed("a", 7200.2)),
     fires("KAF340", "info", "the only writer is behind by no round time", kafka_produce_batches=timed("a", 4000)),
+    fires("KAF210", "warning", "a transaction for each record", **paid_by_one(120, 0.05)),
     fires("KAF344", "warning", "a client writes to a topic what it reads there", **round_trip("orders")),
     fires("KAF344", "warning", "two copiers carry what they read to and fro", **round_trip("orders", "orders.copy")),
 ]  # fmt: skip
@@ -544,6 +556,9 @@ PRODUCER_NEAR_MISSES: list[Scenario] = [
         "KAF344", "the same value is written again and again, and copied once",
         **round_trip("orders", "orders.copy", reads=False),
     ),
+    silent("KAF210", "two a second", **paid_by_one(120, 0.5)),
+    silent("KAF210", "ninety of them", **paid_by_one(90, 0.05)),
+    silent("KAF210", "twenty records each", **paid_by_one(120, 0.05, 20)),
     silent("KAF344", "equal values that come from another topic, through a topic of its own", **from_another_topic()),
     silent("KAF344", "nineteen rounds", **round_trip("orders", rounds=20)),
     silent(

@@ -1,0 +1,134 @@
+"""KAF133 fetched-again: a reader is given the same records many times while it moves on slowly.
+
+Finds
+    Clients of a group that fetch again and again from within what they were just given, a little further each time.
+
+Why it matters
+    The broker sends each record many times, network and memory carry it, and the reader falls behind although its
+    handler is quick: what it had fetched is thrown away each time.
+
+How it decides
+    By the runs of reading (`kafka_fetch_ranges`) of one client and partition: `runs` or more, of which `share` begin
+    within what the run before had led to, and further on than that one began; it was given `times` as many records as
+    it came further.
+
+False alarms
+    None known.
+
+What it cannot tell
+    Whether the application seeks for each record, pauses and resumes, or its client drops what it had fetched. Of
+    requests alone nothing is said.
+
+References
+    KafkaConsumer: seek and pause drop records that were fetched ahead; max.poll.records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from wirewitness.analyser.base.times import period_text, time_text
+from wirewitness.analyser.base.words import count
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import first_value
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.kafka.rules.fetch_ranges import (
+    RUN_COLUMNS,
+    RUNS,
+    FetchRange,
+    names_of,
+    places_of,
+    proof_of_runs,
+    reader_numbers,
+    runs_of,
+)
+from wirewitness.analyser.kafka.rules.names import group_text, short_who, title_text, who_text
+
+KEYS = ("cluster_id", "group_id", "client_address", "client_id")
+_RUNS, _SHARE, _TIMES = 10, 0.8, 5
+
+
+def detect(frames: Frames, *, runs: int = _RUNS, share: float = _SHARE, times: int = _TIMES) -> Iterator[Finding]:
+    """One finding for a client: of all partitions that it reads so."""
+    places: dict[tuple[str | None, int], list[FetchRange]] = {}
+    for run in runs_of(frames[RUNS]):
+        places.setdefault(run.place, []).append(run)
+    found = [own for own in places.values() if len(own) >= runs and _overlap(own) >= share * (len(own) - 1)]
+    again = [own for own in found if _given(own) >= times * _came(own)]
+    if again:
+        yield _finding(first_value(frames[RUNS], "cluster_id"), again)
+
+
+def _overlap(own: Sequence[FetchRange]) -> int:
+    """Runs that begin further on than the one before did, within what that one led to."""
+    return sum(
+        (before.first_offset or 0) < (run.first_offset or 0) < (before.next_offset or 0)
+        for before, run in pairwise(own)
+    )
+
+
+def _given(own: Sequence[FetchRange]) -> int:
+    return sum(run.records_count or 0 for run in own)
+
+
+def _came(own: Sequence[FetchRange]) -> int:
+    """From the first offset to the last begin: what was given behind it may still be handled."""
+    return max((own[-1].first_offset or 0) - (own[0].first_offset or 0), 1)
+
+
+def _finding(cluster: str | None, places: Sequence[Sequence[FetchRange]]) -> Finding:
+    runs = sorted((run for own in places for run in own), key=lambda run: run.ts)
+    last = runs[-1]
+    given, came = sum(map(_given, places)), sum(map(_came, places))
+    key = {"cluster": cluster, "group": last.group_id, "client": last.client_id, "address": last.client_address}
+    return RULE.finding(
+        subject=key,
+        title=title_text(
+            f"The same records fetched again: {count(given, 'record')} given, {came:,} further, {{}} in group {{}}",
+            short_who(*last.client), last.group_id or "?",
+        ),
+        sentence=(
+            f"{group_text(last.group_id)}: {who_text(*last.client, last.member_id)} was given {count(given, 'record')} "
+            f"of {places_of(runs)} and came {count(came, 'record')} further, {period_text(runs[0].ts, last.ts)}: it "
+            f"fetches the same records again, {given // came:,} times each. {count(len(runs), 'time')} it began "
+            "anew within what it had just been given."
+        ),
+        next_step=(
+            "Look for a seek after each record, for pause and resume around it, or for a client made anew: each drops "
+            "what was fetched ahead. Handle the records of a poll before the next one, or lower max.poll.records "
+            "instead."
+        ),
+        proof=proof_of_runs(runs),
+        numbers={
+            **key,
+            "client_id": last.client_id,
+            "member": last.member_id,
+            "partitions": names_of(runs),
+            "records_given": given,
+            "records_further": came,
+            "times": given // came,
+            "begins": len(runs),
+            "ts_first": time_text(runs[0].ts),
+            "ts_last": time_text(last.ts),
+            "clients": reader_numbers(runs),
+        },
+    )  # fmt: skip
+
+
+RULE = Rule(
+    code="KAF133",
+    question="repeated",
+    name="fetched-again",
+    severity="warning",
+    confidence="high",
+    reads={RUNS: RUN_COLUMNS},
+    partition_by=KEYS,
+    detect=detect,
+    rows={RUNS: "first_offset IS NOT NULL AND next_offset IS NOT NULL AND topic IS NOT NULL"},
+    suspects=f"""
+        SELECT cluster_id, group_id, client_address, client_id FROM r_{RUNS}
+        GROUP BY cluster_id, group_id, client_address, client_id, topic, partition
+        HAVING count(*) >= {_RUNS}
+            AND sum(records_count) >= {_TIMES} * (max(first_offset)::HUGEINT - min(first_offset))""",
+)
