@@ -84,3 +84,13 @@ def command(driver: str, work: str, uri: str, name: str, place: str, options: Ma
     """
     plan = {**WORKS[work], "place": place, "fill": work not in NO_ROWS, **options}
     return [*program(driver), work, uri, name, json.dumps(plan)]
+
+
+def habit(
+    driver: str, work: str, uri: str, name: str, place: str, options: Mapping[str, Any]
+) -> list[str]:  # fmt: skip
+    """Return the command of an application NAME of mongo_habits on PLACE; DRIVER: pymongo, or node for some works."""
+    started = clients.python_command("mongo_habits")
+    if driver == "node":
+        started = ["node", str(fetched(mongo.NODE) / "habits.js")]
+    return [*started, work, uri, name, json.dumps({"place": place, "seconds": 20, **options})]

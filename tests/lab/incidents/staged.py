@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab import net
+from tests.lab.clients import python_command
 from tests.lab.incidents.incident import iso
 from tests.lab.incidents.names import Names
 from tests.lab.processes import Process
@@ -30,6 +32,17 @@ def waited_us() -> int | None:
         some = PRESSURE.read_text().splitlines()[0]
         return int(some.rpartition("total=")[2])
     return None
+
+
+def saying(*needed: str | Sequence[str]) -> str:
+    """Return a pattern for a finding that says of each in NEEDED one wording, each a regular expression."""
+    wordings = [[one] if isinstance(one, str) else one for one in needed]
+    return "(?i)" + "".join(f"(?=.*(?:{'|'.join(ways)}))" for ways in wordings)
+
+
+def name(*words: str) -> list[str]:
+    """Return the patterns of names, none of which may be a part of a longer one."""
+    return [rf"(?<![\w.-]){re.escape(word)}(?![\w-]|\.\w)" for word in words]
 
 
 class Staged:
@@ -51,6 +64,10 @@ class Staged:
         self.stack.callback(process.stop)
         return process
 
+    def seconds(self, least: float, most: float) -> None:
+        """Wait for a random time."""
+        time.sleep(self.rng.uniform(least, most))
+
     def who(self, host: str, client_id: str) -> dict[str, str]:
         """How a finding may name a client."""
         return {"client_id": client_id, "address": self.hosts[host].address}
@@ -69,6 +86,22 @@ class Staged:
         """
         self.truth |= {"fault": fault, "healthy": False, "culprit": culprit, "expected": expected, "allowed": allowed}
         self.truth |= {"sides": sides} if sides else {}
+
+    def ask(
+        self, question: str, fault: str, culprit: dict[str, Any], must_say: Sequence[str],
+        must_not_say: Sequence[str] = (), sides: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """Say what is wrong where no code is known yet that says so: patterns judge it (`patterns.py`).
+
+        QUESTION: what kind it is, Q1 to Q9. MUST_SAY: each in one finding above info. MUST_NOT_SAY: in none of them.
+        """
+        self.blame(fault, culprit, sides=sides)
+        self.truth |= {"question": question, "must_say": list(must_say), "must_not_say": list(must_not_say)}
+
+    def far(self, host: str, delay_ms: int, port: int | None = None) -> None:
+        """Make a host a far one until the incident ends; PORT: only what goes to it or comes from it."""
+        words = [str(delay_ms), *([] if port is None else [str(port)])]
+        self.start(host, *python_command("far_link", *words)).wait_for_event("ready")
 
     def healthy(self, what: str) -> None:
         """Say that nothing is wrong."""

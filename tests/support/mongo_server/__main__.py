@@ -1,7 +1,8 @@
 """The test server as a program: `python -m tests.support.mongo_server --address A --port N`.
 
 More options: --compressors snappy,zlib,zstd (those it takes), --user NAME:PASSWORD (then clients must authenticate),
---secondary PORT (another member, which learns of new documents --lag-s later).
+--secondary PORT (another member, which learns of new documents --lag-s later), --calls-itself HOST:PORT (the address
+that it advertises), --max-wire-version N.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def main() -> None:
     parser.add_argument("--user", action="append", default=[])
     parser.add_argument("--secondary", type=int)
     parser.add_argument("--lag-s", type=float, default=0.0)
+    parser.add_argument("--calls-itself")
+    parser.add_argument("--max-wire-version", type=int)
     words = parser.parse_args()
     compressors = tuple(filter(None, words.compressors.split(",")))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -32,6 +35,10 @@ def main() -> None:
             place = (words.address, words.secondary)
             second = Server(place, compressors, tuple(words.user), follows=server, lag_s=words.lag_s)
             serving(stack.enter_context(second))
+        if words.calls_itself is not None:
+            server.context.member.calls_itself(words.calls_itself)
+        if words.max_wire_version is not None:
+            server.context.member.max_wire_version = words.max_wire_version
         print(json.dumps({"event": "listening"}), flush=True)
         server.serve_forever()
 

@@ -26,6 +26,7 @@ class Member:
 
     def __init__(self, address: str, compressors: tuple[str, ...], users: dict[str, str], follows: str = "") -> None:
         self._address = address
+        self.max_wire_version = MAX_WIRE_VERSION
         self._hosts = [follows, address] if follows else [address]
         self._follows = follows
         self._compressors = compressors
@@ -41,6 +42,11 @@ class Member:
     def primary(self) -> bool:
         """Whether writes are taken now."""
         return not self._follows and not self._secondary_until
+
+    def calls_itself(self, address: str) -> None:
+        """Go by another address than that where it listens, as a member does whose configuration names it so."""
+        self._hosts = [address if one == self._address else one for one in self._hosts]
+        self._address = address
 
     def joined_by(self, address: str) -> None:
         """Another member follows this one."""
@@ -89,7 +95,8 @@ class Member:
             name: self.primary, "secondary": not self.primary, "me": self._address, "electionId": self._election,
             "maxBsonObjectSize": 16777216, "maxMessageSizeBytes": MAX_MESSAGE_BYTES, "maxWriteBatchSize": 100000,
             "localTime": datetime.datetime.now(datetime.UTC), "logicalSessionTimeoutMinutes": 30,
-            "connectionId": connection_id, "minWireVersion": 0, "maxWireVersion": MAX_WIRE_VERSION, "readOnly": False,
+            "connectionId": connection_id, "minWireVersion": 0, "maxWireVersion": self.max_wire_version,
+            "readOnly": False,
         }  # fmt: skip
         if self.primary or self._follows:
             known["primary"] = self._follows or self._address

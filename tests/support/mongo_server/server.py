@@ -8,6 +8,7 @@ MongoDB does it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import socket
 import socketserver
@@ -138,11 +139,14 @@ class Connection(socketserver.BaseRequestHandler):
             self._context.member.await_change(command["topologyVersion"], command["maxAwaitTimeMS"])
         reply = self._context.member.hello(command, self._number)
         if "speculativeAuthenticate" in command and self._context.users:
-            reply["speculativeAuthenticate"] = self._sasl_start(command["speculativeAuthenticate"])
+            # What fails here is only not answered: the client then begins with saslStart.
+            with contextlib.suppress(CommandError):
+                reply["speculativeAuthenticate"] = self._sasl_start(command["speculativeAuthenticate"])
         return reply
 
     def _sasl_start(self, command: Document) -> Document:
-        if command["mechanism"] != "SCRAM-SHA-256":
+        # Users are those of the database admin.
+        if command["mechanism"] != "SCRAM-SHA-256" or command.get("$db", command.get("db")) != "admin":
             raise CommandError(18, "Authentication failed.")
         self._sasl = Decoder(self._context.users)
         return {"conversationId": 1, "done": False, "payload": self._sasl.first(command["payload"])}

@@ -2,7 +2,8 @@
 
 In: a plan (JSON, made by clients/mqtt.py) as the only word. Out: JSON lines on standard output. All work is done in one
 thread: between the steps and in a `hang` nothing is read from the network. SIGTERM ends a `stay` or `keep_coming`.
-With `echo` in the plan it publishes back whatever it gets; with `work_s` it works so long for each message.
+With `echo` in the plan it publishes back whatever it gets; with `copies`, which says for the beginning of a topic what
+takes its place, it publishes there what comes; with `work_s` it works so long for each message.
 """
 
 from __future__ import annotations
@@ -106,6 +107,9 @@ class Actor:
         time.sleep(self.plan.get("work_s", 0))
         if self.plan.get("echo"):
             self.client.publish(message.topic, message.payload, message.qos)
+        for begins, other in self.plan.get("copies", {}).items():
+            if message.topic.startswith(begins):
+                self.client.publish(other + message.topic.removeprefix(begins), message.payload, message.qos)
 
     def on_answer(self, _client: Any, _data: Any, mid: int, codes: Any, _properties: Any) -> None:
         """Note what the server said to a publish, subscribe or unsubscribe."""

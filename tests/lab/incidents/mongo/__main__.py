@@ -22,7 +22,18 @@ from typing import Any, NamedTuple
 from tests.conftest import IMPORT_PATH
 from tests.lab import capture, net
 from tests.lab.clients import mongo_workers
-from tests.lab.incidents.mongo import faults, healthy
+from tests.lab.incidents.mongo import (
+    ended,
+    everyday_work,
+    faults,
+    growing,
+    habits,
+    healthy,
+    no_effect,
+    one_document,
+    refused,
+    waits,
+)  # fmt: skip
 from tests.lab.incidents.mongo.incident import HOSTS, LAG_S, LOGIN, Incident
 from tests.lab.incidents.run import free_name
 from tests.lab.mongo_servers import PORT, SECOND_PORT, FerretDB, stopped, wait_for_words
@@ -44,7 +55,22 @@ FAULTS: tuple[Fault, ...] = (
     faults.transaction_open, faults.transaction_abandoned, faults.legacy_driver, healthy.ordinary_pool,
     healthy.busy_threads, healthy.stepped_down, healthy.patient_reader, healthy.transactions,
 )  # fmt: skip
-KNOWN = {fault.__name__: fault for fault in FAULTS}
+# By question; no code is known for them yet, patterns judge them.
+BY_QUESTION: tuple[Fault, ...] = (
+    *no_effect.FAULTS, *one_document.FAULTS, *refused.FAULTS, *ended.FAULTS, *waits.FAULTS, *growing.FAULTS,
+    *habits.FAULTS, *everyday_work.FAULTS,
+)  # fmt: skip
+# Those of them that need FerretDB: a server whose work grows with what it reads, as that of MongoDB does.
+ON_FERRETDB: tuple[Fault, ...] = (growing.skips, growing.scan_grows, growing.row_grows)
+# What the test server is told beside the usual.
+SERVER_WORDS: dict[Fault, tuple[str, ...]] = {
+    ended.unreachable_hosts: (f"--calls-itself={ended.ADVERTISED}",),
+    ended.old_server: (f"--max-wire-version={ended.OLD_WIRE_VERSION}",),
+}
+WANT_LOGIN: tuple[Fault, ...] = (faults.wrong_password, refused.wrong_auth_database)
+# Whose server the healthy traffic of drivers would not find, or not take.
+ALONE_ONLY: tuple[Fault, ...] = tuple(SERVER_WORDS)
+KNOWN = {fault.__name__: fault for fault in (*FAULTS, *BY_QUESTION)}
 
 
 class Wanted(NamedTuple):
@@ -58,17 +84,20 @@ class Wanted(NamedTuple):
 
 
 @contextmanager
-def serving(it: Incident, wants_login: bool, ferretdb: bool) -> Iterator[None]:
+def serving(it: Incident, fault: Fault, ferretdb: bool) -> Iterator[None]:
     """Hold the server; a test server has a secondary that is late."""
     if ferretdb:
         with FerretDB().running([it.hosts["server"]], it.directory):
             yield
         return
-    words = [f"--address={it.address}", f"--port={PORT}", f"--secondary={SECOND_PORT}", f"--lag-s={LAG_S}"]
+    words = [f"--address={it.address}", f"--port={PORT}"]
+    if fault not in SERVER_WORDS:
+        words += [f"--secondary={SECOND_PORT}", f"--lag-s={LAG_S}"]
     if it.rng.random() < COMPRESSED:
         it.compressors = ("snappy", "zlib", "zstd")
         words.append(f"--compressors={','.join(it.compressors)}")
-    if wants_login:
+    words += SERVER_WORDS.get(fault, ())
+    if fault in WANT_LOGIN:
         words.append(f"--user={LOGIN}")
         it.login = f"{LOGIN}@"
     program = it.hosts["server"].command(sys.executable, "-m", "tests.support.mongo_server", *words)
@@ -89,11 +118,12 @@ def make_in(wanted: Wanted, place: Path, rng: random.Random) -> dict[str, Any]:
     fault = KNOWN[wanted.fault]
     with net.network(("server",), HOSTS) as hosts:
         it = Incident(hosts, place, rng, wanted.drivers)
-        on_ferretdb = fault in FERRETDB_ONLY or (wanted.ferretdb and fault in ANY_SERVER and rng.random() < 0.5)
-        with serving(it, fault is faults.wrong_password, on_ferretdb), it.stack:
+        needed = fault in FERRETDB_ONLY or fault in ON_FERRETDB
+        on_ferretdb = needed or (wanted.ferretdb and fault in ANY_SERVER and rng.random() < 0.5)
+        with serving(it, fault, on_ferretdb), it.stack:
             began = time.time()
             with capture.capturing(hosts["server"], place / "capture.pcapng", place):
-                if rng.random() >= ALONE:
+                if rng.random() >= ALONE and fault not in ALONE_ONLY:
                     healthy_traffic(it)
                 beside, since = len(it.clients), time.time()
                 fault(it)
@@ -149,9 +179,11 @@ def main(words: Sequence[str]) -> int:
         for name, fault in KNOWN.items():
             print(f"{name:24} {(fault.__doc__ or '').strip().splitlines()[0]}")
         return 0
-    names = options.names or [name for name in KNOWN if not (options.no_ferretdb and KNOWN[name] in FERRETDB_ONLY)]
+    names = options.names or [
+        name for name in KNOWN if not (options.no_ferretdb and KNOWN[name] in (*FERRETDB_ONLY, *ON_FERRETDB))
+    ]
     mongo_workers.prepare()
-    if not options.no_ferretdb or any(KNOWN[name] in FERRETDB_ONLY for name in names):
+    if not options.no_ferretdb or any(KNOWN[name] in (*FERRETDB_ONLY, *ON_FERRETDB) for name in names):
         FerretDB().prepare()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**32)
     options.output.mkdir(parents=True, exist_ok=True)

@@ -50,11 +50,25 @@ class Incident(Staged):
         string. DRIVER: one of mongo_workers, drawn if empty.
         """
         self.clients.append(self.who(host, name))
-        place = f"{self.names.topic().replace('.', '-')}.rows"
+        place = self.place()
         chosen = driver or ("pymongo" if work in mongo_workers.PYTHON_ONLY else self.rng.choice(self.drivers))
         self.taken.append(chosen)
         uri = self.uri(to, login, {**self.compression(chosen), **(client or {})}, _DIRECT.get(chosen, DIRECT))
         return self.start(host, *mongo_workers.command(chosen, work, uri, name, place, options))
+
+    def habit(
+        self, host: str, work: str, name: str, *, to: str = "", login: str = "", driver: str = "pymongo",
+        place: str = "", client: Mapping[str, Any] | None = None, **options: Any,
+    ) -> Process:  # fmt: skip
+        """Start an application of mongo_habits. PLACE: DATABASE.COLLECTION, its own if empty; the rest as in `work`."""
+        self.clients.append(self.who(host, name))
+        self.taken.append(driver)
+        uri = self.uri(to, login, {**self.compression(driver), **(client or {})})
+        return self.start(host, *mongo_workers.habit(driver, work, uri, name, place or self.place(), options))
+
+    def place(self) -> str:
+        """Return a collection that no application has yet."""
+        return f"{self.names.topic().replace('.', '-')}.rows"
 
     def shell(self, host: str, *lines: str) -> Process:
         """Type lines into mongosh."""

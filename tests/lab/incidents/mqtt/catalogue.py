@@ -12,7 +12,12 @@ from typing import NamedTuple
 from tests.lab.incidents.mqtt.brokers import Wanted
 from tests.lab.incidents.mqtt.incident import Incident
 
-FAULTS_IN = ("subscriptions", "sessions", "delivery", "publishers", "network", "restarts", "healthy")
+FAULTS_IN = (
+    "subscriptions", "sessions", "delivery", "publishers", "network", "restarts", "healthy",
+    # by question
+    "stale_values", "one_thing", "reached_nobody", "refused", "repeated", "ended", "waits", "growing", "habits",
+    "everyday_work",
+)  # fmt: skip
 Run = Callable[[Incident], None]
 
 

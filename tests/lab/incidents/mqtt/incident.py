@@ -6,7 +6,6 @@ In: hosts, a broker. Out: `truth`, as `verdict.py` reads it. A fault starts clie
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,10 +35,6 @@ class Incident(Staged):
     def version(self) -> int:
         """Return the level of MQTT 3.1.1 or 5."""
         return self.rng.choice(VERSIONS)
-
-    def seconds(self, least: float, most: float) -> None:
-        """Wait for a random time."""
-        time.sleep(self.rng.uniform(least, most))
 
     # clients
 
