@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,12 @@ SENTENCES = (
     ("Client sink-1 acknowledges nothing", False),
     ("10.0.0.7 subscribes again to one filter", True),
 )
+ACCUSED = (
+    ("MQT123 Client gauge-7 at 10.0.0.7 repeats itself", True),
+    ("MQT123 Application gauge-7 repeats itself", True),
+    ("MQT123 Client sink-1 repeats itself; its peer gauge-7 does not", False),
+    ("MQT123 Client gauge-77 repeats itself", False),
+)
 
 
 @pytest.mark.parametrize(("sentence", "named"), SENTENCES)
@@ -29,18 +36,35 @@ def test_a_pattern_wants_the_culprit_and_what_it_did_in_any_order(sentence: str,
     assert (re.search(pattern.replace("(?i)", ""), sentence, re.IGNORECASE) is not None) is named
 
 
+def expected(it: Staged, beside: int = 0) -> dict[str, Any] | None:
+    return expected_of(it.story("made", (0, 1, 2), beside))
+
+
 def test_what_is_expected_is_what_the_truth_says(tmp_path: Path) -> None:
     it = Staged({"one": net.Host("one", "n0", "10.0.0.7")}, tmp_path, random.Random(1))
     it.healthy("nothing")
-    assert expected_of(it.truth) == {"silent": True}
+    assert expected(it) == {"silent": True}
     it.ask("Q5", "a fault", it.who("one", "sink-1"), ["sink-1"], ["sink-2"])
-    assert expected_of(it.truth) == {"named": ["sink-1"], "not_named": ["sink-2"]}
+    assert expected(it) == {"named": ["sink-1"], "not_named": ["sink-2"]}
     assert (it.truth["question"], it.truth["expected"]) == ("Q5", ())
     it.ask("Q5", "a fault", it.who("one", "sink-1"), ["sink-1"])
-    assert expected_of(it.truth) == {"named": ["sink-1"]}
-    codes = Staged(it.hosts, tmp_path, random.Random(1))
-    codes.blame("a fault", codes.who("one", "sink-1"), "MQT123")
-    assert expected_of(codes.truth) is None
+    assert expected(it) == {"named": ["sink-1"]}
+    it.blame("a fault", it.who("one", "sink-1"), "MQT123")
+    it.truth.pop("must_say")
+    assert expected(it) is None
+
+
+def test_nobody_without_a_part_in_it_may_be_accused(tmp_path: Path) -> None:
+    it = Staged({"one": net.Host("one", "n0", "10.0.0.7")}, tmp_path, random.Random(1))
+    it.clients = [it.who("one", "gauge-7"), it.who("one", "sink-1")]
+    it.ask("Q5", "a fault", it.who("one", "sink-1"), ["sink-1"])
+    found = expected(it, beside=1)
+    assert found is not None
+    [forbidden] = found["not_named"]
+    for sentence, accused in ACCUSED:
+        assert (re.search(forbidden.replace("(?i)", ""), sentence, re.IGNORECASE) is not None) is accused
+    it.truth["cluster_wide"] = True
+    assert expected(it, beside=1) == {"named": ["sink-1"]}
 
 
 def test_incidents_by_question_have_names_of_their_own() -> None:

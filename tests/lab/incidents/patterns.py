@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.lab.incidents.staged import accusing
+
 
 def expected_of(truth: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what a report must say of an incident, None where only codes say it."""
@@ -21,8 +23,18 @@ def expected_of(truth: Mapping[str, Any]) -> dict[str, Any] | None:
         return {"silent": True}
     if "must_say" not in truth:
         return None
-    forbidden = truth["must_not_say"]
+    forbidden = [*truth["must_not_say"], *beside(truth)]
     return {"named": truth["must_say"], **({"not_named": forbidden} if forbidden else {})}
+
+
+def beside(truth: Mapping[str, Any]) -> list[str]:
+    """Return a pattern for findings that accuse the clients without a part in it; none where all feel it."""
+    if truth.get("cluster_wide"):
+        return []
+    with_part = {(one["client_id"], one["address"]) for one in truth["affected"]["clients"]}
+    known = [tuple(one.rsplit("@", 1)) for one in truth["facts"]["broker"]["clients"]]
+    others = [client_id for client_id, address in known if (client_id, address) not in with_part]
+    return [accusing(*others)] if others else []
 
 
 def main(made: Path, output: Path) -> None:
@@ -36,6 +48,8 @@ def main(made: Path, output: Path) -> None:
         expected[path.parent.name] = wanted
         packed = output / f"{path.parent.name}.pcapng.zst"
         capture = path.parent / "capture.pcapng"
+        if packed.exists() and packed.stat().st_mtime >= capture.stat().st_mtime:
+            continue
         subprocess.run(["zstd", "-q", "-f", str(capture), "-o", str(packed)], check=True)
     (output / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 

@@ -45,6 +45,11 @@ def name(*words: str) -> list[str]:
     return [rf"(?<![\w.-]){re.escape(word)}(?![\w-]|\.\w)" for word in words]
 
 
+def accusing(*words: str) -> str:
+    """Return a pattern for a finding whose sentence begins with one of these names: it is said to have done it."""
+    return rf"(?i)^\w+ (?:\S+ ){{0,2}}(?:{'|'.join(name(*words))})"
+
+
 class Staged:
     """What a fault works with: clients by role, and who is to blame."""
 

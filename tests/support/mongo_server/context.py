@@ -13,6 +13,7 @@ from tests.support.mongo_server.member import Member
 from tests.support.mongo_server.store import Store
 
 FIRST_BATCH = 101
+FIRST_CURSOR_ID, CURSOR_ID_STEP = 7_230_000_000_000_000_001, 7919
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Context:
     store: Store = field(default_factory=Store)
     failpoints: FailPoints = field(default_factory=FailPoints)
     cursors: dict[int, Cursor] = field(default_factory=dict)
-    cursor_ids: itertools.count[int] = field(default_factory=lambda: itertools.count(7_230_000_000_000_000_001, 7919))
+    cursor_ids: itertools.count[int] = field(default_factory=lambda: itertools.count(FIRST_CURSOR_ID, CURSOR_ID_STEP))
 
 
 def namespace_of(command: Document) -> str:

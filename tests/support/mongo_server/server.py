@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.support.mongo_server import wire
 from tests.support.mongo_server.commands import HANDLERS, WRITES
-from tests.support.mongo_server.context import Context
+from tests.support.mongo_server.context import CURSOR_ID_STEP, Context
 from tests.support.mongo_server.documents import Document
 from tests.support.mongo_server.errors import CommandError
 from tests.support.mongo_server.failpoints import CloseConnection
@@ -26,6 +26,7 @@ from tests.support.mongo_server.scram import Decoder
 from tests.support.mongo_server.store import Late
 
 HELLOS = {"hello", "isMaster", "ismaster"}
+CURSOR_IDS_OF_FOLLOWERS = 4_110_000_000_000_000_003  # a server knows no cursor of another
 OPEN_TO_ALL = {"saslStart", "saslContinue", "ping", "buildInfo", "endSessions"}
 
 
@@ -50,6 +51,7 @@ class Server(socketserver.ThreadingTCPServer):
         if follows is not None:
             follows.context.member.joined_by(own)
             self.context.store = Late(follows.context.store, lag_s)
+            self.context.cursor_ids = itertools.count(CURSOR_IDS_OF_FOLLOWERS, CURSOR_ID_STEP)
         self.reply_ids = itertools.count(1)
         self.connection_ids = itertools.count(1)
 

@@ -1,5 +1,6 @@
 // Habits of mongo_habits.py with the Node driver: `node habits.js WORK URI APPLICATION OPTIONS`, options as JSON.
-// Out: JSON lines `ready` and `done`. Works and options are alike; those that are not here pymongo alone knows.
+// Out: JSON lines `ready` and `done`. Works and options are alike; those that are not here pymongo alone knows,
+// and `unacknowledged`, an insert with w: 0, it does not know.
 "use strict";
 const { MongoClient } = require("mongodb");
 
@@ -40,6 +41,7 @@ async function shelves(n) {
 const limit = options.limit_ms ? { maxTimeMS: options.limit_ms } : {};
 const WORKS = {
   updates_nothing: (n) => rows.updateOne({ _id: `${n % 40}` }, { $set: { state: "shipped" } }),
+  unacknowledged: (n) => rows.insertOne({ key: n, text: "never heard of again" }, { writeConcern: { w: 0 } }),
   asks: (n) => rows.findOne({ _id: n % 40 }),
   polls: () => rows.find({ state: "new" }).limit(1).toArray(),
   inserts_alone: (n) => rows.insertOne({ key: n, text: "imported row", state: "done" }),

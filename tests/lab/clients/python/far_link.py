@@ -22,6 +22,7 @@ from collections.abc import Callable
 
 TUNSETIFF, TAP, NO_INFO = 0x400454CA, 0x0002, 0x1000
 OUTSIDE, INSIDE = "eth0", "far0"
+NOBODY = "02:00:00:00:00:01"
 ALL = 0x0003
 FRAME = 65_536
 PORTS_AT = 34  # in an Ethernet frame with IPv4 without options
@@ -39,7 +40,8 @@ def opened_tap() -> int:
     [link] = json.loads(ip("-j", "address", "show", OUTSIDE))
     [address] = [f"{one['local']}/{one['prefixlen']}" for one in link["addr_info"] if one["family"] == "inet"]
     ip("address", "flush", "dev", OUTSIDE)
-    ip("link", "set", OUTSIDE, "promisc", "on")
+    # So that the kernel takes no frame that has not crossed this program: those at eth0 are for another host.
+    ip("link", "set", OUTSIDE, "address", NOBODY, "promisc", "on")
     ip("link", "set", INSIDE, "address", link["address"], "mtu", "1500", "up")
     ip("address", "add", address, "dev", INSIDE)
     return tap

@@ -1,7 +1,8 @@
 """Applications with habits, good and bad: `mongo_habits.py WORK URI APPLICATION OPTIONS`, options as JSON.
 
-Out: JSON lines `ready` and `done`. Every work reads `place` (DATABASE.COLLECTION), `seconds` (how long) and `pause_s`
-(between its rounds); what else it reads stands in its own lines. `fill` rows are inserted first: 0 for none.
+Out: JSON lines `ready` and `done` (with the exceptions of rounds that failed). Every work reads `place` (DATABASE.
+COLLECTION), `seconds` (how long) and `pause_s` (between its rounds); what else it reads stands in its own lines. `fill`
+rows are inserted first: 0 for none.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from threading import Thread
 from typing import Any
 
 from mongo_listener import say
-from pymongo import MongoClient, WriteConcern
+from pymongo import MongoClient
 from pymongo.cursor import CursorType
 from pymongo.errors import BulkWriteError, PyMongoError
 
@@ -29,6 +31,7 @@ class Habit:
         self.options = options
         self.rng = random.Random(name)
         self.name = name
+        self.failed: list[str] = []  # rounds, by what was raised
         self.client: MongoClient[dict[str, Any]] = MongoClient(uri, appname=name)
         database, _, collection = options["place"].partition(".")
         self.rows = self.client[database][collection]
@@ -45,8 +48,10 @@ class Habit:
         until = time.monotonic() + self.options["seconds"]
         number = 0
         while time.monotonic() < until:
-            with contextlib.suppress(PyMongoError):
+            try:
                 work(number)
+            except PyMongoError as error:
+                self.failed.append(type(error).__name__)
             number += 1
             time.sleep(self.options.get("pause_s", 0))
 
@@ -64,12 +69,6 @@ def ordered_stop(app: Habit) -> None:
         app.rows.insert_many([*fresh[:2], {"_id": 7}, *fresh[2:]], ordered=True)
 
     app.rounds(batch)
-
-
-def unacknowledged(app: Habit) -> None:
-    """Insert without asking whether it was stored."""
-    blind = app.rows.with_options(write_concern=WriteConcern(w=0))
-    app.rounds(lambda n: blind.insert_one({"key": n, "text": "never heard of again"}))
 
 
 def asks(app: Habit) -> None:
@@ -223,6 +222,20 @@ def walks(app: Habit) -> None:
     app.rounds(lambda n: sum(1 for _ in app.rows.find({"key": n % 50}, batch_size=1)))
 
 
+def walks_together(app: Habit) -> None:
+    """Read rows batch by batch in five threads, which share a pool, and do something with each row."""
+
+    def each(n: int) -> None:
+        for _ in app.rows.find({}, batch_size=10):
+            time.sleep(app.rng.uniform(0.002, 0.01))
+
+    threads = [Thread(target=app.rounds, args=(each,)) for _ in range(5)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+
 def nightly(app: Habit) -> None:
     """Write the day's results, one row for each account."""
     app.rounds(lambda n: app.rows.insert_one({"_id": f"account-{n}", "sum": n * 3}))
@@ -280,9 +293,9 @@ def books(app: Habit) -> None:
 
 
 WORKS = {work.__name__: work for work in (
-    updates_nothing, ordered_stop, unacknowledged, asks, holds, conflicts, replaces, polls, config, inserts_alone,
-    session_each, indexes_each, overfetch, pages, appends, long_lists, scans, totals, prices, shelves, walks, nightly,
-    imports, queue, tails, events, books,
+    updates_nothing, ordered_stop, asks, holds, conflicts, replaces, polls, config, inserts_alone,
+    session_each, indexes_each, overfetch, pages, appends, long_lists, scans, totals, prices, shelves, walks,
+    walks_together, nightly, imports, queue, tails, events, books,
 )}  # fmt: skip
 
 
@@ -296,7 +309,7 @@ def main() -> None:
     say("ready")
     WORKS[work](app)
     app.client.close()
-    say("done")
+    say("done", failed=app.failed)
 
 
 if __name__ == "__main__":

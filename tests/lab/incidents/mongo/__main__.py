@@ -60,8 +60,15 @@ BY_QUESTION: tuple[Fault, ...] = (
     *no_effect.FAULTS, *one_document.FAULTS, *refused.FAULTS, *ended.FAULTS, *waits.FAULTS, *growing.FAULTS,
     *habits.FAULTS, *everyday_work.FAULTS,
 )  # fmt: skip
-# Those of them that need FerretDB: a server whose work grows with what it reads, as that of MongoDB does.
-ON_FERRETDB: tuple[Fault, ...] = (growing.skips, growing.scan_grows, growing.row_grows)
+# Those of them that need FerretDB: its work grows with what it reads, as MongoDB's does, while that of the test server
+# grows with all rows of the collection.
+ON_FERRETDB: tuple[Fault, ...] = (
+    growing.skips,
+    growing.scan_grows,
+    growing.row_grows,
+    no_effect.batch_of_one,
+    everyday_work.import_of_files,
+)
 # What the test server is told beside the usual.
 SERVER_WORDS: dict[Fault, tuple[str, ...]] = {
     ended.unreachable_hosts: (f"--calls-itself={ended.ADVERTISED}",),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tests.lab.incidents.mongo.faults import slow
 from tests.lab.incidents.mongo.incident import Incident
 from tests.lab.incidents.mongo.no_effect import beside
-from tests.lab.incidents.staged import name, saying
+from tests.lab.incidents.staged import accusing, name, saying
 
 ADVERTISED = "mongo-0.internal.example:27017"
 OLD_WIRE_VERSION = 6  # MongoDB 3.6
@@ -69,7 +69,7 @@ def gives_up(it: Incident) -> None:
         "a socket timeout shorter than the query",
         it.who("one", app),
         [saying(name(app, it.hosts["one"].address), wordings)],
-        [saying(name(good), wordings)],
+        [accusing(good)],
         sides=("client",),
     )
 

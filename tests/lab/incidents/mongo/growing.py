@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tests.lab.incidents.mongo.incident import Incident
 from tests.lab.incidents.mongo.no_effect import beside
-from tests.lab.incidents.staged import name, saying
+from tests.lab.incidents.staged import accusing, name, saying
 
 GROWS = ["grow", "increas", "rise", "more and more", "larger", "longer", "slower", "from .* to "]
 
@@ -60,7 +60,7 @@ def list_grows(it: Incident) -> None:
         "$in lists that grow",
         it.who("one", app),
         [saying(name(app, it.hosts["one"].address), ["\\$in", "request", "filter"], GROWS)],
-        [saying(name(good), GROWS)],
+        [accusing(good)],
     )
 
 
@@ -69,13 +69,24 @@ def overfetch(it: Incident) -> None:
     app, place = it.names.client(), it.place()
     good = beside(it, "two", place, fill=150, size=200)
     it.habit("one", "overfetch", app, place=place, pause_s=0.4).finish(60)
-    wordings = ["limit", "kill", "never read", "first batch", "returned", "not used", "unused", "101", "closed"]
+    wordings = [
+        "limit",
+        "kill",
+        "never read",
+        "first batch",
+        "returned",
+        "not used",
+        "unused",
+        "101",
+        "closed",
+        "usual",
+    ]
     it.ask(
         "Q8",
         "more rows fetched than used",
         it.who("one", app),
         [saying(name(app, it.hosts["one"].address), ["find", "cursor"], wordings)],
-        [saying(name(good), ["cursor", "kill"])],
+        [accusing(good)],
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.lab.incidents.mongo.incident import Incident
-from tests.lab.incidents.staged import name, saying
+from tests.lab.incidents.staged import accusing, name, saying
 from tests.lab.mongo_servers import SECOND_PORT
 
 EITHER = ("pymongo", "node")
@@ -15,7 +15,9 @@ EITHER = ("pymongo", "node")
 def beside(it: Incident, host: str, place: str, **options: Any) -> str:
     """Start an application that works as it should on a collection; return its name."""
     other = it.names.client()
-    it.habit(host, "asks", other, place=place, driver=it.rng.choice(EITHER), seconds=60, **{"pause_s": 0.2, **options})
+    more = {"pause_s": 0.2, **options}
+    works = it.habit(host, "asks", other, place=place, driver=it.rng.choice(EITHER), seconds=60, **more)
+    works.wait_for_event("ready")
     return other
 
 
@@ -39,7 +41,7 @@ def updates_nothing(it: Incident) -> None:
         "updates that match nothing",
         it.who("one", app),
         [saying(name(app, it.hosts["one"].address), ["update"], wordings)],
-        [saying(name(good), wordings)],
+        [accusing(good)],
     )
 
 
@@ -59,15 +61,14 @@ def ordered_stops(it: Incident) -> None:
 def unacknowledged(it: Incident) -> None:
     """An application inserts with w: 0 into a secondary: all of it is lost, and nobody tells it."""
     app = it.names.client()
-    it.habit(
-        "one", "unacknowledged", app, to=f"{it.address}:{SECOND_PORT}", pause_s=0.2, client={"directConnection": "true"}
-    ).finish(60)
+    # pymongo itself refuses it, with its eye on what the server said in hello.
+    it.habit("one", "unacknowledged", app, to=f"{it.address}:{SECOND_PORT}", driver="node", pause_s=0.2).finish(60)
     wordings = ["secondary", "w: ?0", "unacknowledged", "not acknowledged", "fire.and.forget"]
     it.ask(
         "Q5",
         "unacknowledged writes that are lost",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), wordings)],
+        [saying(name(app, it.hosts["one"].address, f"{it.address}:{SECOND_PORT}"), ["insert", "write"], wordings)],
     )
 
 
@@ -82,7 +83,7 @@ def empty_finds(it: Incident) -> None:
         "empty finds in a tight loop",
         it.who("one", app),
         [saying(name(app, it.hosts["one"].address), wordings)],
-        [saying(name(good), wordings)],
+        [accusing(good)],
     )
 
 
@@ -115,7 +116,7 @@ def indexes_each_time(it: Incident) -> None:
         "createIndexes for each request",
         it.who("one", app),
         [saying(name(app, it.hosts["one"].address), ["createIndexes"])],
-        [saying(name(good), ["createIndexes"])],
+        [accusing(good)],
     )
 
 
@@ -129,7 +130,7 @@ def session_each_time(it: Incident) -> None:
         "a session for each command",
         it.who("one", app),
         [saying(name(app, it.hosts["one"].address), ["session"])],
-        [saying(name(good), ["session"])],
+        [accusing(good)],
     )
 
 
@@ -165,7 +166,7 @@ def batch_of_one(it: Incident) -> None:
         "a batch size of one",
         it.who("one", app),
         [saying(name(app, it.hosts["one"].address), wordings)],
-        [saying(name(good), ["getMore"])],
+        [accusing(good)],
     )
 
 
@@ -179,7 +180,7 @@ def idle_too_short(it: Incident) -> None:
         "a connection for each command, as idle ones are closed at once",
         it.who("one", app),
         [saying(name(app, it.hosts["one"].address), ["connection"])],
-        [saying(name(good), ["connection"])],
+        [accusing(good)],
     )
 
 

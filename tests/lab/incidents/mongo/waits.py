@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.lab.incidents.mongo.incident import Incident
-from tests.lab.incidents.staged import name, saying
+from tests.lab.incidents.staged import accusing, name, saying
 from tests.lab.mongo_servers import PORT, SECOND_PORT
 
-SLOWER = ["slow", "longer", "latency", "round trip", "\\bms\\b", "far"]
+SLOWER = ["slow", "longer", "latency", "round trip", "\\bfar\\b"]
 
 
 def far_application(it: Incident) -> None:
@@ -25,7 +25,7 @@ def far_application(it: Incident) -> None:
         "an application on a long line",
         it.who("one", names[0]),
         [saying(name(names[0], it.hosts["one"].address), SLOWER)],
-        [saying(name(one), ["slow", "longer"]) for one in names[1:]],
+        [accusing(*names[1:])],
         sides=("network",),
     )
 
@@ -51,7 +51,7 @@ def far_secondary(it: Incident) -> None:
                 ["secondary", f"{SECOND_PORT}"],
             )
         ],
-        [saying(name(f"{it.address}:{PORT}"), ["slow"])],
+        [accusing(f"{it.address}:{PORT}")],
     )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from tests.lab.clients import mqtt
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
-from tests.lab.incidents.staged import name, saying
+from tests.lab.incidents.staged import accusing, name, saying
 
 GROWS = [
     "grow",
     "more and more",
     "new topic",
     "each message",
-    "ever",
+    "(for|n)ever\\b",
     "increas",
     "never (read|clear|unsubscrib)",
     "accumul",
@@ -38,7 +38,7 @@ def topic_per_message(it: Incident) -> None:
         "Q8",
         "a retained topic for each message",
         it.who("one", client_id),
-        [saying(name(client_id), ["retain", "topics"], [*GROWS, "\\d{3} "])],
+        [saying(name(client_id), ["retain", "topics"], [*GROWS, "\\d{3} (retained|topic|message)"])],
     )
 
 
@@ -58,8 +58,8 @@ def filter_per_request(it: Incident) -> None:
         "Q8",
         "subscriptions grow",
         it.who("one", client_id),
-        [saying(name(client_id), ["subscri", "filter"], [*GROWS, "\\d\\d"])],
-        [saying(name(server), GROWS)],
+        [saying(name(client_id), ["subscri", "filter"], [*GROWS, "\\d\\d (filter|subscri|times|topic)"])],
+        [accusing(server)],
     )
 
 
@@ -81,5 +81,5 @@ def payload_grows(it: Incident) -> None:
         "payloads grow",
         it.who("one", names[0]),
         [saying(name(names[0], f"{topic}/{names[0]}"), ["grow", "larger", "increas", "bigger", "size"])],
-        [saying(name(one), ["grow", "larger", "increas"]) for one in names[1:]],
+        [accusing(*names[1:])],
     )

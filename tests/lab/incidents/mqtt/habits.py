@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tests.lab.clients import mqtt
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
-from tests.lab.incidents.staged import name, saying
+from tests.lab.incidents.staged import accusing, name, saying
 
 Change = Callable[[str, str, int], mqtt.Step]
 VALUES, CHANGED_AT = 50, 20
@@ -54,7 +54,7 @@ def leading_slash(it: Incident) -> None:
                 ["slash", "nobody", "no subscri", "differ", "instead", "change", "not subscribed", "other"],
             )
         ],
-        [saying(name(one), ["slash", "nobody"]) for one in names[1:]],
+        [accusing(*names[1:])],
     )
 
 
@@ -72,7 +72,7 @@ def broken_json(it: Incident) -> None:
         "payloads that are no JSON",
         it.who("one", names[0]),
         [saying(name(names[0], f"{topic}/{names[0]}/temp"), ["JSON"])],
-        [saying(name(one), ["JSON"]) for one in names[1:]],
+        [accusing(*names[1:])],
     )
 
 
@@ -86,7 +86,7 @@ def retains_now(it: Incident) -> None:
         "RETAIN since an update",
         it.who("one", names[0]),
         [saying(name(names[0], f"{topic}/{names[0]}/temp"), ["retain"])],
-        [saying(name(one), ["retain"]) for one in names[1:]],
+        [accusing(*names[1:])],
     )
 
 
@@ -113,5 +113,5 @@ def quicker_now(it: Incident) -> None:
                 ],
             )
         ],
-        [saying(name(one), ["rate", "as often", "more often"]) for one in names[1:]],
+        [accusing(*names[1:])],
     )

@@ -7,7 +7,7 @@ from tests.lab.incidents.mqtt.brokers import MOSQUITTO, Wanted
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
 from tests.lab.incidents.mqtt.sessions import EXPIRY
-from tests.lab.incidents.staged import name, saying
+from tests.lab.incidents.staged import accusing, name, saying
 
 
 def field_client(it: Incident, host: str, work: str, client_id: str, topic: str) -> None:
@@ -17,7 +17,8 @@ def field_client(it: Incident, host: str, work: str, client_id: str, topic: str)
     it.start(host, *python_command("mqtt_field_client", address, port, work, client_id, topic)).finish(90)
 
 
-@fault()
+# Mochi refuses a SUBSCRIBE whose packet identifier is that of a message which it sends again (0x91).
+@fault(Wanted(kinds=MOSQUITTO))
 def in_turns(it: Incident) -> None:
     """Two jobs on two machines share one client id and its session, one after the other: each gets half."""
     topic, both, writer = it.names.topic(), it.names.client(), it.names.client()
@@ -32,13 +33,18 @@ def in_turns(it: Incident) -> None:
             it.follow(host, both, *steps, **settings).finish()
             it.seconds(0.2, 0.6)
     addresses = [it.hosts[host].address for host in ("one", "two")]
-    wordings = ["(two|2|both|several|different) (address|host|machine|client|place)", f"{addresses[0]}.*{addresses[1]}"]
+    wordings = [
+        "(two|2|both|several|different) (addresses|hosts|machines|places)",
+        f"{addresses[0]}:.*{addresses[1]}:",
+        f"{addresses[1]}:.*{addresses[0]}:",
+        f"{addresses[0]} and {addresses[1]}",
+    ]
     it.ask(
         "Q3",
         "one client id in turns from two addresses",
         {"clients": [it.who(host, both) for host in ("one", "two")]},
         [saying(name(both), wordings)],
-        [saying(name(writer), ["duplicate", "lost", "took over"])],
+        [accusing(writer)],
     )
 
 
@@ -66,7 +72,7 @@ def never_releases(it: Incident) -> None:
         "QoS 2 handshakes are left open by the sender",
         it.who("one", device),
         [saying(name(device), wordings)],
-        [saying(name(reader), ["acknowledge"])],
+        [accusing(reader)],
         sides=("client",),
     )
 

@@ -6,7 +6,7 @@ from tests.lab import firewall
 from tests.lab.clients import mqtt
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
-from tests.lab.incidents.staged import name, saying
+from tests.lab.incidents.staged import accusing, name, saying
 from tests.lab.mosquitto import PORT
 
 
@@ -38,7 +38,7 @@ def old_will(it: Incident) -> None:
         "an old will replaces a newer birth",
         {"client_id": old, "topic": topic, "any": [it.who("one", old)]},
         [saying(name(topic, old), wordings)],
-        [saying(name(screen), ["stale", "will"])],
+        [accusing(screen)],
     )
 
 

@@ -1,0 +1,40 @@
+"""A balancer of TCP connections: each goes to one of its targets, drawn by lot, whatever is said on it.
+
+In: LISTEN TARGET..., each HOST:PORT. Out: a JSON line `listening`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import sys
+
+
+async def carry(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    """Carry bytes until their sender has ended, and end the other side then."""
+    with contextlib.suppress(OSError):
+        while data := await source.read(65_536):
+            target.write(data)
+            await target.drain()
+    target.close()
+
+
+async def main() -> None:
+    """Serve until the process is ended."""
+    listen, *targets = sys.argv[1:]
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, port = random.choice(targets).split(":")
+        there, back = await asyncio.open_connection(host, int(port))
+        await asyncio.gather(carry(reader, back), carry(there, writer))
+
+    host, port = listen.split(":")
+    server = await asyncio.start_server(serve, host, int(port))
+    print(json.dumps({"event": "listening"}), flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
