@@ -80,6 +80,11 @@ ALONE_ONLY: tuple[Fault, ...] = tuple(SERVER_WORDS)
 KNOWN = {fault.__name__: fault for fault in (*FAULTS, *BY_QUESTION)}
 
 
+def about(fault: Fault) -> str:
+    """Return what happens, as a fault says it."""
+    return (fault.__doc__ or "").strip().splitlines()[0]
+
+
 class Wanted(NamedTuple):
     """One incident to make."""
 
@@ -136,7 +141,8 @@ def make_in(wanted: Wanted, place: Path, rng: random.Random) -> dict[str, Any]:
                 fault(it)
                 until = time.time()
         truth = it.story(wanted.folder.name, (began, since, until), beside)
-        return truth | {"server": "FerretDB" if on_ferretdb else "test server", "alone": not beside}
+        server = "FerretDB" if on_ferretdb else "test server"
+        return truth | {"about": about(fault), "server": server, "alone": not beside}
 
 
 def make(wanted: Wanted) -> bool:
@@ -184,7 +190,7 @@ def main(words: Sequence[str]) -> int:
     options = options_of(words)
     if options.list:
         for name, fault in KNOWN.items():
-            print(f"{name:24} {(fault.__doc__ or '').strip().splitlines()[0]}")
+            print(f"{name:24} {about(fault)}")
         return 0
     names = options.names or [
         name for name in KNOWN if not (options.no_ferretdb and KNOWN[name] in (*FERRETDB_ONLY, *ON_FERRETDB))

@@ -180,7 +180,7 @@ def idle_too_short(it: Incident) -> None:
         "a connection for each command, as idle ones are closed at once",
         it.who("one", app),
         [saying(name(app, it.hosts["one"].address), ["connection"])],
-        [accusing(good)],
+        [accusing(good), "makes a client for each request"],
     )
 
 

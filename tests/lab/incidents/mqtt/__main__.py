@@ -44,7 +44,7 @@ def make_in(fault: Fault, name: str, place: Path, rng: random.Random) -> dict[st
                 until = time.time()
         finally:
             broker.stop()
-        return it.story(name, (began, since, until), others)
+        return it.story(name, (began, since, until), others) | {"about": fault.about}
 
 
 def make(fault: Fault, folder: Path, seed: str) -> bool:
