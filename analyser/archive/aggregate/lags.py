@@ -36,8 +36,8 @@ from wirewitness.analyser.archive.aggregate.tasks import each_of
 from wirewitness.analyser.archive.dataset.change import Change
 from wirewitness.analyser.archive.dataset.snapshot import Snapshot
 from wirewitness.analyser.archive.spark.workers import HERE, Workers
-from wirewitness.analyser.kafka.facts.commit_neighbours import GROUP
 from wirewitness.analyser.kafka.facts.committed import COMMITS, LAST_READ, READS, STORED, STORED_TABLES
+from wirewitness.analyser.kafka.facts.committed_steps import GROUP
 from wirewitness.analyser.kafka.facts.lag import LAG_ROWS, LAG_STEPS, gone_steps
 from wirewitness.analyser.kafka.facts.log_ends import LIVES, LOG_STEPS, PARTITION
 

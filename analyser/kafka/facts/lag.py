@@ -26,7 +26,6 @@ from wirewitness.analyser.engine.facts.chunk_files import show_made
 from wirewitness.analyser.engine.facts.stage import LAG as LAG_STAGE
 from wirewitness.analyser.engine.facts.stage import NOTHING, Held
 from wirewitness.analyser.engine.facts.topics import has_rows, views
-from wirewitness.analyser.kafka.facts.commit_neighbours import GROUP
 from wirewitness.analyser.kafka.facts.committed import (
     COMMITS,
     DELETED_GROUPS,
@@ -36,6 +35,7 @@ from wirewitness.analyser.kafka.facts.committed import (
     STORED,
     STORED_TABLES,
 )
+from wirewitness.analyser.kafka.facts.committed_steps import GROUP
 from wirewitness.analyser.kafka.facts.log_ends import (
     DELETED_TOPICS,
     LIVES,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirewitness.analyser.kafka.facts.commit_neighbours import GROUP
+from wirewitness.analyser.kafka.facts.committed_steps import GROUP
 from wirewitness.analyser.kafka.facts.lag import DELETED, LAG_ROWS, LAG_STEPS, MOST_CARRIED, lag_steps
 from wirewitness.analyser.kafka.facts.time_lag import PASSED_STEPS
 from wirewitness.analyser.tables.queries import literal

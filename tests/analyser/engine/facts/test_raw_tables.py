@@ -45,7 +45,7 @@ FACTS = [
         r"(?i)\blag\(generation\)",
         {
             "analyser/kafka/facts/generations.py": "the fact's own",
-            "analyser/kafka/facts/commit_neighbours.py": "the generation of a committer's commit before",
+            "analyser/kafka/facts/commit_beside.py": "the generation of a committer's commit before",
             "analyser/kafka/facts/group_members.py": "the generation before, of the fact's rows",
         },
     ),
