@@ -274,7 +274,10 @@ def _cut_text(cut: Sequence[Row], lost: int) -> str:
 
 
 # A server that answers in another protocol is TLS106's.
-_RESET = "reset_by IS NOT NULL AND (carrier IS NOT NULL OR coalesce(encrypted, false) OR server_opening IS NULL)"
+_RESET = (
+    "reset_by IS NOT NULL AND protocol IS NOT NULL "
+    "AND (carrier IS NOT NULL OR coalesce(encrypted, false) OR server_opening IS NULL)"
+)
 _PENDING = "pending + pending_cut + pending_of_server > 0"
 _SUSPECT = f"{_RESET} AND flow_id IN (SELECT flow_id FROM connection_ends WHERE {_PENDING})"
 _ON_SUSPECTS = f"flow_id IN (SELECT flow_id FROM flows WHERE {_SUSPECT})"
