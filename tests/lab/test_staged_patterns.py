@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.lab import net
+from tests.lab.incidents import expect, told
 from tests.lab.incidents.mongo import __main__ as mongo
-from tests.lab.incidents.patterns import expected_of
-from tests.lab.incidents.staged import Staged, name, saying
+from tests.lab.incidents.staged import Staged
+from tests.lab.incidents.told import called, saying
 
 # As the judge of a set reads them: (?i) counts for the whole pattern.
 SENTENCES = (
@@ -32,12 +33,12 @@ ACCUSED = (
 
 @pytest.mark.parametrize(("sentence", "named"), SENTENCES)
 def test_a_pattern_wants_the_culprit_and_what_it_did_in_any_order(sentence: str, named: bool) -> None:
-    pattern = saying(name("sink-1", "10.0.0.7"), ["SUBSCRIBE", "again"], "filter")
+    pattern = saying(called("sink-1", "10.0.0.7"), ["SUBSCRIBE", "again"], "filter")
     assert (re.search(pattern.replace("(?i)", ""), sentence, re.IGNORECASE) is not None) is named
 
 
 def expected(it: Staged, beside: int = 0) -> dict[str, Any] | None:
-    return expected_of(it.story("made", (0, 1, 2), beside))
+    return expect.expected(it.story("made", (0, 1, 2), beside))
 
 
 def test_what_is_expected_is_what_the_truth_says(tmp_path: Path) -> None:
@@ -45,7 +46,7 @@ def test_what_is_expected_is_what_the_truth_says(tmp_path: Path) -> None:
     it.healthy("nothing")
     assert expected(it) == {"silent": True}
     it.ask("Q5", "a fault", it.who("one", "sink-1"), ["sink-1"], ["sink-2"])
-    assert expected(it) == {"named": ["sink-1"], "not_named": ["sink-2"]}
+    assert expected(it) == {"named": ["sink-1"], "not_named": [told.in_sentence("sink-2")]}
     assert (it.truth["question"], it.truth["expected"]) == ("Q5", ())
     it.ask("Q5", "a fault", it.who("one", "sink-1"), ["sink-1"])
     assert expected(it) == {"named": ["sink-1"]}

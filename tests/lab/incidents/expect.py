@@ -22,12 +22,14 @@ def strangers(truth: Mapping[str, Any]) -> list[str]:
     if truth.get("cluster_wide"):
         return []  # all of them feel it
     facts, affected = truth["facts"], truth["affected"]
-    own = {one["client_id"] for one in facts["clients"]} | {one["client_id"] for one in affected["clients"]}
+    own = {one["client_id"] for one in (*facts.get("clients", ()), *affected["clients"])}
     own |= {"admin-tool", "setup", "lab-look", "None"}
     clients = sorted({one.rpartition("@")[0] for one in facts["broker"]["clients"]} - own)
+    if "question" in truth:  # of MQTT and MongoDB: what others suffer may be told, too
+        return [told.accusing(*clients)] if clients else []
     groups = {one["group"] for one in facts["clients"] if one["group"]} | set(affected["groups"])
-    names = [told.name(one) for one in (*clients, *sorted(set(truth["member_ids"]) - groups))]
-    return [told.any_of(*names)] if names else []
+    names = [*clients, *sorted(set(truth["member_ids"]) - groups)]
+    return [told.in_sentence(told.any_of(*told.called(*names)))] if names else []
 
 
 def expected(truth: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -36,16 +38,17 @@ def expected(truth: Mapping[str, Any]) -> dict[str, Any] | None:
         return {"silent": True}
     if "must_say" not in truth:
         return None
-    never = [told.in_sentence(one) for one in (*truth["must_not_say"], *strangers(truth))]
-    least = {} if truth["least"] == "warning" else {"least": truth["least"]}
-    return {"named": truth["must_say"], "not_named": never, **least}
+    never = [one if one.startswith("(?i)^") else told.in_sentence(one) for one in truth["must_not_say"]]
+    never += strangers(truth)
+    least = {} if truth.get("least", "warning") == "warning" else {"least": truth["least"]}
+    return {"named": truth["must_say"], **({"not_named": never} if never else {}), **least}
 
 
 def paragraph(name: str, truth: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     """Return the truth of an incident for people."""
     clients = [
         f"{one['client_id']} ({one['library']}, {one['address']}, group {one['group']}, {', '.join(one['topics'])})"
-        for one in truth["facts"]["clients"]
+        for one in truth["facts"].get("clients", ())
     ]
     lines = [
         f"## {name}", "", f"- what happened: {truth['fault']}", f"- when: {truth['when']} of {truth['capture']}",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import re
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -32,22 +31,6 @@ def waited_us() -> int | None:
         some = PRESSURE.read_text().splitlines()[0]
         return int(some.rpartition("total=")[2])
     return None
-
-
-def saying(*needed: str | Sequence[str]) -> str:
-    """Return a pattern for a finding that says of each in NEEDED one wording, each a regular expression."""
-    wordings = [[one] if isinstance(one, str) else one for one in needed]
-    return "(?i)" + "".join(f"(?=.*(?:{'|'.join(ways)}))" for ways in wordings)
-
-
-def name(*words: str) -> list[str]:
-    """Return the patterns of names, none of which may be a part of a longer one."""
-    return [rf"(?<![\w.-]){re.escape(word)}(?![\w-]|\.\w)" for word in words]
-
-
-def accusing(*words: str) -> str:
-    """Return a pattern for a finding whose sentence begins with one of these names: it is said to have done it."""
-    return rf"(?i)^\w+ (?:\S+ ){{0,2}}(?:{'|'.join(name(*words))})"
 
 
 class Staged:
@@ -96,7 +79,7 @@ class Staged:
         self, question: str, fault: str, culprit: dict[str, Any], must_say: Sequence[str],
         must_not_say: Sequence[str] = (), sides: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        """Say what is wrong where no code is known yet that says so: patterns judge it (`patterns.py`).
+        """Say what is wrong where no code is known yet that says so: patterns judge it (`expect.py`).
 
         QUESTION: what kind it is, Q1 to Q9. MUST_SAY: each in one finding above info. MUST_NOT_SAY: in none of them.
         """

@@ -53,6 +53,22 @@ def sentence(who: Sequence[str], what: str) -> str:
     return "(?i)^" + "".join(f"(?=.*(?:{one}))" for one in who) + f"(?={SENTENCE}(?:{what}))"
 
 
+def called(*words: str) -> list[str]:
+    """Return the patterns of names."""
+    return [name(word) for word in words]
+
+
+def saying(*needed: str | Sequence[str]) -> str:
+    """Return a pattern for a finding that says of each in NEEDED one wording, each a regular expression."""
+    wordings = [[one] if isinstance(one, str) else one for one in needed]
+    return "(?i)" + "".join(f"(?=.*{any_of(*ways)})" for ways in wordings)
+
+
+def accusing(*words: str) -> str:
+    """Return a pattern for a finding whose sentence begins with one of these names: it is said to have done it."""
+    return rf"(?i)^\w+ (?:\S+ ){{0,2}}{any_of(*called(*words))}"
+
+
 def in_sentence(pattern: str) -> str:
     """Return a pattern that fits in a finding's sentence alone, not in its subject or numbers."""
     return rf'^[^{{"]*(?:{pattern})'

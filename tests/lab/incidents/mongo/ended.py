@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tests.lab.incidents.mongo.faults import slow
 from tests.lab.incidents.mongo.incident import Incident
 from tests.lab.incidents.mongo.no_effect import beside
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 
 ADVERTISED = "mongo-0.internal.example:27017"
 OLD_WIRE_VERSION = 6  # MongoDB 3.6
@@ -41,7 +41,7 @@ def old_server(it: Incident) -> None:
         it.who("one", app),
         [
             saying(
-                name(app, it.hosts["one"].address, it.address),
+                called(app, it.hosts["one"].address, it.address),
                 ["wire version", "maxWireVersion", "too old", "older", "version"],
             )
         ],
@@ -68,7 +68,7 @@ def gives_up(it: Incident) -> None:
         "Q6",
         "a socket timeout shorter than the query",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), wordings)],
+        [saying(called(app, it.hosts["one"].address), wordings)],
         [accusing(good)],
         sides=("client",),
     )

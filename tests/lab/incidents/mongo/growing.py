@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tests.lab.incidents.mongo.incident import Incident
 from tests.lab.incidents.mongo.no_effect import beside
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 
 GROWS = ["grow", "increas", "rise", "more and more", "larger", "longer", "slower", "from .* to "]
 
@@ -16,7 +16,10 @@ def skips(it: Incident) -> None:
     app = it.names.client()
     it.habit("one", "pages", app, fill=12_000, size=4, page=250, pause_s=0.1, seconds=20).finish(90)
     it.ask(
-        "Q8", "latency that grows with skip", it.who("one", app), [saying(name(app, it.hosts["one"].address), ["skip"])]
+        "Q8",
+        "latency that grows with skip",
+        it.who("one", app),
+        [saying(called(app, it.hosts["one"].address), ["skip"])],
     )
 
 
@@ -30,7 +33,7 @@ def scan_grows(it: Incident) -> None:
         it.who("one", app),
         [
             saying(
-                name(app, it.hosts["one"].address),
+                called(app, it.hosts["one"].address),
                 ["find"],
                 ["grow", "index", "rise", "increas", "slower", "inserts so far"],
             )
@@ -46,7 +49,7 @@ def row_grows(it: Incident) -> None:
         "Q8",
         "a row that grows without end",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), ["repl", "answer", "document", "response", "bytes"], GROWS)],
+        [saying(called(app, it.hosts["one"].address), ["repl", "answer", "document", "response", "bytes"], GROWS)],
     )
 
 
@@ -59,7 +62,7 @@ def list_grows(it: Incident) -> None:
         "Q8",
         "$in lists that grow",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), ["\\$in", "request", "filter"], GROWS)],
+        [saying(called(app, it.hosts["one"].address), ["\\$in", "request", "filter"], GROWS)],
         [accusing(good)],
     )
 
@@ -85,7 +88,7 @@ def overfetch(it: Incident) -> None:
         "Q8",
         "more rows fetched than used",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), ["find", "cursor"], wordings)],
+        [saying(called(app, it.hosts["one"].address), ["find", "cursor"], wordings)],
         [accusing(good)],
     )
 

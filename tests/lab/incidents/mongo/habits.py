@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.lab.incidents.mongo.incident import Incident
-from tests.lab.incidents.staged import name, saying
+from tests.lab.incidents.told import called, saying
 
 
 def type_changed(it: Incident) -> None:
@@ -21,7 +21,7 @@ def type_changed(it: Incident) -> None:
         "Q9",
         "a field whose type one application has changed",
         it.who("one", names[0]),
-        [saying(name(names[0], it.hosts["one"].address), ["price"], ["type", "string", "text"])],
+        [saying(called(names[0], it.hosts["one"].address), ["price"], ["type", "string", "text"])],
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.lab.incidents.mongo.incident import Incident
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 from tests.lab.mongo_servers import SECOND_PORT
 
 EITHER = ("pymongo", "node")
@@ -40,7 +40,7 @@ def updates_nothing(it: Incident) -> None:
         "Q5",
         "updates that match nothing",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), ["update"], wordings)],
+        [saying(called(app, it.hosts["one"].address), ["update"], wordings)],
         [accusing(good)],
     )
 
@@ -54,7 +54,7 @@ def ordered_stops(it: Incident) -> None:
         "Q5",
         "ordered batches that stop at a duplicate",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), ["insert"], wordings)],
+        [saying(called(app, it.hosts["one"].address), ["insert"], wordings)],
     )
 
 
@@ -68,7 +68,7 @@ def unacknowledged(it: Incident) -> None:
         "Q5",
         "unacknowledged writes that are lost",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address, f"{it.address}:{SECOND_PORT}"), ["insert", "write"], wordings)],
+        [saying(called(app, it.hosts["one"].address, f"{it.address}:{SECOND_PORT}"), ["insert", "write"], wordings)],
     )
 
 
@@ -82,7 +82,7 @@ def empty_finds(it: Incident) -> None:
         "Q5",
         "empty finds in a tight loop",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), wordings)],
+        [saying(called(app, it.hosts["one"].address), wordings)],
         [accusing(good)],
     )
 
@@ -102,7 +102,7 @@ def same_answer(it: Incident) -> None:
         "Q5",
         "the same answer again and again",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), wordings)],
+        [saying(called(app, it.hosts["one"].address), wordings)],
     )
 
 
@@ -115,7 +115,7 @@ def indexes_each_time(it: Incident) -> None:
         "Q5",
         "createIndexes for each request",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), ["createIndexes"])],
+        [saying(called(app, it.hosts["one"].address), ["createIndexes"])],
         [accusing(good)],
     )
 
@@ -129,7 +129,7 @@ def session_each_time(it: Incident) -> None:
         "Q8",
         "a session for each command",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), ["session"])],
+        [saying(called(app, it.hosts["one"].address), ["session"])],
         [accusing(good)],
     )
 
@@ -151,7 +151,7 @@ def inserted_alone(it: Incident) -> None:
         "Q8",
         "single inserts instead of batches",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), ["insert"], wordings)],
+        [saying(called(app, it.hosts["one"].address), ["insert"], wordings)],
     )
 
 
@@ -165,7 +165,7 @@ def batch_of_one(it: Incident) -> None:
         "Q8",
         "a batch size of one",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), wordings)],
+        [saying(called(app, it.hosts["one"].address), wordings)],
         [accusing(good)],
     )
 
@@ -179,7 +179,7 @@ def idle_too_short(it: Incident) -> None:
         "Q5",
         "a connection for each command, as idle ones are closed at once",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), ["connection"])],
+        [saying(called(app, it.hosts["one"].address), ["connection"])],
         [accusing(good), "makes a client for each request"],
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.lab.incidents.mongo.incident import Incident
-from tests.lab.incidents.staged import name, saying
+from tests.lab.incidents.told import called, saying
 
 
 def conflict_held(it: Incident) -> None:
@@ -14,7 +14,7 @@ def conflict_held(it: Incident) -> None:
     it.habit("one", "holds", holder, place=place, fill=10, hold_s=it.rng.uniform(3, 4), pause_s=0.2, seconds=18)
     it.seconds(2.5, 3)
     it.habit("two", "conflicts", loser, place=place, pause_s=0.25, seconds=14).finish(60)
-    held, lost = name(holder, it.hosts["one"].address), name(loser, it.hosts["two"].address)
+    held, lost = called(holder, it.hosts["one"].address), called(loser, it.hosts["two"].address)
     it.ask(
         "Q3",
         "the holder of a write conflict",
@@ -35,7 +35,7 @@ def lost_updates(it: Incident) -> None:
         "Q3",
         "updates that replace what another wrote between",
         {"clients": [it.who("one", first), it.who("two", second)]},
-        [saying(name(first, it.hosts["one"].address), name(second, it.hosts["two"].address), wordings)],
+        [saying(called(first, it.hosts["one"].address), called(second, it.hosts["two"].address), wordings)],
     )
 
 
@@ -51,7 +51,7 @@ def runs_twice(it: Incident) -> None:
         "Q3",
         "one job on two machines",
         {"clients": [it.who("one", app), it.who("two", app)]},
-        [saying(name(here), name(there), ["duplicate", "E11000", "11000", "already", "twice", "both"])],
+        [saying(called(here), called(there), ["duplicate", "E11000", "11000", "already", "twice", "both"])],
     )
 
 

@@ -8,7 +8,7 @@ from tests.lab.clients import python_command
 from tests.lab.incidents.mongo.faults import failing, slow
 from tests.lab.incidents.mongo.incident import LAG_S, LOGIN, Incident
 from tests.lab.incidents.mongo.no_effect import EITHER, beside
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 from tests.lab.mongo_servers import PORT, SECOND_PORT
 from tests.lab.processes import LabError
 
@@ -36,7 +36,7 @@ def wrong_auth_database(it: Incident) -> None:
         "Q4",
         "a wrong auth database",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), ["auth", "login", "logged"], ["shop", "database"])],
+        [saying(called(app, it.hosts["one"].address), ["auth", "login", "logged"], ["shop", "database"])],
         [accusing(good)],
     )
 
@@ -52,7 +52,7 @@ def unauthorized(it: Incident) -> None:
         "Q4",
         "a command that is not allowed",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), ["distinct"], wordings)],
+        [saying(called(app, it.hosts["one"].address), ["distinct"], wordings)],
         [accusing(good)],
     )
 
@@ -69,7 +69,7 @@ def limit_too_short(it: Incident) -> None:
         "Q4",
         "maxTimeMS too short",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), wordings)],
+        [saying(called(app, it.hosts["one"].address), wordings)],
         [accusing(good)],
     )
 
@@ -89,7 +89,7 @@ def retries_at_once(it: Incident) -> None:
         "Q5",
         "retries without a pause",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), wordings, ["NotWritablePrimary", "primary", "10107"])],
+        [saying(called(app, it.hosts["one"].address), wordings, ["NotWritablePrimary", "primary", "10107"])],
     )
 
 
@@ -110,7 +110,7 @@ def behind_balancer(it: Incident) -> None:
         "Q4",
         "cursors behind a balancer",
         it.who("one", app),
-        [saying(name(app, it.hosts["one"].address), wordings)],
+        [saying(called(app, it.hosts["one"].address), wordings)],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.lab.incidents.mongo.incident import Incident
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 from tests.lab.mongo_servers import PORT, SECOND_PORT
 
 SLOWER = ["slow", "longer", "latency", "round trip", "\\bfar\\b"]
@@ -24,7 +24,7 @@ def far_application(it: Incident) -> None:
         "Q7",
         "an application on a long line",
         it.who("one", names[0]),
-        [saying(name(names[0], it.hosts["one"].address), SLOWER)],
+        [saying(called(names[0], it.hosts["one"].address), SLOWER)],
         [accusing(*names[1:])],
         sides=("network",),
     )
@@ -46,7 +46,7 @@ def far_secondary(it: Incident) -> None:
         it.who("one", app),
         [
             saying(
-                name(app, it.hosts["one"].address, f"{it.address}:{SECOND_PORT}"),
+                called(app, it.hosts["one"].address, f"{it.address}:{SECOND_PORT}"),
                 SLOWER,
                 ["secondary", f"{SECOND_PORT}"],
             )

@@ -6,7 +6,7 @@ from tests.lab import firewall
 from tests.lab.clients import mqtt
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 from tests.lab.mosquitto import PORT
 from tests.lab.processes import LabError
 
@@ -36,7 +36,7 @@ def gives_up(it: Incident) -> None:
         "Q6",
         "a client that gives up before the answer",
         it.who("one", client_id),
-        [saying(name(client_id, address), wordings)],
+        [saying(called(client_id, address), wordings)],
         sides=("client", "network"),
     )
 
@@ -60,7 +60,7 @@ def ping_behind_data(it: Incident) -> None:
         "Q6",
         "a keep alive that is too short for a slow line",
         it.who("one", reader),
-        [saying(name(reader), wordings)],
+        [saying(called(reader), wordings)],
         sides=("client", "network"),
     )
 
@@ -96,12 +96,12 @@ def half_dead(it: Incident) -> None:
         "sent again",
     ]
     # What the server's TCP never had is not lost on its way to the subscriber.
-    not_delivered = f"(?i)^(?!.*(?:{'|'.join(wordings)})).*did not reach client (?:{'|'.join(name(reader))})"
+    not_delivered = f"(?i)^(?!.*(?:{'|'.join(wordings)})).*did not reach client (?:{'|'.join(called(reader))})"
     it.ask(
         "Q6",
         "a dead path in one direction",
         it.who("one", device),
-        [saying(name(device, it.hosts["one"].address), wordings)],
+        [saying(called(device, it.hosts["one"].address), wordings)],
         [accusing(fine), not_delivered],
         sides=("network",),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.lab.clients import mqtt
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 
 GROWS = [
     "grow",
@@ -38,7 +38,7 @@ def topic_per_message(it: Incident) -> None:
         "Q8",
         "a retained topic for each message",
         it.who("one", client_id),
-        [saying(name(client_id), ["retain", "topics"], [*GROWS, "\\d{3} (retained|topic|message)"])],
+        [saying(called(client_id), ["retain", "topics"], [*GROWS, "\\d{3} (retained|topic|message)"])],
     )
 
 
@@ -58,7 +58,7 @@ def filter_per_request(it: Incident) -> None:
         "Q8",
         "subscriptions grow",
         it.who("one", client_id),
-        [saying(name(client_id), ["subscri", "filter"], [*GROWS, "\\d\\d (filter|subscri|times|topic)"])],
+        [saying(called(client_id), ["subscri", "filter"], [*GROWS, "\\d\\d (filter|subscri|times|topic)"])],
         [accusing(server)],
     )
 
@@ -80,6 +80,6 @@ def payload_grows(it: Incident) -> None:
         "Q8",
         "payloads grow",
         it.who("one", names[0]),
-        [saying(name(names[0], f"{topic}/{names[0]}"), ["grow", "larger", "increas", "bigger", "size"])],
+        [saying(called(names[0], f"{topic}/{names[0]}"), ["grow", "larger", "increas", "bigger", "size"])],
         [accusing(*names[1:])],
     )

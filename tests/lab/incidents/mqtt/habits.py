@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tests.lab.clients import mqtt
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 
 Change = Callable[[str, str, int], mqtt.Step]
 VALUES, CHANGED_AT = 50, 20
@@ -49,7 +49,7 @@ def leading_slash(it: Incident) -> None:
         it.who("one", names[0]),
         [
             saying(
-                name(names[0]),
+                called(names[0]),
                 [f"/{topic}", "slash", "new topic", "other topic", "nobody"],
                 ["slash", "nobody", "no subscri", "differ", "instead", "change", "not subscribed", "other"],
             )
@@ -71,7 +71,7 @@ def broken_json(it: Incident) -> None:
         "Q9",
         "payloads that are no JSON",
         it.who("one", names[0]),
-        [saying(name(names[0], f"{topic}/{names[0]}/temp"), ["JSON"])],
+        [saying(called(names[0], f"{topic}/{names[0]}/temp"), ["JSON"])],
         [accusing(*names[1:])],
     )
 
@@ -85,7 +85,7 @@ def retains_now(it: Incident) -> None:
         "Q9",
         "RETAIN since an update",
         it.who("one", names[0]),
-        [saying(name(names[0], f"{topic}/{names[0]}/temp"), ["retain"])],
+        [saying(called(names[0], f"{topic}/{names[0]}/temp"), ["retain"])],
         [accusing(*names[1:])],
     )
 
@@ -101,7 +101,7 @@ def quicker_now(it: Incident) -> None:
         it.who("one", names[0]),
         [
             saying(
-                name(names[0], f"{topic}/{names[0]}/temp"),
+                called(names[0], f"{topic}/{names[0]}/temp"),
                 [
                     "rate",
                     "per second",

@@ -7,7 +7,7 @@ from tests.lab.incidents.mqtt.brokers import MOSQUITTO, Wanted
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
 from tests.lab.incidents.mqtt.sessions import EXPIRY
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 
 
 def field_client(it: Incident, host: str, work: str, client_id: str, topic: str) -> None:
@@ -43,7 +43,7 @@ def in_turns(it: Incident) -> None:
         "Q3",
         "one client id in turns from two addresses",
         {"clients": [it.who(host, both) for host in ("one", "two")]},
-        [saying(name(both), wordings)],
+        [saying(called(both), wordings)],
         [accusing(writer)],
     )
 
@@ -56,7 +56,7 @@ def one_identifier(it: Incident) -> None:
     field_client(it, "one", "one_identifier", device, f"{topic}/reading")
     it.seconds(1, 2)
     wordings = ["identifier", "packet id", "\\bmid\\b"]
-    it.ask("Q3", "a packet identifier used again in flight", it.who("one", device), [saying(name(device), wordings)])
+    it.ask("Q3", "a packet identifier used again in flight", it.who("one", device), [saying(called(device), wordings)])
 
 
 @fault(Wanted(kinds=MOSQUITTO))
@@ -71,7 +71,7 @@ def never_releases(it: Incident) -> None:
         "Q1",
         "QoS 2 handshakes are left open by the sender",
         it.who("one", device),
-        [saying(name(device), wordings)],
+        [saying(called(device), wordings)],
         [accusing(reader)],
         sides=("client",),
     )
@@ -89,4 +89,9 @@ def two_writers(it: Incident) -> None:
     it.seconds(20, 22)
     blamed = {"clients": [it.who("one", here), it.who("two", there)]}
     wordings = ["in turn", "both", "two", "other", "altern", "against", "overw", "flip"]
-    it.ask("Q3", "two writers of one retained value", blamed, [saying(name(here), name(there), name(topic), wordings)])
+    it.ask(
+        "Q3",
+        "two writers of one retained value",
+        blamed,
+        [saying(called(here), called(there), called(topic), wordings)],
+    )

@@ -7,7 +7,7 @@ from tests.lab.incidents.mqtt.brokers import MOSQUITTO, Wanted
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
 from tests.lab.incidents.mqtt.sessions import EXPIRY
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 from tests.lab.mosquitto import User
 
 SECRET = "plant/secret"  # what the user of `denied_quietly` may not publish
@@ -31,7 +31,7 @@ def filter_lost(it: Incident) -> None:
         "Q1",
         "a filter is missing after a reconnect",
         it.who("one", reader),
-        [saying(name(reader), name(f"{topic}/cancel"), ["filter", "subscri"])],
+        [saying(called(reader), called(f"{topic}/cancel"), ["filter", "subscri"])],
     )
 
 
@@ -54,7 +54,7 @@ def comes_back_deaf(it: Incident) -> None:
         "Q1",
         "no subscription after a reconnect",
         it.who("one", deaf),
-        [saying(name(deaf), ["subscri", "filter"])],
+        [saying(called(deaf), ["subscri", "filter"])],
         [accusing(good)],
     )
     it.truth["cluster_wide"] = True
@@ -77,7 +77,7 @@ def qos0_lasting(it: Incident) -> None:
         "Q1",
         "QoS 0 in a session that lasts",
         it.who("one", reader),
-        [saying(name(reader), ["QoS 0", "lost", "missed", "never got", "away"])],
+        [saying(called(reader), ["QoS 0", "lost", "missed", "never got", "away"])],
         [accusing(good)],
     )
 
@@ -105,8 +105,8 @@ def denied_quietly(it: Incident) -> None:
         "Q1",
         "denied by access rules, and acknowledged",
         {"topic": SECRET, **it.who("two", writer)},
-        [saying(name(SECRET, writer), wordings)],
-        [saying(name("plant/open"), wordings)],
+        [saying(called(SECRET, writer), wordings)],
+        [saying(called("plant/open"), wordings)],
         sides=("server",),
     )
 
@@ -126,7 +126,7 @@ def granted_less(it: Incident) -> None:
         "Q1",
         "the server grants less than asked for",
         it.who("one", reader),
-        [saying(name(reader), ["grant", "QoS 0", "lower", "downgrad", "lost", "missed"])],
+        [saying(called(reader), ["grant", "QoS 0", "lower", "downgrad", "lost", "missed"])],
     )
 
 
@@ -147,7 +147,7 @@ def crashes_on_message(it: Incident) -> None:
         "Q1",
         "a message at which its reader ends",
         it.who("one", reader),
-        [saying(name(reader), wordings)],
+        [saying(called(reader), wordings)],
         [accusing(writer)],
         sides=("client",),
     )

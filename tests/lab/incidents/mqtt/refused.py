@@ -6,7 +6,7 @@ from tests.lab.clients import mqtt
 from tests.lab.incidents.mqtt.brokers import MOSQUITTO, Wanted
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
-from tests.lab.incidents.staged import name, saying
+from tests.lab.incidents.told import called, saying
 from tests.lab.mosquitto import User
 
 CLOSED = "plant/closed"
@@ -25,7 +25,7 @@ def subscribe_refused(it: Incident) -> None:
         "Q4",
         "a subscription that is refused for good",
         it.who("one", reader),
-        [saying(name(reader), name(CLOSED), REFUSED)],
+        [saying(called(reader), called(CLOSED), REFUSED)],
     )
 
 
@@ -37,7 +37,10 @@ def publish_refused(it: Incident) -> None:
     values = [mqtt.publish(CLOSED, 1, payload=f"n{n}", pause_s=0.7) for n in range(22)]
     it.follow("two", writer, *values, mqtt.DISCONNECT, version=5, library="paho").finish()
     it.ask(
-        "Q4", "messages that are refused for good", it.who("two", writer), [saying(name(writer), name(CLOSED), REFUSED)]
+        "Q4",
+        "messages that are refused for good",
+        it.who("two", writer),
+        [saying(called(writer), called(CLOSED), REFUSED)],
     )
 
 
@@ -57,4 +60,4 @@ def tls_on_plain(it: Incident) -> None:
     )
     it.start("one", "python3", "-c", program, *it.broker.endpoint.split(":")).finish(60)
     address = it.hosts["one"].address
-    it.ask("Q4", "TLS on the port for plain text", {"address": address}, [saying(name(address), ["TLS", "SSL"])])
+    it.ask("Q4", "TLS on the port for plain text", {"address": address}, [saying(called(address), ["TLS", "SSL"])])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.lab.clients import mqtt
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 
 
 @fault()
@@ -24,7 +24,7 @@ def subscribes_per_message(it: Incident) -> None:
         "Q5",
         "a SUBSCRIBE for each message",
         it.who("one", client_id),
-        [saying(name(client_id), ["SUBSCRIBE", "subscribe[sd]? (again|\\d+ times)", "repeat"])],
+        [saying(called(client_id), ["SUBSCRIBE", "subscribe[sd]? (again|\\d+ times)", "repeat"])],
         [accusing(good)],
     )
 
@@ -45,7 +45,7 @@ def retained_flood(it: Incident) -> None:
         "Q5",
         "all retained values at each connect",
         it.who("one", screen),
-        [saying(name(screen), ["retain"])],
+        [saying(called(screen), ["retain"])],
         [accusing(writer)],
     )
 
@@ -67,7 +67,7 @@ def one_filter_many(it: Incident) -> None:
         {"address": address},
         [
             saying(
-                [*name(address), *name(base), f"{base}-\\d"],
+                [*called(address), *called(base), f"{base}-\\d"],
                 ["filter", "copies", "each message", "same subscription"],
             )
         ],
@@ -91,7 +91,7 @@ def copiers(it: Incident) -> None:
         {"clients": [it.who("one", here), it.who("two", there)]},
         [
             saying(
-                [*name(here), *name(there), *name(f"{topic}/raw/7"), *name(f"{topic}/clean/7")],
+                [*called(here), *called(there), *called(f"{topic}/raw/7"), *called(f"{topic}/clean/7")],
                 ["loop", "round", "circle", "comes back", "same (message|payload)"],
             )
         ],
@@ -119,7 +119,7 @@ def published_twice(it: Incident) -> None:
         it.who("one", names[0]),
         [
             saying(
-                name(names[0], f"{topic}/{names[0]}"),
+                called(names[0], f"{topic}/{names[0]}"),
                 ["twice", "two times", "again", "duplicat", "identical", "same (payload|message|value)", "repeat"],
             )
         ],

@@ -6,7 +6,7 @@ from tests.lab import firewall
 from tests.lab.clients import mqtt
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 from tests.lab.mosquitto import PORT
 
 
@@ -37,7 +37,7 @@ def old_will(it: Incident) -> None:
         "Q2",
         "an old will replaces a newer birth",
         {"client_id": old, "topic": topic, "any": [it.who("one", old)]},
-        [saying(name(topic, old), wordings)],
+        [saying(called(topic, old), wordings)],
         [accusing(screen)],
     )
 
@@ -64,6 +64,6 @@ def clear_forgotten(it: Incident) -> None:
         "Q2",
         "a retained value that was not cleared",
         {"topic": f"{before}/state"},
-        [saying(name(f"{before}/state"), wordings)],
-        [saying(name(f"{after}/state"), ["stale", "outdated", "never cleared"])],
+        [saying(called(f"{before}/state"), wordings)],
+        [saying(called(f"{after}/state"), ["stale", "outdated", "never cleared"])],
     )

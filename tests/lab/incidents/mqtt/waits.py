@@ -6,7 +6,7 @@ from tests.lab.clients import mqtt
 from tests.lab.incidents.mqtt.brokers import MOSQUITTO, Wanted
 from tests.lab.incidents.mqtt.catalogue import fault
 from tests.lab.incidents.mqtt.incident import Incident
-from tests.lab.incidents.staged import accusing, name, saying
+from tests.lab.incidents.told import accusing, called, saying
 
 
 @fault()
@@ -31,7 +31,7 @@ def stop_and_wait(it: Incident) -> None:
         "Q7",
         "one message in flight on a long line",
         it.who("one", gateway),
-        [saying(name(gateway), wordings)],
+        [saying(called(gateway), wordings)],
         sides=("client", "network"),
     )
 
@@ -59,7 +59,7 @@ def receive_maximum_one(it: Incident) -> None:
         "Q7",
         "a receive window of one on a long line",
         it.who("one", reader),
-        [saying(name(reader), wordings)],
+        [saying(called(reader), wordings)],
         [accusing(good)],
     )
 
@@ -94,7 +94,7 @@ def short_stop(it: Incident) -> None:
         "Q7",
         "the server stood still for a moment",
         {"server": it.broker.endpoint},
-        [saying(name(address), wordings)],
+        [saying(called(address), wordings)],
         sides=("server",),
     )
     it.truth["cluster_wide"] = True
