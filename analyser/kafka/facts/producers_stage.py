@@ -215,7 +215,8 @@ STABLE_ROWS = """
 #
 # Within one epoch a broker knows a batch by its sequence (KIP-98). A producer that gives a batch up bumps its epoch
 # (KIP-360), begins its sequences anew and sends what it holds again: the broker cannot know it then. The same batch
-# has the same time of its first record, size and number of records. Its first attempt was stored when it was answered
+# has the same time of its first record, size and number of records. Without a producer id a client may put newer records
+# behind those that it sends again: then the first record says the same, and there are more. Its first attempt was stored when it was answered
 # so, or with 7 or 20 (the leader has it, replicas do not), or, without an answer, when the offsets around it leave
 # room for it. Batches of transactions are left out: their transaction was aborted before.
 #
@@ -251,7 +252,7 @@ REPEATED_STEPS = {
     "repeated_of": f"""
         SELECT {_CLIENT_KEY}, producer_id, producer_epoch, base_sequence, base_timestamp, records_count, batch_bytes,
                error_code, acks, epoch_ns(ts) AS at_ns, epoch_ns(ts_response) AS done_ns, base_offset, last_offset,
-               exchange_id, flow_id, file, request_packet
+               content_crc, exchange_id, flow_id, file, request_packet
         FROM kafka_produce_batches
         WHERE NOT transactional AND (EXISTS (FROM repeated_producers) OR producer_id = -1)""",
     "repeated_base": """
@@ -265,8 +266,10 @@ REPEATED_STEPS = {
                again.request_packet AS again_packet, again.flow_id AS again_flow_id
         FROM repeated_base AS first JOIN repeated_base AS again
             ON {_SAME.format("first", "again")} AND first.producer_id = again.producer_id
-            AND first.base_timestamp = again.base_timestamp AND first.records_count = again.records_count
-            AND first.batch_bytes = again.batch_bytes
+            AND first.base_timestamp = again.base_timestamp
+            AND (first.records_count = again.records_count AND first.batch_bytes = again.batch_bytes
+                 OR first.producer_id = -1 AND first.content_crc = again.content_crc
+                    AND first.records_count < again.records_count)
         WHERE first.at_ns < again.at_ns AND again.error_code = 0 AND coalesce(first.error_code, 0) IN (0, 7, 20)
               AND (first.producer_epoch < again.producer_epoch OR first.producer_id = -1 AND {_SENT_AGAIN})
         QUALIFY row_number() OVER (

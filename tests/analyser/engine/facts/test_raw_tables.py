@@ -101,7 +101,14 @@ FACTS = [
         r"\blog_append_timestamp\b",
         {"analyser/kafka/facts/producers_stage.py": "the fact's own"},
     ),
-    Fact("kafka_value_rounds", r"\bcontent_crc\b", {"analyser/kafka/facts/value_rounds.py": "the fact's own"}),
+    Fact(
+        "kafka_value_rounds",
+        r"\bcontent_crc\b",
+        {
+            "analyser/kafka/facts/value_rounds.py": "the fact's own",
+            "analyser/kafka/facts/producers_stage.py": "whether a batch is sent again, not whether its value comes back",
+        },
+    ),
     Fact(
         "kafka_committed",
         r"(?i)operation (= '|IN \(')(OffsetDelete|DeleteGroups)'|lag\(committed_offset\)",

@@ -186,6 +186,16 @@ def together(*writers: list[Row]) -> list[Row]:
 PAYOUTS = {"client_id": "payouts-1", "client_address": "10.1.0.9"}
 
 
+def sent_with_more(**more: Any) -> list[Row]:
+    """A batch whose answer comes late, and before that one that begins with the same record and is larger."""
+    own = {**OLD, "content_crc": 7}
+    again = {"records_count": 30, "batch_bytes": 900, "last_offset": 1049, **more}
+    return [
+        produced(2, 10, ts_response=at(40), **own),
+        produced(32, 10, flow="new", base_offset=1020, ts_response=at(33), **(own | again)),
+    ]
+
+
 def paid_by_one(times: int, every: float, records: int = 1) -> dict[str, list[Row]]:
     """So many transactions, so many seconds apart, of so many records."""
     starts = [n * every for n in range(times)]
@@ -368,6 +378,11 @@ PRODUCER_FIRES: list[Scenario] = [
         flows=SERVER,
     ),
     fires(
+        "KAF208", "warning", "without idempotence, sent again with newer records behind",
+        kafka_produce_batches=sent_with_more(),
+        flows=SERVER,
+    ),
+    fires(
         "KAF340", "warning", "one of three writers is an hour and some behind",
         kafka_produce_batches=together(timed("a", 0.1), timed("b", 4000), timed("c", 1)),
     ),
@@ -499,6 +514,16 @@ PRODUCER_NEAR_MISSES: list[Scenario] = [
             produced(1.001, 10, base_offset=1020, ts_response=at(1.5), **OLD),
             produced(9, 20, base_offset=1030, ts_response=at(10.5), **OLD),
         ],
+        flows=SERVER,
+    ),
+    silent(
+        "KAF208", "without idempotence, other records of the same millisecond",
+        kafka_produce_batches=sent_with_more(content_crc=8),
+        flows=SERVER,
+    ),
+    silent(
+        "KAF208", "without idempotence, the first of the records alone",
+        kafka_produce_batches=sent_with_more(records_count=4),
         flows=SERVER,
     ),
     silent(
