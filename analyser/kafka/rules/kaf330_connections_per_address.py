@@ -14,8 +14,12 @@ How it decides
     within a second (at_once_s), with no byte of it before. Each was opened while at least two others of that address
     were open there; each one that the broker answered was opened while fewer were. A connection that was closed less
     than a second before (slack_s) may still count at the broker. Of the others two at least are heard of after the last
-    refusal, so the broker was well. And it answered a new connection after the first refusal: of another address, or of
-    this one with fewer open. Connections that carry something else than Kafka do not count.
+    refusal, or so shortly before as is usual for them (its usual gap between two responses, half as much again), so the
+    broker was well. That it refuses not everybody shows a new connection that it answered after the first refusal: of
+    another address, or of this one with fewer open. Where nobody else tried in that time, the finding says that it may
+    be a limit of the whole broker, with confidence medium, and only of clients that it had answered before; where
+    another address was refused likewise, nothing is said. Connections that carry something else than Kafka do not
+    count.
 
 False alarms
     A load balancer or firewall on the way with such a limit looks the same.
@@ -52,16 +56,20 @@ from wirewitness.analyser.kafka.rules.connections import (
     ended,
 )
 
+# A connection is well that was heard of within so many of its usual gaps.
+_USUAL_GAPS = 1.5
 # Two that are opened at the same moment may be counted in either order.
 _TOGETHER_NS = NS_PER_S // 20
 
 
 class _Limit(NamedTuple):
-    """Refused connections of an address. least, most: between them lies how many it may have."""
+    """Refused connections of an address. least, most: between them lies how many it may have. alone: nobody else tried
+    in that time."""
 
     refused: Sequence[Row]
     least: int
     most: int
+    alone: bool = False
 
 
 def detect(frames: Frames, *, closed_least: int = 5, at_once_s: float = 1.0, slack_s: float = 1.0) -> Iterator[Finding]:
@@ -79,8 +87,12 @@ def detect(frames: Frames, *, closed_least: int = 5, at_once_s: float = 1.0, sla
         if len(own) < closed_least or not _goes_on(own, others):
             continue
         limit = _limit(own, others, slack_s * NS_PER_S)
-        if limit is not None and _lets_in(own, held):
+        if limit is None:
+            continue
+        if _lets_in(own, held):
             yield _finding(limit)
+        elif len(refused) == 1 and _known(own, others):
+            yield _finding(limit._replace(alone=True))
 
 
 def _is_refused(row: Mapping[str, Any], at_once_ns: float) -> bool:
@@ -92,9 +104,21 @@ def _is_refused(row: Mapping[str, Any], at_once_ns: float) -> bool:
 
 
 def _goes_on(refused: Sequence[Row], others: Sequence[Row]) -> bool:
-    """The broker sent something to two connections of that address after the last refusal."""
+    """The broker went on sending to two connections of that address to the last refusal."""
     last = refused[-1]["ts_closed"]
-    return bool(sum(row["ts"] < last < (row["ts_last_from_server"] or 0) for row in others) > 1)
+    return sum(row["ts"] < last < _heard_until(row) for row in others) > 1
+
+
+def _heard_until(row: Mapping[str, Any]) -> float:
+    """Until when it may be silent, as is usual for it: the last packet of the server, and its gap between responses."""
+    heard = row["ts_last_from_server"] or 0
+    return float(heard + _USUAL_GAPS * max(0, heard - row["ts"]) / max(1, row["answered"] or 1))
+
+
+def _known(refused: Sequence[Row], others: Sequence[Row]) -> bool:
+    """The broker answers the same clients on other connections: what they speak is right for its port."""
+    names = {row["client_id"] for row in refused if row["client_id"]}
+    return bool(names) and names <= {row["client_id"] for row in others}
 
 
 def _lets_in(refused: Sequence[Row], held: Mapping[str | None, Sequence[Row]]) -> bool:
@@ -130,14 +154,14 @@ def _finding(limit: _Limit) -> Finding:
     who = f"{address} ({names_text(names, 3)})" if names else address
     exact = limit.least == most
     return RULE.finding(
-        confidence="high" if exact else "medium",
+        confidence="high" if exact and not limit.alone else "medium",
         subject={"cluster": first["cluster_id"], "address": first["client_address"], "server": server},
         title=f"{count(len(refused), 'connection')} closed at once: {address} has {most:,} open at {server}",
         sentence=(
             f"{sentence_start(server)} closed {count(len(refused), 'connection')} of {who} as soon as they were "
             f"opened, {period_text(first['ts'], ended(last))}. {most:,}{'' if exact else ' or more'} of that address "
-            f"were open and went on; with fewer it answered: a limit of {f'{most:,} ' if exact else ''}connections for "
-            "each address."
+            f"were open and went on; with fewer it answered: a limit of {f'{most:,} ' if exact else ''}connections "
+            f"{'for each address, or of the broker (nobody else tried)' if limit.alone else 'for each address'}."
         ),
         next_step=(
             f'Look for "Too many connections from {address}" in the broker\'s log. Raise max.connections.per.ip there '

@@ -11,10 +11,12 @@ Why it matters
 
 How it decides
     Ends by the server's FIN or RST of connections whose begin is in the capture, `closed_least` of one client, four
-    fifths of those that the server ended after 5 s or more (least_s). They are told as one of three, in this order:
+    fifths of those that the server ended after 5 s or more (least_s; idle_least_s for idle ones). They are told as one
+    of three, in this order:
     Login: the broker said how long the login holds (session_lifetime_ms), and closed at the first request after that
     time, which it did not answer: a warning. Idle: nothing was asked or answered for the same time (longest at most
-    `spread` above shortest) before each end, which is a FIN: info. Age: all were open for the same time (likewise),
+    `spread` above shortest, or half a second, since brokers look now and then) before each end, which is a FIN, and no
+    other connection of the client there was silent for longer: info. Age: all were open for the same time (`spread`),
     though in use; another connection of the server with another age went on past each of them, and no connection of the
     client there lived longer: a warning where requests were pending, else info. The ends of the last two come at three
     different moments at least.
@@ -58,6 +60,8 @@ from wirewitness.analyser.kafka.rules.names import client_text
 LOGINS = "kafka_authentications"
 # Brokers look for what is idle or has to log in now and then only.
 _LATE_NS = NS_PER_S
+# From one look for idle connections to the next.
+_LOOKS_NS = NS_PER_S // 2
 _MOMENTS = 3
 
 
@@ -74,7 +78,9 @@ class _End(NamedTuple):
     pending: int
 
 
-def detect(frames: Frames, *, closed_least: int = 5, least_s: float = 5.0, spread: float = 0.05) -> Iterator[Finding]:
+def detect(
+    frames: Frames, *, closed_least: int = 5, least_s: float = 5.0, idle_least_s: float = 2.0, spread: float = 0.05
+) -> Iterator[Finding]:
     """At most one finding per client: what most of its ends share."""
     connections = rows_of(frames[CONNECTIONS])
     answered = {row["flow_id"]: row["ts_response"] for row in rows_of(frames["exchanges"]) if row["ts_response"]}
@@ -88,21 +94,27 @@ def detect(frames: Frames, *, closed_least: int = 5, least_s: float = 5.0, sprea
             for row in own
             if row["closed_by"] == "server" and row["ts_closed"] is not None and row["flow_id"] in answered
         ]
-        ends = [one for one in ends if one.age_ns >= least_s * NS_PER_S]
-        least = max(closed_least, -(-len(ends) * 4 // 5))
-        if len(ends) < least:
-            continue
-        login = [one for one in ends if _login_is_over(one)]
-        idle = _alike([one for one in ends if one.fin and one.idle_ns >= least_s * NS_PER_S], "idle_ns", spread)
-        age = _alike([one for one in ends if one.idle_ns < one.age_ns // 5], "age_ns", spread)
+        old = [one for one in ends if one.age_ns >= least_s * NS_PER_S]
+        idle = _alike(
+            [one for one in ends if one.fin and one.idle_ns >= idle_least_s * NS_PER_S], "idle_ns", spread, _LOOKS_NS
+        )
+        old_enough = sum(one.age_ns >= idle_least_s * NS_PER_S for one in ends)
+        least, idle_least = _least(len(old), closed_least), _least(old_enough, closed_least)
+        login = [one for one in old if _login_is_over(one)]
+        age = _alike([one for one in old if one.idle_ns < one.age_ns // 5], "age_ns", spread)
         if len(login) >= least:
             yield _finding("login", login)
-        elif len(idle) >= least and _in_turn(idle, spread * idle[0].idle_ns):
+        elif len(idle) >= idle_least and _in_turn(idle, spread * idle[0].idle_ns) and _none_idle_longer(idle, own):
             yield _finding("idle", idle)
         elif len(age) >= least and _none_older(age, own, spread):
             apart = spread * age[0].age_ns
             if _in_turn(age, apart) and _others_go_on(age, connections, apart):
                 yield _finding("age", age)
+
+
+def _least(ends: int, closed_least: int) -> int:
+    """How many of so many ends must be alike."""
+    return max(closed_least, -(-ends * 4 // 5))
 
 
 def _end(row: Row, answered_ns: int, login: Mapping[str, Any] | None) -> _End:
@@ -123,13 +135,13 @@ def _login_is_over(one: _End) -> bool:
     return one.row["ts_closed"] - asked_ns <= _LATE_NS and one.age_ns + _LATE_NS >= one.holds_ns
 
 
-def _alike(ends: Sequence[_End], measure: str, spread: float) -> list[_End]:
-    """The most of them whose measure is about the same."""
+def _alike(ends: Sequence[_End], measure: str, spread: float, late_ns: int = 0) -> list[_End]:
+    """The most of them whose measure is about the same, or at most so much more."""
     ordered = sorted(ends, key=lambda one: int(getattr(one, measure)))
     values = [int(getattr(one, measure)) for one in ordered]
     best, start = slice(0, 0), 0
     for at, value in enumerate(values):
-        while value > values[start] * (1 + spread):
+        while value > max(values[start] * (1 + spread), values[start] + late_ns):
             start += 1
         if at + 1 - start > best.stop - best.start:
             best = slice(start, at + 1)
@@ -161,6 +173,17 @@ def _none_older(ends: Sequence[_End], own: Sequence[Row], spread: float) -> bool
     """No connection of the client was in use for longer."""
     most = max(one.age_ns for one in ends) * (1 + spread)
     return all((row["ts_last_request"] or row["ts"]) - row["ts"] <= most for row in own)
+
+
+def _none_idle_longer(ends: Sequence[_End], own: Sequence[Row]) -> bool:
+    """No connection of the client was silent for longer when the client ended it, or when the capture ended."""
+    most = max(one.idle_ns for one in ends) + _LATE_NS
+    return all(_silent_ns(row) <= most for row in own if row["closed_by"] != "server")
+
+
+def _silent_ns(row: Row) -> int:
+    until = row["ts_closed"] or row["observed_until"] or row["ts"]
+    return int(until - max(row["ts_last_request"] or row["ts"], row["ts_last_from_server"] or row["ts"]))
 
 
 _NEXT = {
@@ -241,7 +264,7 @@ RULE = Rule(
     reads={
         CONNECTIONS: (
             *PLACE_COLUMNS, "closed_by", "unanswered", "ts_last_request", "ts_last_from_server", "mechanism",
-            "encrypted",
+            "encrypted", "observed_until",
         ),
         "exchanges": ("flow_id", "ts_response"),
         LOGINS: ("ts", "flow_id", "session_lifetime_ms"),

@@ -36,14 +36,17 @@ def short_lived(
     lasts: tuple[float, ...] = (12.0, 12.1, 12.0, 12.3, 12.2),
     *,
     idle: float = 0.002,
+    looks: tuple[float, ...] = (),
     how: str = "fin",
     pending: int = 1,
     login_ms: int | None = None,
     **more: Any,
 ) -> dict[str, list[Row]]:
-    """Connections one behind the other that the server ends after so many seconds, and another client that goes on."""
-    closed, answers, logins, begin = [], [], [], 0.0
+    """Connections one behind the other that the server ends after so many seconds, and another client that goes on.
+    looks: so much longer than `idle` each of them was idle."""
+    closed, answers, logins, begin, least = [], [], [], 0.0, idle
     for number, seconds in enumerate(lasts):
+        idle = least + (looks[number] if looks else 0.0)
         asked = {"ts_last_request": at(begin + seconds - idle), "last_status": "unanswered" if pending else "ok"}
         end = {"ts_last_from_server": at(begin + seconds - (how == "reset") * idle), "unanswered": pending}
         closed.append(up(number, begin, seconds, **{"closed_by": "server", **asked, **end, **more}))
@@ -94,12 +97,17 @@ ENDS_FIRES: list[Scenario] = [
                              *(turned_away(40 + n, 3 + 9 * n) for n in range(6))]),
     fires("KAF330", "warning", "closed before a request came", **too_many(
         requests=0, unanswered=0, bytes_to_server=0, protocol=None, client_id=None, last_operation=None)),
+    fires("KAF330", "warning", "nobody else tries, and it is refused to the end of the capture", kafka_connections=[
+        *(up(n, n / 5, ts_last_from_server=at(46)) for n in range(3)),
+        *(turned_away(40 + n, 3 + 9 * n) for n in range(6))]),
     fires("KAF331", "warning", "the broker ends logins that are not renewed", **short_lived(
         (12.0, 14.5, 12.4, 15.9, 12.1), login_ms=12_000)),
     fires("KAF331", "warning", "a proxy lets no connection live longer", **short_lived()),
     fires("KAF331", "info", "the same, with nothing on its way", **short_lived(pending=0)),
     fires("KAF331", "info", "closed when idle for ten seconds", **short_lived(
         (12.0, 18.5, 12.4, 25.9, 14.1), idle=10.0, pending=0)),
+    fires("KAF331", "info", "closed when idle for three seconds, at the next look of the broker", **short_lived(
+        (5.0, 7.5, 5.4, 8.9, 6.1), idle=3.0, looks=(0.0, 0.4, 0.1, 0.45, 0.2), pending=0)),
     fires("KAF332", "critical", "the same batch is stored four times", **gave_up()),
     fires("KAF332", "warning", "an idempotent one is stored once", **gave_up(offset_step=0)),
     fires("KAF332", "warning", "five requests, each given up after a second",
@@ -111,7 +119,14 @@ ENDS_NEAR_MISSES: list[Scenario] = [
     silent("KAF330", "one was answered while more were open",
            kafka_connections=[*too_many()["kafka_connections"], up(22, 33)]),
     silent("KAF330", "a broker that refuses everybody from then on",
-           kafka_connections=[*(up(n, 0) for n in range(3)), *(turned_away(40 + n, 3 + 9 * n) for n in range(6))]),
+           kafka_connections=[*(up(n, 0) for n in range(3)), *(turned_away(40 + n, 3 + 9 * n) for n in range(6)),
+                              turned_away(50, 20, client_address="10.1.0.8")]),
+    silent("KAF330", "nobody else tries, and these clients were never answered",
+           kafka_connections=[*(up(n, 0) for n in range(3)),
+                              *(turned_away(40 + n, 3 + 9 * n, client_id="other") for n in range(6))]),
+    silent("KAF330", "the others are silent for longer than is usual for them",
+           kafka_connections=[*(up(n, n / 5, ts_last_from_server=at(38)) for n in range(3)),
+                              *(turned_away(40 + n, 3 + 9 * n) for n in range(6))]),
     silent("KAF330", "a broker that goes down closes the others as well", kafka_connections=[
         row if row["answered"] == 0 else row | {"ts_last_from_server": at(40)}
         for row in too_many()["kafka_connections"]]),
@@ -127,6 +142,13 @@ ENDS_NEAR_MISSES: list[Scenario] = [
     silent("KAF331", "another connection of the client lives on", **{
         **short_lived(),
         "kafka_connections": [*short_lived()["kafka_connections"], up(71, 0, ts_last_request=at(59))]}),
+    silent("KAF331", "idle times that differ", **short_lived(
+        (5.0, 7.5, 5.4, 8.9, 6.1), idle=3.0, looks=(0.0, 0.9, 0.1, 1.8, 0.2), pending=0)),
+    silent("KAF331", "another connection of the client is idle for longer and lives on", **{
+        **short_lived((12.0, 18.5, 12.4, 25.9, 14.1), idle=10.0, pending=0),
+        "kafka_connections": [
+            *short_lived((12.0, 18.5, 12.4, 25.9, 14.1), idle=10.0, pending=0)["kafka_connections"],
+            up(71, 0, ts_last_request=at(1), ts_last_from_server=at(1.1))]}),
     silent("KAF331", "closed within the time that the login holds", **short_lived(
         (12.0, 14.5, 17.4, 25.9, 12.1), login_ms=60_000)),
     silent("KAF331", "idle connections that somebody resets (NET101)", **short_lived(
