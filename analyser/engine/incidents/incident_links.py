@@ -137,6 +137,8 @@ LINKS: tuple[Link, ...] = (
     Link("KAF321", (*_CLIENT_RETRIES, "KAF208", "KAF301", "NET104"), ("client", "address")),
     # Who is refused for its address's number of connections tries again.
     Link("KAF330", (*_CLIENT_RETRIES, "KAF301", "NET104"), ("client", "address")),
+    # Clients of one thread send no heartbeat while they wait for their Fetch.
+    Link("KAF333", ("KAF111", *_BEHIND), _CLIENT),
     # What was on its way when a connection ended by its age is sent again.
     Link("KAF331", ("TCP103", "NET103", "KAF314", "KAF208"), _CLIENT),
     # A quota makes a client wait: the broker holds its response back and reads nothing from its connection (KIP-219).

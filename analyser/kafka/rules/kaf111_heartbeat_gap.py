@@ -14,7 +14,8 @@ How it decides
     warning: from `near` of the session timeout on, while it stayed a member; and when it was removed after a silence of
         at least `least_s`. critical: when that lasted for a minute or more. info: a static member, or one of Kafka
         Streams (or of an unknown assignor), whose host closed its connection: these do not leave when they stop, by
-        design.
+        design. info: one that waited for its Fetch meanwhile, for nine tenths of the silence, as long as the broker was
+        asked to wait (max_wait_ms): it lives, and sends no heartbeat while it waits.
     The session timeout is that of its JoinGroup, else 45 s, the default (in KIP-848 it is the broker's). A member of a
         classic group that may have a longer one, since its JoinGroup is not in the capture, is info while it stays.
     Silent: where no answer to the member is in the capture (one side of it only: nobody knows whether the coordinator
@@ -45,7 +46,8 @@ from wirewitness.analyser.base.severity import Severity
 from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, clock_text, seconds_text, time_text
 from wirewitness.analyser.base.words import sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
-from wirewitness.analyser.engine.rules.frame_rows import Row, values
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of, values
+from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.kafka.rules.idle_members import side_step, side_text
 from wirewitness.analyser.kafka.rules.members import (
@@ -65,18 +67,22 @@ from wirewitness.analyser.kafka.rules.members import (
 from wirewitness.analyser.kafka.rules.names import group_text, short_who, title_text
 from wirewitness.analyser.kafka.rules.other_members import NONE, Elsewhere
 
-ANSWERED = "kafka_group_events"
+ANSWERED, FETCHES = "kafka_group_events", "kafka_fetch_partitions"
 DEFAULT_SESSION_MS = 45_000
 _LONG_NS = 60 * NS_PER_S
+# A Fetch that takes so much of a silence is what the client waited for.
+_MOST_OF_IT = 0.9
 
 
 class _Silence(NamedTuple):
-    """A member's longest silence; removed: the group went on without it meanwhile."""
+    """A member's longest silence; removed: the group went on without it meanwhile. fetch_ns: how long its Fetch took
+    that it waited for."""
 
     member: Row
     begin_ns: int
     end_ns: int
     removed: bool
+    fetch_ns: int = 0
 
     @property
     def lasts_ns(self) -> int:
@@ -99,8 +105,9 @@ def detect(frames: Frames, *, near: float = 2 / 3, least_s: float = 2.0) -> Iter
         client = (one.member["client_address"], one.member["client_id"])
         if counts and (client not in worst or one.lasts_ns > worst[client].lasts_ns):
             worst[client] = one
+    fetches = rows_of(frames[FETCHES])
     for one in worst.values():
-        yield _finding(one)
+        yield _finding(one._replace(fetch_ns=_waits_for_fetch(one, fetches)))
 
 
 def _timeout_ms(member: Mapping[str, object]) -> int:
@@ -148,6 +155,20 @@ def _shared(silences: Sequence[_Silence], unknown: Sequence[Row]) -> list[bool]:
     return shared
 
 
+def _waits_for_fetch(silence: _Silence, fetches: Sequence[Row]) -> int:
+    """How long a Fetch of the client took that fills a silence which it survived; 0 where none does."""
+    member = silence.member
+    took = [
+        row["ts_response"] - row["ts"]
+        for row in fetches
+        if (row["client_address"], row["client_id"]) == (member["client_address"], member["client_id"])
+        and silence.begin_ns <= row["ts"] and row["ts_response"] <= silence.end_ns
+    ]  # fmt: skip
+    compared(len(fetches))
+    longest = max(took, default=0)
+    return longest if not silence.removed and longest >= _MOST_OF_IT * silence.lasts_ns else 0
+
+
 def _has_gaps(member: Row) -> bool:
     """It sent several requests, and how long it was silent between them is not known."""
     several = member["exchange_id"] != member["last_exchange_id"]
@@ -155,6 +176,8 @@ def _has_gaps(member: Row) -> bool:
 
 
 def _severity(silence: _Silence) -> Severity:
+    if silence.fetch_ns:
+        return "info"
     if not silence.removed:
         is_known = silence.member["session_timeout_ms"] or silence.member["protocol"] != "classic"
         return "warning" if is_known else "info"
@@ -179,6 +202,13 @@ def _finding(silence: _Silence) -> Finding:
             what += f" It is {by_design}, which does not leave by design when it stops."
     died = member["ended"] == "expired" and member["closed_by"] == "client"
     side = "" if died else f" {sentence_start(side_text(member))}."
+    step = (
+        f"Find out about {member['client_id'] or 'the client'} at {member['client_address'] or 'its address'} "
+        f"{'how its process ended' if died else side_step(member)}."
+    )
+    if silence.fetch_ns:
+        side = f" It waited for its Fetch meanwhile ({seconds_text(silence.fetch_ns)}), and sends none while it waits."
+        step = "Let its Fetch wait for less (fetch.max.wait.ms; maxWaitTimeInMs of KafkaJS)."
     names = partitions_of(member)
     assigned = f", with {partitions_text(names, 3)}" if names else ""
     return RULE.finding(
@@ -192,11 +222,7 @@ def _finding(silence: _Silence) -> Finding:
             f"{group_text(member['group_id'])}: {member_text(member)} sent no heartbeat for "
             f"{seconds_text(silence.lasts_ns)} from {clock_text(silence.begin_ns)} on{assigned}. {what}{side}"
         ),
-        next_step=(
-            f"Find out about {member['client_id'] or 'the client'} at {member['client_address'] or 'its address'} "
-            f"{'how its process ended' if died else side_step(member)}. "
-            "session.timeout.ms should be three heartbeat intervals (heartbeat.interval.ms) at least."
-        ),
+        next_step=f"{step} session.timeout.ms should be three heartbeat intervals (heartbeat.interval.ms) at least.",
         proof=proof(silence.begin_ns, silence.end_ns, [member["last_exchange_id"], member["exchange_id"]]),
         numbers={
             **culprit(key, member),
@@ -204,6 +230,7 @@ def _finding(silence: _Silence) -> Finding:
             "session_timeout_ms": timeout_ms if member["session_timeout_ms"] else None,
             "removed": silence.removed,
             "idle_side": member["idle_side"],
+            "fetch_ms": silence.fetch_ns // NS_PER_MS or None,
             "partitions": names,
             "since": time_text(silence.begin_ns),
             "until": time_text(silence.end_ns),
@@ -218,13 +245,21 @@ RULE = Rule(
     name="heartbeat-gap",
     severity="critical",
     confidence="high",
-    reads={MEMBERS: MEMBER_COLUMNS, ANSWERED: ("ts", "member_id")},
+    reads={
+        MEMBERS: MEMBER_COLUMNS,
+        ANSWERED: ("ts", "member_id"),
+        FETCHES: ("ts", "ts_response", "client_address", "client_id"),
+    },
     partition_by=KEYS,
     detect=detect,
     # One answer to each member is enough: it only proves that answers are in the capture.
     rows={
         ANSWERED: "ts_response IS NOT NULL AND (group_id, member_id, ts) IN (SELECT (group_id, member_id, min(ts)) "
-        f"FROM {ANSWERED} WHERE ts_response IS NOT NULL GROUP BY cluster_id, group_id, member_id)"
+        f"FROM {ANSWERED} WHERE ts_response IS NOT NULL GROUP BY cluster_id, group_id, member_id)",
+        # Those that the broker held back for a second or more, for all of the time that it was given.
+        FETCHES: "coalesce(replica_id, -1) < 0 AND max_wait_ms >= 1000 "
+        "AND epoch_ns(ts_response) - epoch_ns(ts) "
+        "BETWEEN 900000 * max_wait_ms::BIGINT AND 1500000 * max_wait_ms::BIGINT",
     },
     suspects=f"""
         SELECT cluster_id, group_id FROM r_{MEMBERS}

@@ -11,7 +11,7 @@ Why it matters
 How it decides
     Responses with records of one client, whose min_bytes is above 1: of these `responses` at least, and the share of
     `share`, brought less than min_bytes and came when max_wait_ms was over (nine tenths of it at least, half as much
-    again at most).
+    again at most). Three (few) are enough where they held back `records_many` batches whose Produce is in the capture.
     How long a record was held is known where its Produce is in the capture: from its response, or from the Fetch, what
     came later, to the response of the Fetch. With five such records (records_least) the median counts: from `late_ms`
     on (the default of fetch.max.wait.ms) a warning, from `held_ms` on info, below nothing. Where no Produce is seen,
@@ -64,6 +64,8 @@ def detect(
     frames: Frames,
     *,
     responses: int = 5,
+    few: int = 3,
+    records_many: int = 20,
     share: float = 0.8,
     records_least: int = 5,
     late_ms: float = 500.0,
@@ -77,9 +79,11 @@ def detect(
     appended = _appended(rows_of(frames[BATCHES]))
     for own in clients.values():
         late = [rows for rows in own.values() if _waited(rows)]
-        if len(late) < max(responses, share * len(own)):
+        if len(late) < max(few, share * len(own)):
             continue
         waits = _Waits([row for rows in late for row in rows], len(late), _held(late, appended))
+        if len(late) < responses and len(waits.held) < records_many:
+            continue
         known = len(waits.held) >= records_least
         usual = median(waits.held) if known else 0.0
         if not known or usual >= held_ms * NS_PER_MS:
@@ -194,5 +198,5 @@ RULE = Rule(
     },
     suspects=f"""
         SELECT cluster_id FROM r_{FETCHES} GROUP BY cluster_id, client_address, client_id
-        HAVING count(DISTINCT exchange_id) >= 5""",
+        HAVING count(DISTINCT exchange_id) >= 3""",
 )  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.analyser.engine.rules.scenarios.build import assigned, commit, group_event
+from typing import Any
+
+from tests.analyser.engine.rules.scenarios.build import Row, assigned, at, commit, fetch, group_event
 from tests.analyser.engine.rules.scenarios.build_groups import beats, flows, join, joined
 from tests.analyser.engine.rules.scenarios.build_members import (
     PLAN,
@@ -28,6 +30,13 @@ from tests.analyser.engine.rules.scenarios.build_members import (
 )
 from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
 
+
+def long_poll(member: str, seconds: float, lasts: float, **more: Any) -> Row:
+    """A Fetch of a member that the broker held back."""
+    own = {"group_id": "billing", "ts_response": at(seconds + lasts), "records_count": 0, "min_bytes": 1}
+    return fetch(seconds, 100, member, **{**own, **more})
+
+
 KAFKA_GROUPS_FIRES: list[Scenario] = [
     fires(
         "KAF110", "warning", "a member joins again by itself, again and again",
@@ -44,6 +53,21 @@ KAFKA_GROUPS_FIRES: list[Scenario] = [
     fires(
         "KAF111", "warning", "a member is silent for five of six seconds",
         kafka_group_events=[*STARTED, *beats("m1", 5, 4, 9, 12), *beats("m2", 5, 4, 7, 10, 12)], flows=flows(13),
+    ),
+    fires(
+        "KAF111", "info", "a client of one thread waits for its Fetch for as long",
+        kafka_group_events=[*STARTED, *beats("m1", 5, 4, 9, 12), *beats("m2", 5, 4, 7, 10, 12)], flows=flows(13),
+        kafka_fetch_partitions=[long_poll("m1", 4.05, 4.8, max_wait_ms=4800)],
+    ),
+    fires(
+        "KAF111", "warning", "its Fetch was answered long before: it stood still",
+        kafka_group_events=[*STARTED, *beats("m1", 5, 4, 9, 12), *beats("m2", 5, 4, 7, 10, 12)], flows=flows(13),
+        kafka_fetch_partitions=[long_poll("m1", 4.05, 2.0, max_wait_ms=2000)],
+    ),
+    fires(
+        "KAF111", "warning", "another client waited for its Fetch",
+        kafka_group_events=[*STARTED, *beats("m1", 5, 4, 9, 12), *beats("m2", 5, 4, 7, 10, 12)], flows=flows(13),
+        kafka_fetch_partitions=[long_poll("m2", 4.05, 4.8, max_wait_ms=4800)],
     ),
     fires(
         "KAF111", "warning", "a frozen member comes back after its session",

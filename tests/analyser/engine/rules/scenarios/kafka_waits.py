@@ -73,19 +73,30 @@ def written(
 
 
 def held_back(
-    times: int = 6, *, wait_s: float = 3.0, takes_s: float = 3.0, written_s: float = 1.5, seen: bool = True, **more: Any
+    times: int = 6,
+    *,
+    wait_s: float = 3.0,
+    takes_s: float = 3.0,
+    written_s: float = 1.5,
+    seen: bool = True,
+    batches: int = 1,
+    **more: Any,
 ) -> dict[str, list[Row]]:
-    """A consumer whose fetches take `takes_s`, and a record each that was written `written_s` before the response."""
+    """A consumer whose fetches take `takes_s`, and batches of one record each that were written `written_s` before the
+    response."""
     fetches, writes = [], []
     for n in range(times):
-        begin, offset = n * takes_s + 0.01, 100 + n
+        begin, offset = n * takes_s + 0.01, 100 + n * batches
         seen_in = {"file": "incident.pcapng", "response_packet": n + 1, "response_message_id": f"data-s{n}"}
         ask = {"min_bytes": 100_000, "max_wait_ms": round(wait_s * 1000), "records_bytes": 680, "records_count": 1}
-        read = {"ts_response": at(begin + takes_s), "next_offset": offset + 1, "high_watermark": offset + 1}
+        read = {"ts_response": at(begin + takes_s), "next_offset": offset + batches, "high_watermark": offset + batches}
         fetches.append(fetch(begin, offset, **{**seen_in, **read, **ask, **more}))
         there = at(begin + takes_s - written_s)
-        writes.append(produced(begin, n, topic="payments", base_offset=offset, ts=there - 2_000_000,
-                               ts_response=there, records_count=1))  # fmt: skip
+        writes += [
+            produced(begin, n, topic="payments", base_offset=offset + m, ts=there - 2_000_000, ts_response=there,
+                     records_count=1)
+            for m in range(batches)
+        ]  # fmt: skip
     return {"kafka_fetch_partitions": fetches, "kafka_produce_batches": writes if seen else []}
 
 
@@ -125,6 +136,7 @@ WAIT_FIRES: list[Scenario] = [
     fires("KAF334", "info", "a leader far away, a replica in sync near", **far_away(leads=2)),
     fires("KAF335", "info", "each request waits for the way of the one before", **one_by_one()),
     fires("KAF333", "warning", "each record waits for fetch.max.wait.ms", **held_back()),
+    fires("KAF333", "warning", "three responses, with eight batches each", **held_back(3, batches=8)),
     fires("KAF333", "info", "records wait for a quarter of a second", **held_back(written_s=0.25)),
     fires("KAF333", "info", "nobody saw when records were written", **held_back(seen=False)),
     fires("KAF302", "critical", "requests that the server's TCP had at the first try",
@@ -163,6 +175,7 @@ WAIT_NEAR_MISSES: list[Scenario] = [
     silent("KAF333", "enough bytes come", **held_back(records_bytes=120_000)),
     silent("KAF333", "responses come long before the time is over", **held_back(takes_s=0.9, written_s=0.5)),
     silent("KAF333", "four are no pattern", **held_back(4)),
+    silent("KAF333", "nor are two, whatever they held back", **held_back(2, batches=30)),
     silent("KAF319", "followers of a healthy cluster take some milliseconds", **written(0.02, 0.001)),
     silent("KAF319", "both kinds wait: the broker or its disk is slow", **written(2.0, 0.9)),
     silent("KAF319", "the producer with acks=all is far away", **written(0.3, 0.001, way_ms=(298.0, 0.4))),
