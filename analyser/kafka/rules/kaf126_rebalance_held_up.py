@@ -18,9 +18,11 @@ How it decides
         connection was killed, or is one that does not leave by design: a static member, or Kafka Streams. Where it is
         one of these two, or its assignor (which tells Kafka Streams) is not known: info, warning from a minute on.
     late: the JoinGroup answers followed its request at once, and everybody had waited for it alone for at least
-        `late_s` since it was told of the rebalance (27 REBALANCE_IN_PROGRESS). warning where its heartbeats prove that
-        it lived and knew (it was told at least twice before it joined), and that happened `late_often` times, or once
-        for `late_long_s`; else info: in each classic rebalance the members wait for the one that polls last.
+        `late_s` since it was told of the rebalance (27 REBALANCE_IN_PROGRESS). Where it is known three times how long
+        others took, it is `late_times` as long as the slowest of them, and `least_s` at least: a group whose members
+        are all busy has no late one. warning where its heartbeats prove that it lived and knew (it was told at least
+        twice before it joined), and that happened `late_often` times, or once for `late_long_s`; else info: in each
+        classic rebalance the members wait for the one that polls last.
     Members at several addresses that go silent at once are nobody's fault among them: a broker or the network stood.
         The same holds where one may have been silent then, for all that is known of it.
     Nothing is concluded where bytes of the member's address are missing in that time, nor at the end of the capture.
@@ -79,18 +81,31 @@ _LONG_NS = 60 * NS_PER_S
 _MOST_VICTIMS = 20
 # Requests go one after the other: who asks a second time has had the first answer.
 _PROVES = 2
+# So often the others must have joined for what is usual.
+_ENOUGH_OTHERS = 3
+_Client = tuple[Any, Any]
 
 
 class _Wait(NamedTuple):
-    """A rebalance in which all waited for one late member; told: how often it was told to join before it did."""
+    """A rebalance in which all waited for one late member; told: how often it was told to join before it did.
+    usual_ms: how long the slowest of the others took to join once told, in any rebalance of the group; None where that
+    is not known of enough of them."""
 
     rebalance: Row
     ms: float
     told: int
+    usual_ms: float | None
 
 
 def detect(
-    frames: Frames, *, absent_s: float = 2.0, late_s: float = 5.0, late_often: int = 2, late_long_s: float = 30.0
+    frames: Frames,
+    *,
+    absent_s: float = 2.0,
+    late_s: float = 5.0,
+    late_times: float = 3.0,
+    least_s: float = 2.0,
+    late_often: int = 2,
+    late_long_s: float = 30.0,
 ) -> Iterator[Finding]:
     """One finding per client that died, and one per client that is late, however often."""
     members, rebalances = members_of(frames[MEMBERS]), rows_of(frames[REBALANCES])
@@ -105,10 +120,14 @@ def detect(
     for deaths in filter(None, dead.values()):
         yield _dead(deaths, members, rebalances)
     told = _told(rows_of(frames[EVENTS]))
+    delays = _delays(rebalances)
     late: dict[tuple[Any, ...], list[_Wait]] = {}
     for rebalance in rebalances:
-        wait = _wait(rebalance, told) if rebalance["waited_for"] == "late member" else None
-        if wait is not None and wait.ms >= late_s * 1000:
+        wait = _wait(rebalance, told, delays) if rebalance["waited_for"] == "late member" else None
+        if wait is None:
+            continue
+        least_ms = late_s * 1000 if wait.usual_ms is None else max(late_times * wait.usual_ms, least_s * 1000)
+        if wait.ms >= least_ms:
             late.setdefault((rebalance["waited_client_id"], rebalance["waited_address"]), []).append(wait)
     for waits in late.values():
         proven = [one for one in waits if one.told >= _PROVES]
@@ -160,14 +179,27 @@ def _told(events: Sequence[Row]) -> Mapping[str | None, list[int]]:
     return found
 
 
-def _wait(rebalance: Row, told: Mapping[str | None, list[int]]) -> _Wait | None:
+def _delays(rebalances: Sequence[Row]) -> Mapping[_Client, list[float]]:
+    """How long the members of each client took to join once they were told, in ms."""
+    found: dict[_Client, list[float]] = {}
+    for one in (one for rebalance in rebalances for one in pauses_of(rebalance)):
+        if one.get("join_ms") is not None and one.get("told_ms") is not None and one["join_ms"] >= one["told_ms"]:
+            client = (one.get("client_id"), one.get("address"))
+            found.setdefault(client, []).append(float(one["join_ms"] - one["told_ms"]))
+    return found
+
+
+def _wait(rebalance: Row, told: Mapping[str | None, list[int]], delays: Mapping[_Client, list[float]]) -> _Wait | None:
     """How long everybody waited for the late member after it had been told; None where that is not seen."""
     own = next((one for one in pauses_of(rebalance) if one.get("member_id") == rebalance["waited_member_id"]), None)
     if own is None or own.get("join_ms") is None or own.get("told_ms") is None or rebalance["waited_ms"] is None:
         return None
     joined_ns = rebalance["ts"] + own["join_ms"] * NS_PER_MS
     times_told = sum(rebalance["ts"] <= at <= joined_ns for at in told.get(rebalance["waited_member_id"], ()))
-    return _Wait(rebalance, float(min(rebalance["waited_ms"], own["join_ms"] - own["told_ms"])), times_told)
+    late = (rebalance["waited_client_id"], rebalance["waited_address"])
+    others = [ms for client, own in delays.items() if client != late for ms in own]
+    usual_ms = max(others) if len(others) >= _ENOUGH_OTHERS else None
+    return _Wait(rebalance, float(min(rebalance["waited_ms"], own["join_ms"] - own["told_ms"])), times_told, usual_ms)
 
 
 def _dead(deaths: Sequence[Death], members: Sequence[Row], rebalances: Sequence[Row]) -> Finding:
@@ -287,7 +319,7 @@ def _late(waits: Sequence[_Wait], members: Sequence[Row], severity: Severity) ->
         sentence=(
             f"{group_text(worst['group_id'])}: {count(len(own), 'other member')} waited "
             f"{seconds_text(round(waited_ms * NS_PER_MS))} for {client_text(named)} to join again{often}, "
-            f"at {clock_text(worst['ts'])}. It is {named_text(named)}. {_knew(longest)}."
+            f"at {clock_text(worst['ts'])}. It is {named_text(named)}. {_knew(longest)}.{_usual(longest)}"
         ),
         next_step=(
             f"Look at what {worst['waited_client_id'] or 'that client'} does between two polls: it joins again only "
@@ -307,6 +339,7 @@ def _late(waits: Sequence[_Wait], members: Sequence[Row], severity: Severity) ->
             "stood_still_ms": round(waited_ms),
             "longest_wait_ms": round(longest.ms),
             "told": longest.told,
+            "usual_ms": None if longest.usual_ms is None else round(longest.usual_ms),
             "by_episode": [
                 {"generation": one.rebalance["generation"], "since": time_text(one.rebalance["ts"]),
                  "waited_ms": round(one.ms), "told": one.told}
@@ -317,6 +350,13 @@ def _late(waits: Sequence[_Wait], members: Sequence[Row], severity: Severity) ->
             "victims": victims[:_MOST_VICTIMS],
         },
     )  # fmt: skip
+
+
+def _usual(wait: _Wait) -> str:
+    """How quick the others are."""
+    if wait.usual_ms is None:
+        return ""
+    return f" The others joined within {seconds_text(round(wait.usual_ms * NS_PER_MS))} once they were told."
 
 
 def _knew(wait: _Wait) -> str:
@@ -344,5 +384,5 @@ RULE = Rule(
     suspects=f"""
         SELECT cluster_id, group_id FROM r_{MEMBERS} WHERE ended IN ('expired', 'removed')
         UNION ALL
-        SELECT cluster_id, group_id FROM r_{REBALANCES} WHERE waited_for = 'late member' AND waited_ms >= 5000""",
+        SELECT cluster_id, group_id FROM r_{REBALANCES} WHERE waited_for = 'late member' AND waited_ms >= 2000""",
 )  # fmt: skip

@@ -43,6 +43,27 @@ def late(by: float, told: int = 1) -> list[Row]:
     ]  # fmt: skip
 
 
+def late_again(by: tuple[float, ...], others: float = 0.1) -> list[Row]:
+    """m3 joins or leaves every half minute; m1 follows `others` seconds after it was told, m2 `by` seconds after, and
+    beats meanwhile."""
+    rows = [*STARTED, *beats("m1", 5, 4, 20), *beats("m2", 5, 4, 20)]
+    for n, seconds in enumerate(by):
+        begins, generation, both = 21 + 30 * n, 6 + n, n % 2 == 0
+        last = begins + 0.2 + seconds
+        rows += (
+            [join(begins, "m3", generation, waits=last - begins + 0.002)]
+            if both
+            else [group_event(begins, "leave", "m3")]
+        )
+        rows += beats("m1", generation - 1, begins + 0.1, error_code=27)
+        rows += [join(begins + 0.1 + others, "m1", generation, waits=last - begins - 0.098 - others)]
+        rows += beats("m2", generation - 1, *(begins + 0.2 + seconds * part / 4 for part in range(3)), error_code=27)
+        rows += [join(last, "m2", generation)]
+        for member in ("m1", "m2", *(("m3",) if both else ())):
+            rows += beats(member, generation, last + 3, begins + 29)
+    return rows
+
+
 def fight(rounds: int, second: str = "m2") -> list[Row]:
     """m1's client and another take one static name from each other: each that joins has the other fenced."""
     rows = []

@@ -18,6 +18,7 @@ from tests.analyser.engine.rules.scenarios.build_members import (
     flapping,
     killed_static,
     late,
+    late_again,
     of_member,
     of_one_client,
     of_streams,
@@ -162,6 +163,10 @@ KAFKA_GROUPS_FIRES: list[Scenario] = [
         kafka_group_events=late(40, told=10), flows=flows(200),
     ),
     fires(
+        "KAF126", "warning", "twice three seconds late, where the others take a tenth of a second",
+        kafka_group_events=late_again((0.1, 3.0, 4.0)), flows=flows(200),
+    ),
+    fires(
         "KAF105", "warning", "thrown out again and again, each time under a new member id",
         kafka_offset_commits=[
             commit(n * 60, 100, "m1", member_id=f"m1-{n}", generation=n, error_code=25) for n in range(3)
@@ -299,6 +304,14 @@ KAFKA_GROUPS_NEAR_MISSES: list[Scenario] = [
             *joined(6, "m1", first=12, last=12), *beats("m1", 6, 15, 18, 21),
         ],
         flows=flows(22),
+    ),
+    silent(
+        "KAF126", "once three seconds late, where the others take a tenth of a second", ("KAF126", "info"),
+        kafka_group_events=late_again((0.1, 0.2, 3.0)), flows=flows(200),
+    ),
+    silent(
+        "KAF126", "twice six seconds late, where the others take four: all are busy",
+        kafka_group_events=late_again((0.1, 6.0, 6.5), others=4.0), flows=flows(200),
     ),
     silent("KAF126", "a member that takes two seconds", kafka_group_events=late(2), flows=flows(200)),
     silent(
