@@ -15,6 +15,7 @@ import duckdb
 
 from wirewitness.analyser.engine.facts.stage import NOTHING, PAUSES, Held
 from wirewitness.analyser.engine.facts.steps import Made, make_wanted_tables
+from wirewitness.analyser.kafka.facts.lag import lag_behind
 
 STEPS = 5
 OTHERS = 2
@@ -85,13 +86,13 @@ _STEPS = {
             USING (before_id)
         WHERE beats >= {BEATS}""",
 }
-_ROWS = """
+_ROWS = f"""
     SELECT waits.before_id AS exchange_id, waits.exchange_id AS next_exchange_id,
            make_timestamp_ns(since_ns)::TIMESTAMPTZ_NS AS ts, make_timestamp_ns(at_ns)::TIMESTAMPTZ_NS AS ts_last,
            nullif(waits.cluster, '') AS cluster_id, group_id, member_id, generation,
            any_value(client_id) AS client_id, any_value(client_address) AS client_address,
            usual_ns / 1e6 AS usual_gap_ms, any_value(beats) AS heartbeats, any_value(in_hand) AS records_in_hand,
-           sum(greatest(log_end_offset - committed_offset, 0))::BIGINT AS records_behind,
+           sum({lag_behind("log_end_offset")})::BIGINT AS records_behind,
            CASE WHEN count(*) FILTER (moved) = 1 THEN any_value(topic) FILTER (moved) END AS topic,
            CASE WHEN count(*) FILTER (moved) = 1 THEN any_value(partition) FILTER (moved) END AS partition,
            CASE WHEN count(*) FILTER (moved) = 1 THEN any_value(places.committed_offset) FILTER (moved) END

@@ -215,10 +215,10 @@ STABLE_ROWS = """
 #
 # Within one epoch a broker knows a batch by its sequence (KIP-98). A producer that gives a batch up bumps its epoch
 # (KIP-360), begins its sequences anew and sends what it holds again: the broker cannot know it then. The same batch
-# has the same time of its first record, size and number of records. Without a producer id a client may put newer records
-# behind those that it sends again: then the first record says the same, and there are more. Its first attempt was stored when it was answered
-# so, or with 7 or 20 (the leader has it, replicas do not), or, without an answer, when the offsets around it leave
-# room for it. Batches of transactions are left out: their transaction was aborted before.
+# has the same time of its first record, size and number of records. Without a producer id a client may put newer
+# records behind those that it sends again: then the first record says the same, and there are more. Its first attempt
+# was stored when it was answered so, or with 7 or 20 (the leader has it, replicas do not), or, without an answer, when
+# the offsets around it leave room for it. Batches of transactions are left out: their transaction was aborted before.
 #
 # Without idempotence nothing tells a batch that is sent again from another one of the same millisecond and size but
 # that the client had no answer to the first, or one that asks for a retry, and that some time lies between.

@@ -11,12 +11,11 @@ Why it matters
 
 How it decides
     The same partition, number of records, size and time of the first record, the later one accepted. With idempotence:
-    the same producer id under a lower and a higher epoch. Without: the same client (newer records may stand behind, where
-    the first record says the same), and a reason to send it again: the
-    first attempt was refused with 7 or 20, or had no answer by then, which came never (it goes on over another
-    connection, or a second later) or too late (a second at least lies between). The first attempt was stored when it
-    was answered with success, 7 or 20, or, without an answer, when offsets around it leave room for all of its
-    records. Batches of transactions are left out.
+    the same producer id under a lower and a higher epoch. Without: the same client (newer records may stand behind,
+    where the first record says the same), and a reason to send it again: the first attempt was refused with 7 or 20, or
+    had no answer by then, which came never (it goes on over another connection, or a second later) or too late (a
+    second at least lies between). The first attempt was stored when it was answered with success, 7 or 20, or, without
+    an answer, when offsets around it leave room for all of its records. Batches of transactions are left out.
     critical with idempotence, which promises that this does not happen, else warning; from `batches_least` batches on.
     Confidence high where the first attempt was answered, else medium.
 

@@ -52,7 +52,10 @@ FACTS = [
     Fact(
         "kafka_clients",
         r"(?i)having count\(distinct group_id\)",
-        {"analyser/kafka/facts/clients.py": "the fact's own"},
+        {
+            "analyser/kafka/facts/clients.py": "the fact's own",
+            "analyser/kafka/rules/kaf132_group_each_start.py": "all groups of a client, not the one it reads for",
+        },
     ),
     Fact(
         "kafka_members",
@@ -106,7 +109,7 @@ FACTS = [
         r"\bcontent_crc\b",
         {
             "analyser/kafka/facts/value_rounds.py": "the fact's own",
-            "analyser/kafka/facts/producers_stage.py": "whether a batch is sent again, not whether its value comes back",
+            "analyser/kafka/facts/producers_stage.py": "whether it is the same batch, sent again",
         },
     ),
     Fact(
