@@ -46,6 +46,9 @@ MAX_SHAPE = 16_384
 # Command -> its part with documents or statements, in its document or in a section of its own.
 STATEMENTS = {"insert": b"documents", "update": b"updates", "delete": b"deletes", "bulkWrite": b"ops"}
 
+# Commands whose filter may ask for one document by its _id.
+ASK_BY_ID = ("find", "findAndModify", "findandmodify")
+
 
 def shape_id(database: str | None, collection: str | None, command: str, shape: str | None) -> str:
     """A digest that tells shapes apart, in every capture the same."""
@@ -100,6 +103,21 @@ def sent_ids(data: bytes, start: int, end: int, spans: Sequence[Span]) -> list[i
     return [one for place in places if (one := id_of_document(data, *place)) is not None] or None
 
 
+def written_ids(data: bytes, start: int, end: int, spans: Sequence[Span]) -> list[int] | None:
+    """32 bits of each _id that the first statements of an update or delete ask for and nothing else. spans: those of
+    an array; none where there is none."""
+    places = [(one[1], one[2]) for one in spans[:MAX_IDS]] if spans else _document_places(data, start, end)
+    return [one for place in places if (one := _id_of_statement(data, *place)) is not None] or None
+
+
+def _id_of_statement(data: bytes, start: int, end: int) -> int | None:
+    """Of a statement that begins with its filter, as all drivers send it."""
+    if data[start + 4 : start + 7] != b"\3q\0" or start + 7 + MIN_DOCUMENT_BYTES > end:
+        return None
+    behind = start + 7 + int.from_bytes(data[start + 7 : start + 11], "little", signed=True)
+    return asked_id(data, (DOCUMENT, start + 7, behind)) if start + 7 < behind < end else None
+
+
 def add_shape(facts: Facts, name: str, fields: Fields, message: Message) -> None:
     """query_shape, shape_id, literals_id and documents_sent."""
     data = message.data
@@ -119,7 +137,7 @@ def add_shape(facts: Facts, name: str, fields: Fields, message: Message) -> None
         span = fields.get(_LITERALS.get(name, b""))
         if span is not None:
             facts["literals_id"] = literals_id(data, span[1], span[2])
-    if name == "find" and span is not None:
+    if name in ASK_BY_ID and span is not None:
         asked = asked_id(data, span)
         if asked is not None:
             facts["document_ids"] = [asked]
@@ -165,6 +183,8 @@ def _add_statements(facts: Facts, name: str, key: bytes, fields: Fields, message
     if name == "insert":
         facts["document_ids"] = sent_ids(data, start, end, spans)
         return
+    if name != "bulkWrite":
+        facts["document_ids"] = written_ids(data, start, end, spans)
     facts["literals_id"] = literals_id(data, start, end)
     if spans:
         documents = [inner(data, span) for span in spans[:MAX_STATEMENTS]]

@@ -31,7 +31,8 @@ MONGO_COMMANDS = Fields(
     Field(
         "document_ids",
         "int64_list",
-        "digests of 32 bits of _id: of the first 100 documents of an insert, of the one that a find by _id asks for",
+        "digests of 32 bits of _id: of the first 100 documents of an insert or statements by _id alone of an update or "
+        "delete, of the one that a find or findAndModify by _id asks for",
     ),
     Field("status", "string", "as in exchanges: ok, error, unanswered, orphan, one_way; null where not known"),
     Field("latency_ms", "float64", "ts_response minus ts; null where the server was asked to wait for news", unit="ms"),

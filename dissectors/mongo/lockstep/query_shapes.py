@@ -15,6 +15,7 @@ import numpy as np
 from wirewitness.dissectors.core.lockstep.frames import Flags, Ints
 from wirewitness.dissectors.mongo.bson_fields import ARRAY, SIZE_OF_TYPE, STRING, Fields, element_spans
 from wirewitness.dissectors.mongo.command_shapes import (
+    ASK_BY_ID,
     MAX_IDS,
     SHAPED,
     STATEMENTS,
@@ -23,6 +24,7 @@ from wirewitness.dissectors.mongo.command_shapes import (
     id_of_document,
     literals_id,
     sent_ids,
+    written_ids,
 )
 from wirewitness.dissectors.mongo.lockstep.buffer import Buffer
 from wirewitness.dissectors.mongo.lockstep.counting import elements
@@ -144,7 +146,7 @@ def fill(buffer: Buffer, asked: Requests, databases: Named, collections: Named, 
     literals = listed if name != "insert" and listed is not None else fields.get(first)
     if literals is not None:
         _fill_literals(buffer, asked, literals, into)
-    if name == "find" and first in fields:
+    if name in ASK_BY_ID and first in fields:
         _fill_asked_ids(buffer, asked, fields[first], kinds, into)
 
 
@@ -165,14 +167,23 @@ def _shape(buffer: Buffer, asked: Requests, row: int, databases: Named, collecti
 
 
 def _fill_documents(buffer: Buffer, asked: Requests, listed: Values, into: Filled) -> None:
-    """How many documents or statements; of an insert their ids."""
+    """How many documents or statements, and their ids."""
     counts = elements(buffer, listed) if asked.documents is None else asked.documents
     into.numbers("documents_sent", asked.rows, counts)
+    rows = range(len(asked.rows))
+    if asked.name in ("update", "delete"):
+        into.each("document_ids", asked.rows, [_written(buffer, asked, listed, row) for row in rows])
     if asked.name == "insert":
-        rows = range(len(asked.rows))
         is_section = asked.sequence is not None
         ids = ids_of_sections(buffer, listed) if is_section else [_ids(buffer, listed, row) for row in rows]
         into.each("document_ids", asked.rows, ids)
+
+
+def _written(buffer: Buffer, asked: Requests, listed: Values, row: int) -> list[int] | None:
+    """Those that the statements of one request write."""
+    span = span_of(listed, row)
+    spans = [] if asked.sequence is not None else element_spans(buffer.data, span, MAX_IDS)
+    return written_ids(buffer.data, span[1], span[2], spans)
 
 
 def _ids(buffer: Buffer, listed: Values, row: int) -> list[int] | None:
@@ -188,7 +199,7 @@ def _fill_literals(buffer: Buffer, asked: Requests, literals: Values, into: Fill
 
 
 def _fill_asked_ids(buffer: Buffer, asked: Requests, filters: Values, kinds: Kinds, into: Filled) -> None:
-    """The document that each find asks for, where a filter has nothing but an _id."""
+    """The document that each command asks for, where a filter has nothing but an _id."""
     by_id = [asked_id(buffer.data, span_of(filters, first)) is not None for first in kinds.firsts]
     if any(by_id):
         codes = kinds.codes.tolist()

@@ -198,6 +198,29 @@ def test_an_insert_and_a_find_by_id_have_the_same_digest(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "written",
+    [
+        ("update", "updates", [{"q": {"_id": 7}, "u": {"$set": {"x": 1}}}, {"q": {"x": 7}, "u": {"x": 2}}]),
+        ("delete", "deletes", [{"q": {"_id": 7}, "limit": 1}, {"q": {"_id": {"$gt": 7}}, "limit": 0}]),
+    ],
+    ids=("update", "delete"),
+)
+def test_a_write_by_id_has_the_digest_of_a_find_and_no_other_write_has_one(written: Any) -> None:
+    name, key, statements = written
+    found = document_ids({"find": "a", "filter": {"_id": 7}})
+    assert document_ids({name: "a", key: statements}) == found
+    assert document_ids({name: "a"}, **{key: statements}) == found
+    assert document_ids({name: "a"}, **{key: statements[1:]}) is None
+    assert document_ids({name: "a"}, **{key: [{"limit": 1, "q": {"_id": 7}}]}) is None
+
+
+def test_find_and_modify_by_id_has_the_digest_of_a_find() -> None:
+    found = document_ids({"find": "a", "filter": {"_id": 7}})
+    assert document_ids({"findAndModify": "a", "query": {"_id": 7}, "update": {"$inc": {"x": 1}}}) == found
+    assert document_ids({"findAndModify": "a", "query": {"x": 7}, "update": {"$inc": {"x": 1}}}) is None
+
+
+@pytest.mark.parametrize(
     "inserted",
     [
         pytest.param({"shelf": 3, "_id": 7}, id="last, as Node's driver adds it"),
