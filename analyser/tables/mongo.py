@@ -13,6 +13,7 @@ from wirewitness.analyser.tables.shared import (
     SERVER_PORT,
     ts_column,
 )
+from wirewitness.analyser.tables.mongo_use import MONGO_USE_TABLES
 from wirewitness.dissectors.mongo.rows import MONGO_COMMANDS
 
 _COMMANDS = Table(
@@ -163,4 +164,4 @@ _SERVERS = Table(
     "mongo",
 )
 
-MONGO_TABLES = (_COMMANDS, _CURSORS, _TRANSACTIONS, _SERVERS)
+MONGO_TABLES = (_COMMANDS, _CURSORS, _TRANSACTIONS, _SERVERS, *MONGO_USE_TABLES)

@@ -164,6 +164,10 @@ CURSORS = StageTables(
     reads=("mongo_commands",),
     new=("mongo_cursors", "mongo_transactions", "mongo_servers"),
 )
+_OF_MONGO_CLIENTS = ("mongo_client_commands", "mongo_trends", "mongo_conflicts", "mongo_overwritten")
+MONGO_USE = StageTables(
+    makes=_OF_MONGO_CLIENTS, reads=("mongo_commands", "mongo_transactions"), new=_OF_MONGO_CLIENTS
+)
 ENDS = StageTables(makes=("connection_ends",), reads=("flows", "exchanges"), new=("connection_ends",))
 
 # What people call each stage.
@@ -187,6 +191,7 @@ TITLES = {
     PAUSES.makes: "pauses of members",
     DELIVERIES.makes: "MQTT deliveries, sessions and retained messages",
     CURSORS.makes: "MongoDB cursors, transactions and servers",
+    MONGO_USE.makes: "MongoDB commands of each application, and what they meet",
     ENDS.makes: "how connections ended",
 }
 

@@ -23,6 +23,7 @@ from wirewitness.analyser.engine.facts.stage import (
     LAG,
     LEADERS,
     LOG_ENDS,
+    MONGO_USE,
     NOTHING,
     OFFSETS,
     OWNERS,
@@ -86,6 +87,7 @@ STAGES = (
     Stage(*CLIENT_REQUESTS, "kafka.facts.client_requests", "add_client_requests"),
     Stage(*DELIVERIES, "mqtt.facts.stage", "add_deliveries"),
     Stage(*CURSORS, "mongo.facts.stage", "add_mongo_facts"),
+    Stage(*MONGO_USE, "mongo.facts.use", "add_mongo_use"),
     Stage(*ENDS, "network.facts.connection_ends", "add_ends"),
 )
 STAGE_OF = {table: stage for stage in STAGES for table in stage.makes}
