@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirewitness.analyser.tables.model import Column, ColumnSource, Table, columns_of
+from wirewitness.analyser.tables.mongo_use import MONGO_USE_TABLES
 from wirewitness.analyser.tables.owners import CLIENT_BESIDE
 from wirewitness.analyser.tables.shared import (
     CLIENT_ADDRESS,
@@ -13,7 +14,6 @@ from wirewitness.analyser.tables.shared import (
     SERVER_PORT,
     ts_column,
 )
-from wirewitness.analyser.tables.mongo_use import MONGO_USE_TABLES
 from wirewitness.dissectors.mongo.rows import MONGO_COMMANDS
 
 _COMMANDS = Table(

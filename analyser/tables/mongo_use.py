@@ -58,8 +58,8 @@ CLIENT_COMMANDS = Table(
         _time("ts_succeeded", "time of the last one that succeeded"),
         _count(
             "without_effect",
-            "of these, those that succeeded and changed or returned nothing: no document modified, upserted, deleted or "
-            "in the only batch; an upsert that finds its document has its effect",
+            "of these, those that succeeded and changed or returned nothing: no document modified, upserted, deleted "
+            "or in the only batch; an upsert that finds its document has its effect",
         ),
         _count("unmatched", "of these, updates whose filter matched no document"),
         _count("same", "commands that have the most frequent values and size of reply"),

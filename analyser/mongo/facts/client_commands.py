@@ -12,7 +12,10 @@ SHAPE = "database, collection, command, shape_id"
 KEY = f"{WHO}, {SHAPE}"
 WRITES = "('insert', 'update', 'delete', 'findAndModify', 'findandmodify', 'bulkWrite')"
 # SQL on mongo_commands: a request that does not wait for news.
-ASKED = "command IS NOT NULL AND awaitable IS NOT TRUE AND await_time_ms IS NULL AND status <> 'orphan'"
+ASKED = (
+    "command IS NOT NULL AND awaitable IS NOT TRUE AND await_time_ms IS NULL AND tailable IS NOT TRUE "
+    "AND status IS DISTINCT FROM 'orphan'"
+)
 
 _UPSERT = "coalesce(contains(query_shape, '\"upsert\":true'), false)"
 # An update in the course of an upsert has its effect when the document is there.
@@ -22,7 +25,7 @@ _WITHOUT_EFFECT = f"""CASE
         AND (n = 0 OR (n_modified = 0 AND NOT {_UPSERT}))
     WHEN command IN ('delete', 'findAndModify', 'findandmodify') THEN n = 0
     WHEN command IN ('find', 'aggregate', 'distinct')
-        THEN documents_returned = 0 AND tailable IS NOT TRUE AND cursor_exhausted IS NOT false
+        THEN documents_returned = 0 AND cursor_exhausted IS NOT false
     ELSE false END"""
 _UNTRIED = """CASE WHEN command = 'insert' AND unacknowledged IS NOT TRUE AND ts_response IS NOT NULL AND ok
     THEN greatest(documents_sent::HUGEINT - coalesce(n, 0) - coalesce(write_errors, 0), 0) ELSE 0 END"""

@@ -23,8 +23,9 @@ _STEPS = {
               FROM mongo_commands WHERE command IN {WRITES} AND ts_response IS NOT NULL) AS writes
         LEFT JOIN mongo_transactions AS own
             ON own.lsid = writes.lsid AND own.txn_number = writes.txn_number
-        WHERE refused OR (status = 'ok' AND document_ids IS NOT NULL AND latency_ms >= """ + f"{_WAITED_LEAST_MS})",
-    "conflict_pairs": f"""
+        WHERE refused OR (status = 'ok' AND writes.document_ids IS NOT NULL AND latency_ms >= """
+    + f"{_WAITED_LEAST_MS})",
+    "conflict_pairs": """
         SELECT writes.*, holder.lsid AS holder_lsid, holder.txn_number AS holder_txn_number,
                holder.client_address AS holder_address, holder.app_name AS holder_app_name,
                holder.driver AS holder_driver, coalesce(holder.ts_started, holder.ts) AS ts_holder_started,
@@ -51,7 +52,7 @@ _APPLICATION = "client_address, app_name, driver"
 _OF_DOCUMENT = "server_address, server_port, database, collection, document_id"
 # A document that is set as a whole, or fields of it to values that were known before: not by $inc and its like.
 _SETS = (
-    "(query_shape LIKE '%\"u\":{\"$set\":%' AND query_shape NOT LIKE '%\"$inc\"%' OR "
+    '(query_shape LIKE \'%"u":{"$set":%\' AND query_shape NOT LIKE \'%"$inc"%\' OR '
     "query_shape LIKE '%\"u\":{%' AND query_shape NOT LIKE '%\"$%')"
 )
 _OVERWRITTEN_STEPS = {

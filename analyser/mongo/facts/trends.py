@@ -64,7 +64,8 @@ _STEPS = {
     "trend_inserted": f"""
         SELECT {_ROW}, sum(inserts.n)::BIGINT AS inserted
         FROM (FROM trend_found WHERE rising >= {RISING} AND ended > began) AS found
-        JOIN (SELECT database AS d, collection AS c, ts AS ts_insert, n FROM mongo_commands WHERE command = 'insert') AS inserts
+        JOIN (SELECT database AS d, collection AS c, ts AS ts_insert, n FROM mongo_commands
+              WHERE command = 'insert') AS inserts
             ON found.database = d AND found.collection = c AND ts_insert BETWEEN found.ts AND found.ts_last
         GROUP BY {_ROW}""",
 }  # fmt: skip

@@ -43,6 +43,7 @@ from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.minutes import by_minute
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import (
+    AROUND,
     COMMAND_COLUMNS,
     HELLO_NAMES,
     HELLOS,
@@ -57,10 +58,6 @@ from wirewitness.analyser.mongo.rules.rows import (
 )
 
 _MINUTE_NS = 60 * NS_PER_S
-
-
-# What belongs to opening and closing a connection, besides hello.
-AROUND = ("saslStart", "saslContinue", "authenticate", "getnonce", "endSessions", "killCursors")
 
 
 class _Short(NamedTuple):

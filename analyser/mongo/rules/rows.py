@@ -31,6 +31,8 @@ COMMAND_COLUMNS = (
 )  # fmt: skip
 HELLO_NAMES = ("hello", "isMaster", "ismaster")
 HELLOS = "(" + ", ".join(f"'{name}'" for name in HELLO_NAMES) + ")"
+# What belongs to opening and closing a connection, besides hello.
+AROUND = ("saslStart", "saslContinue", "authenticate", "getnonce", "endSessions", "killCursors")
 # SQL on mongo_commands: the server was to wait for news. A getMore that leaves its cursor open and brings nothing has
 # waited, too; so do those on a tailable cursor, whose opening says so (the rule reads mongo_cursors for it).
 WAITING = (

@@ -21,6 +21,17 @@ from wirewitness.analyser.mongo.rules import (
     mon115_stale_read,
     mon116_stood_still,
     mon117_unreachable_hosts,
+    mon118_write_without_effect,
+    mon119_asked_again,
+    mon120_one_by_one,
+    mon121_session_each,
+    mon122_rising,
+    mon123_not_stored,
+    mon124_slower_than_others,
+    mon125_in_the_way,
+    mon126_lost_update,
+    mon127_driver_too_new,
+    mon128_batch_thrown_away,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -41,4 +52,15 @@ RULES: tuple[Rule, ...] = (
     mon115_stale_read.RULE,
     mon116_stood_still.RULE,
     mon117_unreachable_hosts.RULE,
+    mon118_write_without_effect.RULE,
+    mon119_asked_again.RULE,
+    mon120_one_by_one.RULE,
+    mon121_session_each.RULE,
+    mon122_rising.RULE,
+    mon123_not_stored.RULE,
+    mon124_slower_than_others.RULE,
+    mon125_in_the_way.RULE,
+    mon126_lost_update.RULE,
+    mon127_driver_too_new.RULE,
+    mon128_batch_thrown_away.RULE,
 )

@@ -19,6 +19,7 @@ from tests.analyser.engine.rules.scenarios.kafka_producers import PRODUCER_FIRES
 from tests.analyser.engine.rules.scenarios.kafka_traffic import KAFKA_TRAFFIC_FIRES, KAFKA_TRAFFIC_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.kafka_waits import WAIT_FIRES, WAIT_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mongo import MONGO_FIRES, MONGO_NEAR_MISSES
+from tests.analyser.engine.rules.scenarios.mongo_use import MONGO_USE_FIRES, MONGO_USE_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt import MQTT_FIRES, MQTT_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_sessions import MQTT_SESSIONS_FIRES, MQTT_SESSIONS_NEAR_MISSES
 from tests.analyser.engine.rules.scenarios.mqtt_topics import MQTT_TOPICS_FIRES, MQTT_TOPICS_NEAR_MISSES
@@ -48,6 +49,7 @@ FIRES: list[Scenario] = [
     *MQTT_TOPICS_FIRES,
     *MQTT_WAITING_FIRES,
     *MONGO_FIRES,
+    *MONGO_USE_FIRES,
 ]
 NEAR_MISSES: list[Scenario] = [
     *OTHER_NEAR_MISSES,
@@ -69,6 +71,7 @@ NEAR_MISSES: list[Scenario] = [
     *MQTT_TOPICS_NEAR_MISSES,
     *MQTT_WAITING_NEAR_MISSES,
     *MONGO_NEAR_MISSES,
+    *MONGO_USE_NEAR_MISSES,
 ]
 
 __all__ = ["FAULTS", "FIRES", "NEAR_MISSES", "Scenario"]

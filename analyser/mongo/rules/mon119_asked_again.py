@@ -1,0 +1,230 @@
+"""MON119 asked-again: an application asks again and again what it knows, or what has no answer.
+
+Finds
+    Queries in a loop that return nothing; the same query with the same answer; indexes, lists of collections or
+    statistics that are asked for beside each piece of work; a count of the whole for each page.
+
+Why it matters
+    Each of them costs a round trip and the server's time and brings nothing new. A loop without a pause keeps the
+    server busy with one application; createIndexes takes locks.
+
+How it decides
+    Per server, application and shape, from how often it was sent and what came of it:
+    empty: of at least 30 queries (empty_least) nine tenths returned nothing. Those with the same values again, or that
+    search for what is due, at less than half a second (poll_s) from one to the next, on the average: a worker that
+    looks once a second is healthy. Those that name other values each time at any pace, unless the same application
+    inserts about as much there (it looks before it inserts).
+    same: at least 50 times (same_least), four fifths of the shape, with the same values and a reply of the same size,
+    within 200 ms (same_s) of each other on the average, while no write changed the collection.
+    prepared: createIndexes, listCollections, listIndexes, listDatabases, create, collStats or dbStats at least 10 times
+    (prepared_least), over more than half of the time in which the application works on data, at least once for each 10
+    data commands, and fewer connections than half of them; other applications of the server count as likes.
+    counted: a count of a collection for each find of it or two, at least 20 times (counted_least).
+    A warning where it is empty or prepared; the others where they make half (half) of the data commands of the server,
+    or of their time; else info.
+
+False alarms
+    Load tests that send one query again and again.
+
+What it cannot tell
+    Whether the same size of a reply means the same content.
+
+References
+    MongoDB manual: change streams (instead of asking again), createIndexes; drivers: change streams specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.severity import Severity
+from wirewitness.analyser.base.times import ms_text, seconds_text
+from wirewitness.analyser.base.words import sentence_start
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mongo.rules.rows import client_text, client_title, command_text, command_title, shape_text
+from wirewitness.analyser.mongo.rules.use import (
+    DATA,
+    QUERIES,
+    SERVER_KEY,
+    USE,
+    USE_COLUMNS,
+    client_of,
+    every_ms,
+    is_data,
+    names_documents,
+    share_of,
+    span_s,
+    use_finding,
+)
+
+PREPARES = (
+    "createIndexes", "listCollections", "listIndexes", "listDatabases", "create", "collStats", "dbStats",
+)  # fmt: skip
+
+
+class _Kind(NamedTuple):
+    """words: behind the number of times. next_step: what to do."""
+
+    name: str
+    words: str
+    next_step: str
+
+
+_EMPTY = _Kind(
+    "empty",
+    "found nothing",
+    "Let it wait for a change (a change stream, a tailable cursor) or pause between its questions. Where it should "
+    "find something, compare names and types of its filter with a document of the collection.",
+)
+_SAME = _Kind(
+    "same",
+    "had the same values and a reply of the same size, and nobody changed the collection meanwhile",
+    "Keep the answer in the application for some seconds, or let a change stream tell when it is out of date.",
+)
+_PREPARED = _Kind(
+    "prepared",
+    "were what a start needs once, sent beside its work all the time",
+    "Do it once, when the application is deployed or starts: createIndexes and lists of collections belong before the "
+    "work, not in it.",
+)
+_COUNTED = _Kind(
+    "counted",
+    "counted what the finds beside them return a page of",
+    "Count seldom (estimatedDocumentCount, a number that is kept), or leave the total out: a count reads all that "
+    "matches for each page.",
+)
+
+
+def detect(
+    frames: Frames,
+    *,
+    empty_least: int = 30,
+    same_least: int = 50,
+    prepared_least: int = 10,
+    counted_least: int = 20,
+    poll_s: float = 0.5,
+    same_s: float = 0.2,
+    half: float = 0.5,
+) -> Iterator[Finding]:
+    """One finding for each shape of each application of this server."""
+    every = rows_of(frames[USE])
+    by_client: dict[tuple[object, ...], list[Row]] = {}
+    for row in every:
+        by_client.setdefault(client_of(row), []).append(row)
+    for own in by_client.values():
+        for row in own:
+            if _is_empty(row, own, empty_least, poll_s * 1000):
+                yield _finding(_EMPTY, row, row["without_effect"], "warning")
+            elif _is_same(row, every, same_least, same_s * 1000):
+                yield _finding(_SAME, row, row["same"], "warning" if share_of([row], every) >= half else "info")
+            elif _is_prepared(row, own, prepared_least):
+                yield _finding(_PREPARED, row, row["succeeded"], "warning", _usual(row, every))
+            elif _is_counted(row, own, counted_least):
+                yield _finding(_COUNTED, row, row["succeeded"], "warning" if share_of([row], every) >= half else "info")
+
+
+def _is_empty(row: Row, own: Sequence[Row], least: int, poll_ms: float) -> bool:
+    if row["command"] not in QUERIES or row["succeeded"] < least or row["without_effect"] < 0.9 * row["succeeded"]:
+        return False
+    if not names_documents(row):
+        return every_ms(row) < poll_ms
+    there = [one for one in own if (one["database"], one["collection"]) == (row["database"], row["collection"])]
+    made = sum(one["succeeded"] for one in there if one["command"] in ("insert", "update") and one is not row)
+    return made < 0.5 * row["succeeded"]
+
+
+def _is_same(row: Row, every: Sequence[Row], least: int, most_ms: float) -> bool:
+    if row["command"] not in QUERIES or row["same"] < max(least, 0.8 * row["commands"]) or every_ms(row) > most_ms:
+        return False
+    return not any(
+        (one["database"], one["collection"]) == (row["database"], row["collection"])
+        and one["command"] not in (*QUERIES, "getMore")
+        and one["command"] in DATA
+        and one["succeeded"] + one["unacknowledged"] > one["without_effect"]
+        and one["ts"] <= row["ts_last"]
+        and one["ts_last"] >= row["ts"]
+        for one in every
+    )
+
+
+def _is_prepared(row: Row, own: Sequence[Row], least: int) -> bool:
+    if row["command"] not in PREPARES or row["succeeded"] < least or row["connections"] * 2 > row["commands"]:
+        return False
+    work = [one for one in own if is_data(one)]
+    if not work or row["commands"] * 10 < sum(one["commands"] for one in work):
+        return False
+    lasted = max(one["ts_last"] for one in work) - min(one["ts"] for one in work)
+    return bool((row["ts_last"] - row["ts"]) * 2 > lasted)
+
+
+def _is_counted(row: Row, own: Sequence[Row], least: int) -> bool:
+    is_count = row["command"] == "count" or (row["command"] == "aggregate" and _COUNTS in (row["query_shape"] or ""))
+    if not is_count or row["succeeded"] < least:
+        return False
+    finds = [
+        one for one in own
+        if one["command"] == "find" and (one["database"], one["collection"]) == (row["database"], row["collection"])
+        and (one["median_documents_returned"] or 0) > 1
+    ]  # fmt: skip
+    return 0.5 * row["commands"] <= sum(one["commands"] for one in finds) <= 2 * row["commands"]
+
+
+def _usual(row: Row, every: Sequence[Row]) -> str:
+    """How often others that work there send it."""
+    others = {client_of(one) for one in every if is_data(one)} - {client_of(row)}
+    theirs = [one for one in every if one["command"] == row["command"] and client_of(one) in others]
+    if not others:
+        return ""
+    sent = sum(one["commands"] for one in theirs) / len(others)
+    return f" Others at this server: {sent:,.1f} times each."
+
+
+def _finding(kind: _Kind, row: Row, often: int, severity: Severity, more: str = "") -> Finding:
+    return use_finding(
+        RULE,
+        [row],
+        severity=severity,
+        confidence="medium" if kind is _SAME else "high",
+        title=f"{command_title(row)} {often:,} times for nothing: {client_title(row)}",
+        sentence=(
+            f"{sentence_start(client_text(row))} sent {command_text(row)} to {server_text(row)} {row['commands']:,} "
+            f"times in {seconds_text(row['ts_last'] - row['ts'])}, one each {ms_text(every_ms(row))}; {often:,} of "
+            f"them {kind.words}.{more}{shape_text(row['query_shape'])}"
+        ),
+        next_step=kind.next_step,
+        numbers={
+            "kind": kind.name,
+            "commands": row["commands"],
+            "often": often,
+            "every_ms": round(every_ms(row), 3),
+            "lasted_s": round(span_s(row), 3),
+            "wasted_ms": round(row["latency_sum_ms"] * often / row["commands"], 3),
+        },
+    )
+
+
+_COUNTS = '"$group":{"_id"'
+RULE = Rule(
+    code="MON119",
+    question="repeated",
+    name="asked-again",
+    severity="warning",
+    confidence="high",
+    reads={
+        USE: (
+            *USE_COLUMNS, "without_effect", "same", "connections", "unacknowledged", "median_documents_returned",
+            "latency_sum_ms",
+        ),
+    },
+    partition_by=SERVER_KEY,
+    detect=detect,
+    suspects=f"""
+        SELECT server_address, server_port FROM r_{USE}
+        WHERE (command IN {QUERIES} AND (without_effect >= 30 OR same >= 50))
+            OR (command IN {PREPARES} AND succeeded >= 10)
+            OR (command IN ('count', 'aggregate') AND succeeded >= 20)""",
+)  # fmt: skip

@@ -1,0 +1,110 @@
+"""MON120 written-one-by-one: documents are inserted one command each although many are at hand.
+
+Finds
+    Applications that insert documents one by one, each as soon as the one before is stored, or where others insert
+    many at once.
+
+Why it matters
+    Each document costs a round trip, an acknowledgement of the write concern and an entry of its own in the log of the
+    server. insertMany or bulkWrite bring thousands of documents with one command; an import is often ten to a hundred
+    times as fast, and the server has that much less to do.
+
+How it decides
+    At least 40 inserts (least) of one application to a collection, of one document each in the median. They follow each
+    other: on the average one comes within three times its own median latency, or within 5 ms (pause_ms), of the one
+    before; or others insert at least 5 documents (others_least) per command into the same collection, in the median,
+    and this one sends one within half a second (slow_s) of the other. Events that come one by one with pauses are no
+    batch. Inserts inside transactions count as well. A warning where others show batches, or where these make half
+    (half) of the data commands of the server or of their time; else info.
+
+False alarms
+    An application that must know that each document is stored before it goes on.
+
+References
+    MongoDB manual: insert command (up to 100,000 documents), bulkWrite; drivers: insertMany.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import ms_text, seconds_text
+from wirewitness.analyser.base.words import sentence_start
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mongo.rules.rows import client_text, client_title, command_title, namespace
+from wirewitness.analyser.mongo.rules.use import (
+    DATA,
+    SERVER_KEY,
+    USE,
+    USE_COLUMNS,
+    client_of,
+    every_ms,
+    share_of,
+    use_finding,
+)
+
+
+def detect(
+    frames: Frames,
+    *,
+    least: int = 40,
+    pause_ms: float = 5.0,
+    others_least: float = 5.0,
+    slow_s: float = 0.5,
+    half: float = 0.5,
+) -> Iterator[Finding]:
+    """One finding for each application and collection of this server."""
+    every = rows_of(frames[USE])
+    for row in every:
+        if row["command"] != "insert" or row["succeeded"] < least or (row["median_documents_sent"] or 0) != 1:
+            continue
+        batches = [
+            one["median_documents_sent"] for one in every
+            if one["command"] == "insert" and client_of(one) != client_of(row)
+            and (one["database"], one["collection"]) == (row["database"], row["collection"])
+            and (one["median_documents_sent"] or 0) >= others_least
+        ]  # fmt: skip
+        in_turn = every_ms(row) <= max(pause_ms, 3 * (row["median_latency_ms"] or 0))
+        if in_turn or (batches and every_ms(row) < slow_s * 1000):
+            yield _finding(row, batches, is_warning=bool(batches) or share_of([row], every) >= half)
+
+
+def _finding(row: Row, batches: Sequence[float], is_warning: bool) -> Finding:
+    others = f" Others insert {max(batches):,.0f} documents per command there." if batches else ""
+    return use_finding(
+        RULE,
+        [row],
+        severity="warning" if is_warning else "info",
+        title=f"{row['commands']:,} inserts of one document: {command_title(row)}, by {client_title(row)}",
+        sentence=(
+            f"{sentence_start(client_text(row))} inserted {row['succeeded']:,} documents one by one into "
+            f"{namespace(row)} at {server_text(row)}, in {seconds_text(row['ts_last'] - row['ts'])}: one each "
+            f"{ms_text(every_ms(row))}, of which {ms_text(row['median_latency_ms'] or 0)} (median) were spent waiting "
+            f"for the reply.{others}"
+        ),
+        next_step="Collect documents and send them together: insertMany, or bulkWrite with ordered=false.",
+        numbers={
+            "commands": row["commands"],
+            "every_ms": round(every_ms(row), 3),
+            "median_latency_ms": row["median_latency_ms"],
+            "others_documents": max(batches, default=None),
+            "wasted_ms": round(row["latency_sum_ms"], 3),
+        },
+    )
+
+
+RULE = Rule(
+    code="MON120",
+    question="growing",
+    name="written-one-by-one",
+    severity="warning",
+    confidence="medium",
+    reads={USE: (*USE_COLUMNS, "median_documents_sent", "median_latency_ms", "latency_sum_ms")},
+    partition_by=SERVER_KEY,
+    detect=detect,
+    rows={USE: f"command IN {DATA}"},
+    suspects=f"SELECT server_address, server_port FROM r_{USE} WHERE command = 'insert' AND succeeded >= 40",
+)

@@ -1,0 +1,133 @@
+"""MON124 slower-than-others: one application waits much longer for a query than others do for the same.
+
+Finds
+    Applications whose commands of one shape take several times as long as the same shape of other applications.
+
+Why it matters
+    The query and its index are fine, as the others show. What differs is the application: where it runs, which member
+    answers it, what it asks for beside the query (read preference, read and write concern), or its driver.
+
+How it decides
+    At least 20 commands (least) of one shape, of two applications or more, told apart by address and name. The median
+    latency of one is five times (times) the median of the others' medians, and 10 ms (longer_ms) more. Its hellos show
+    the way to the server: where these take as long, it is the way; else what differs is named.
+
+False alarms
+    Values that match many documents of one application and few of another.
+
+References
+    MongoDB manual: read preference, read concern, write concern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Any
+
+from wirewitness.analyser.base.addresses import server_text
+from wirewitness.analyser.base.times import ms_text
+from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
+from wirewitness.analyser.engine.rules.findings import Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
+from wirewitness.analyser.engine.rules.rule import Frames, Rule
+from wirewitness.analyser.mongo.rules.rows import HELLO_NAMES, client_text, client_title, command_text, command_title
+from wirewitness.analyser.mongo.rules.use import DATA, USE, USE_COLUMNS, client_of, use_finding
+
+
+def detect(frames: Frames, *, least: int = 20, times: float = 5.0, longer_ms: float = 10.0) -> Iterator[Finding]:
+    """One finding for each application that is slower, on its slowest shape."""
+    every = rows_of(frames[USE])
+    shapes: dict[str | None, list[Row]] = {}
+    for row in every:
+        if row["command"] in DATA and row["succeeded"] >= least and row["median_latency_ms"] is not None:
+            shapes.setdefault(row["shape_id"], []).append(row)
+    found: dict[tuple[Any, ...], list[tuple[Row, list[Row]]]] = {}
+    for same in shapes.values():
+        for row in same:
+            others = [one for one in same if client_of(one) != client_of(row)]
+            if others and _usual(others) * times <= row["median_latency_ms"] >= _usual(others) + longer_ms:
+                found.setdefault(client_of(row), []).append((row, others))
+    for slow in found.values():
+        slow.sort(key=lambda one: -one[0]["latency_sum_ms"])
+        yield _finding(slow, every)
+
+
+def _usual(others: Sequence[Row]) -> float:
+    return float(median(row["median_latency_ms"] for row in others))
+
+
+def _finding(slow: Sequence[tuple[Row, list[Row]]], every: Sequence[Row]) -> Finding:
+    row, others = slow[0]
+    more = f" So it is with {count(len(slow) - 1, 'more shape')} of it." if len(slow) > 1 else ""
+    return use_finding(
+        RULE,
+        [row],
+        severity="warning",
+        title=f"{command_title(row)} {row['median_latency_ms'] / max(_usual(others), 1e-3):,.0f} times as slow as for "
+        f"others: {client_title(row)}",
+        sentence=(
+            f"{sentence_start(client_text(row))} waits {ms_text(row['median_latency_ms'])} (median of "
+            f"{row['succeeded']:,}) for {command_text(row)} at {server_text(row)}; "
+            f"{names_text([client_title(one) for one in others], 3)} {'waits' if len(others) == 1 else 'wait'} "
+            f"{ms_text(_usual(others))} for the same. {_differs(row, others, every)}{more}"
+        ),
+        next_step=(
+            "Look at what differs: the way between them and the server (region, proxy), the member that answers, read "
+            "preference, read and write concern of this application; not at the query."
+        ),
+        numbers={
+            "median_ms": row["median_latency_ms"],
+            "others_ms": round(_usual(others), 3),
+            "others": len(others),
+            "shapes": len(slow),
+            "read_preference": row["read_preference"],
+            "wasted_ms": round((row["median_latency_ms"] - _usual(others)) * row["succeeded"], 3),
+        },
+    )
+
+
+def _hello_ms(row: Row, every: Sequence[Row]) -> float | None:
+    """How long its hellos take at this server."""
+    hellos = [
+        one["median_latency_ms"] for one in every
+        if one["command"] in HELLO_NAMES and one["median_latency_ms"] is not None and client_of(one) == client_of(row)
+        and (one["server_address"], one["server_port"]) == (row["server_address"], row["server_port"])
+    ]  # fmt: skip
+    return median(hellos) if hellos else None
+
+
+def _differs(row: Row, others: Sequence[Row], every: Sequence[Row]) -> str:
+    hello = _hello_ms(row, every)
+    if hello is not None and hello * 2 >= row["median_latency_ms"]:
+        return f"Its hellos take {ms_text(hello)} as well: the way to the server is long."
+    parts = []
+    servers = {server_text(one) for one in others}
+    if server_text(row) not in servers:
+        parts.append(f"they ask {names_text(sorted(servers), 2)}")
+    modes = {one["read_preference"] for one in others}
+    if modes != {row["read_preference"]}:
+        parts.append(
+            f"its read preference is {printable(row['read_preference'] or 'the default', 40)}, theirs "
+            f"{names_text(sorted(printable(one or 'the default', 40) for one in modes), 2)}"
+        )
+    if hello is not None:
+        parts.append(f"its hellos take {ms_text(hello)}")
+    return f"{sentence_start('; '.join(parts))}." if parts else "Nothing in the requests themselves differs."
+
+
+RULE = Rule(
+    code="MON124",
+    question="waiting",
+    name="slower-than-others",
+    severity="warning",
+    confidence="medium",
+    reads={
+        USE: (
+            *USE_COLUMNS, "median_latency_ms", "latency_sum_ms", "read_preference",
+        ),
+    },
+    partition_by=(),
+    detect=detect,
+    rows={USE: f"command IN {(*DATA, *HELLO_NAMES)}"},
+)  # fmt: skip

@@ -1,0 +1,102 @@
+"""What rules over `mongo_client_commands` and its like share: pace, share of the server, words, findings.
+
+In: rows of these tables as dicts. Out: numbers, findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from wirewitness.analyser.base.severity import Confidence, Severity
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S
+from wirewitness.analyser.engine.rules.evidence import Proof
+from wirewitness.analyser.engine.rules.findings import Evidence, Finding
+from wirewitness.analyser.engine.rules.frame_rows import Row
+from wirewitness.analyser.engine.rules.rule import Rule
+from wirewitness.analyser.mongo.rules.rows import client_key, client_numbers, namespace
+
+USE = "mongo_client_commands"
+USE_COLUMNS = (
+    "ts", "ts_last", "server_address", "server_port", "client_address", "app_name", "driver", "driver_version",
+    "database", "collection", "command", "shape_id", "query_shape", "commands", "succeeded", "exchange_id",
+    "last_exchange_id",
+)  # fmt: skip
+SERVER_KEY = ("server_address", "server_port")
+QUERIES = ("find", "aggregate", "count", "distinct")
+# What a program does with its data; all else belongs to connections, to watching, to administration.
+DATA = (*QUERIES, "insert", "update", "delete", "findAndModify", "findandmodify", "bulkWrite", "getMore", "mapReduce")
+# Conditions by which a filter looks for what is due, and does not name what it wants.
+_SEARCHES = ('"$lt', '"$gt', '"$exists"', '"$ne"', '"$regex"', '"$nin"')
+
+
+def every_ms(row: Row) -> float:
+    """The time between two of these commands, on the average; 0 for one alone."""
+    return float((row["ts_last"] - row["ts"]) / NS_PER_MS / max(row["commands"] - 1, 1))
+
+
+def span_s(row: Row) -> float:
+    """From the first to the last of them."""
+    return float((row["ts_last"] - row["ts"]) / NS_PER_S)
+
+
+def names_documents(row: Row) -> bool:
+    """Does its filter name what it wants, with other values each time? A search for what is due does not."""
+    shape = row["query_shape"] or ""
+    return row["same"] * 2 < row["commands"] and not any(word in shape for word in _SEARCHES)
+
+
+def client_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The application of a row."""
+    return tuple(row[name] for name in ("client_address", "app_name", "driver"))
+
+
+def is_data(row: Row) -> bool:
+    """Is it work on data?"""
+    return row["command"] in DATA
+
+
+def share_of(rows: Iterable[Row], every: Iterable[Row]) -> float:
+    """The part of the data commands of a server, or of their time, that these make, whichever is larger."""
+    mine, of = [*rows], [one for one in every if is_data(one)]
+    ways = ("commands", "latency_sum_ms")
+    return max(sum(one[way] for one in mine) / max(sum(one[way] for one in of), 1e-9) for way in ways)
+
+
+def use_finding(
+    rule: Rule,
+    rows: Sequence[Row],
+    *,
+    severity: Severity,
+    title: str,
+    sentence: str,
+    next_step: str,
+    numbers: Mapping[str, object],
+    confidence: Confidence | None = None,
+) -> Finding:
+    """A finding about one application, proved by the first and last command of these rows."""
+    first = rows[0]
+    ids = dict.fromkeys(one for row in rows for one in (row["exchange_id"], row["last_exchange_id"]) if one)
+    return rule.finding(
+        severity=severity,
+        confidence=confidence,
+        provisional=True,
+        subject={**client_key(first), "where": namespace(first), "command": first["command"]},
+        title=title,
+        sentence=sentence,
+        next_step=next_step,
+        proof=Proof(
+            min(row["ts"] for row in rows),
+            max(row["ts_last"] for row in rows),
+            (Evidence(None, None, one) for one in ids),
+        ),
+        numbers={
+            **client_key(first),
+            "where": namespace(first),
+            "command": first["command"],
+            "shape_id": first["shape_id"],
+            "query_shape": first["query_shape"],
+            **numbers,
+            "clients": [client_numbers(first, commands=sum(row["commands"] for row in rows))],
+        },
+    )

@@ -1,0 +1,293 @@
+"""Scenarios of the rules about what applications of MongoDB do, and what comes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.analyser.engine.rules.scenarios.build import Row, at
+from tests.analyser.engine.rules.scenarios.build_mongo import (
+    TRANSACTION,
+    alone,
+    command,
+    hello,
+    in_transaction,
+    opened,
+)
+from tests.analyser.engine.rules.scenarios.scenario import Scenario, fires, silent
+
+_BY_ID = '{"updates":[{"q":{"_id":"?number"},"u":{"$set":{"state":"?string"}}}]}'
+_DUE = '{"updates":[{"q":{"due":{"$lt":"?date"}},"u":{"$set":{"state":"?string"}}}]}'
+_UPSERTS = '{"updates":[{"q":{"_id":"?number"},"u":{"$set":{"x":"?number"}},"upsert":true}]}'
+_SECOND = {"client_address": "10.3.0.2", "app_name": "stock", "flow": "b"}
+
+
+def many(count: int, name: str = "find", every: float = 1.0, took_ms: float = 2, **more: Any) -> list[Row]:
+    """The same command with other values each time."""
+    return [
+        command(1 + n * every, name, took_ms, **{"literals_id": f"{n:08x}", "documents_returned": 1, **more})
+        for n in range(count)
+    ]
+
+
+def updates(count: int, every: float = 1.0, shape: str = _BY_ID, **more: Any) -> list[Row]:
+    """Updates of one document each that match nothing."""
+    known = {"documents_sent": 1, "n": 0, "n_modified": 0, "query_shape": shape}
+    return many(count, "update", every, **{**known, **more})
+
+
+def inserts(count: int, every: float = 0.004, **more: Any) -> list[Row]:
+    """Inserts of one document each."""
+    return many(count, "insert", every, **{"documents_sent": 1, "n": 1, "literals_id": None, **more})
+
+
+def nothing(count: int, every: float, **more: Any) -> list[Row]:
+    """Finds that return nothing."""
+    return many(count, "find", every, **{"documents_returned": 0, "cursor_exhausted": True, **more})
+
+
+def same(count: int, every: float = 0.02, **more: Any) -> list[Row]:
+    """The same question with the same answer."""
+    return many(count, "find", every, **{"literals_id": "same", "documents_returned": 3, **more})
+
+
+def rises(count: int, first: float, last: float, column: str = "latency_ms", **more: Any) -> list[Row]:
+    """A query of which something grows evenly."""
+    values = [first + (last - first) * n / (count - 1) for n in range(count)]
+    return [
+        command(1 + n / 5, "aggregate", value if column == "latency_ms" else 2, query_shape='{"pipeline":[]}',
+                literals_id=f"{n:08x}", documents_returned=5,
+                **({} if column == "latency_ms" else {column: int(value)}), **more)
+        for n, value in enumerate(values)
+    ]  # fmt: skip
+
+
+def stopped_insert(seconds: float, sent: int = 10, stored: int = 3, **more: Any) -> Row:
+    """An ordered insert that ended at a duplicate key."""
+    return command(
+        seconds, "insert", documents_sent=sent, n=stored, status="error", error_code=11000, write_errors=1,
+        write_error_codes=[11000], write_error_names="DuplicateKey", document_ids=list(range(sent)), **more,
+    )  # fmt: skip
+
+
+def unread(seconds: float, document: int, **more: Any) -> Row:
+    """An insert with w: 0."""
+    return command(
+        seconds, "insert", None, status="one_way", unacknowledged=True, documents_sent=1, document_ids=[document],
+        write_concern='{"w":0}', **more,
+    )  # fmt: skip
+
+
+def held(open_s: float, conflicts: int, **more: Any) -> list[Row]:
+    """A transaction that is open for so long, and writes of others to its document that are refused meanwhile."""
+    first = {"documents_sent": 1, "n": 1, "n_modified": 1, "document_ids": [7], "query_shape": _BY_ID}
+    refused = {"status": "error", "ok": False, "error_code": 112, "error_labels": "TransientTransactionError"}
+    return [
+        command(1, "update", **{**TRANSACTION, **first}),
+        *(
+            command(1.1 + n * open_s / (conflicts + 1), "update",
+                    **{**_SECOND, **TRANSACTION, **first, **refused, "lsid": "s2", "txn_number": n + 1, **more})
+            for n in range(conflicts)
+        ),
+        in_transaction(1 + open_s, 1, "commitTransaction", collection=None),
+        *(
+            command(20 + n / 10, "commitTransaction", flow="b", client_address="10.3.0.2", app_name="stock", lsid="s2",
+                    txn_number=100, autocommit=False, collection=None)
+            for n in range(1)
+        ),
+    ]  # fmt: skip
+
+
+def written_back(times: int, between: bool = True, shape: str = _BY_ID, **more: Any) -> list[Row]:
+    """Two applications read a document and write it back; between: the second one from before the first one's write."""
+    write = {"document_ids": [7], "documents_sent": 1, "n": 1, "n_modified": 1, "query_shape": shape}
+    read = {"document_ids": [7], "documents_returned": 1, "cursor_exhausted": True}
+    rows = []
+    for n in range(times):
+        start = 1 + 5 * n
+        second = start + 0.1 if between else start + 0.3
+        rows += [
+            command(start, "find", **read),
+            command(second, "find", **{**_SECOND, **read}),
+            command(start + 0.2, "update", **{**write, "literals_id": f"a{n}"}),
+            command(start + 0.4, "update", **{**_SECOND, **write, "literals_id": f"b{n}", **more}),
+        ]
+    return rows
+
+
+def killed(count: int, documents: int = 101, more: int = 0) -> list[Row]:
+    """Cursors of which the application wants no second batch."""
+    rows = []
+    for n in range(count):
+        cursor = {"cursor_id": 100 + n, "literals_id": f"{n:08x}"}
+        rows.append(opened(1 + n, documents_returned=documents, **cursor))
+        rows += [
+            command(1.1 + n + i / 100, "getMore", cursor_exhausted=False, documents_returned=5, **cursor)
+            for i in range(more)
+        ]
+        rows.append(command(1.5 + n, "killCursors", cursors_killed=[100 + n]))
+    return rows
+
+
+def old_server(count: int, wire: int = 5, **more: Any) -> list[Row]:
+    """Hellos of a server with that wire version."""
+    return [hello(1 + 10 * n, max_wire_version=wire, server_role="standalone", **more) for n in range(count)]
+
+
+def two_speeds(ms: float, others_ms: float = 2, count: int = 30, **more: Any) -> list[Row]:
+    """Two applications with one query."""
+    return [
+        *many(count, took_ms=ms, **more),
+        *many(count, took_ms=others_ms, client_address="10.3.0.2", app_name="stock", flow="b"),
+    ]
+
+
+def beside_work(name: str, count: int, work: int = 60, **more: Any) -> list[Row]:
+    """Finds, and so often such a command between them."""
+    every = work / count
+    return [*many(work), *(command(1.5 + n * every, name, **more) for n in range(count))]
+
+
+_ROUND = [in_transaction(9, 3, "commitTransaction", collection=None)]
+MONGO_USE_FIRES: list[Scenario] = [
+    fires("MON118", "warning", "no document has this id", **alone(*updates(25))),
+    fires("MON118", "warning", "what they write is there", **alone(*updates(25, n=1))),
+    fires("MON118", "warning", "an upsert without an effect", **alone(*updates(25, shape=_UPSERTS))),
+    fires("MON118", "warning", "a search without a pause", **alone(*updates(40, 0.05, _DUE))),
+    fires("MON118", "warning", "deletes", **alone(
+        *many(25, "delete", n=0, query_shape='{"deletes":[{"q":{"a":1}}]}'))),
+    fires("MON118", "warning", "a queue without a pause", **alone(*many(60, "findAndModify", 0.05, n=0))),
+    fires("MON119", "warning", "a loop that finds nothing", **alone(*nothing(60, 0.05, literals_id="same"))),
+    fires("MON119", "warning", "a type that no document has", **alone(*nothing(40, 1))),
+    fires("MON119", "warning", "the same again and again", **alone(*same(80))),
+    fires("MON119", "info", "the same beside other work", **alone(*same(60), *many(300, "aggregate", 0.01))),
+    fires("MON119", "warning", "createIndexes for each request", **alone(*beside_work("createIndexes", 30))),
+    fires(
+        "MON119", "warning", "a count for each page",
+        **alone(*many(30, documents_returned=20), *many(30, "count", took_ms=40, flow="b", shape_id="c")),
+    ),
+    fires("MON120", "warning", "an import", **alone(*inserts(100))),
+    fires("MON120", "info", "an import beside other work", **alone(*inserts(60), *many(300, "aggregate", 0.01, 30))),
+    fires(
+        "MON120", "warning", "others insert many at once",
+        **alone(*inserts(60, 0.1), *inserts(9, 1, documents_sent=50, n=50, app_name="stock", flow="b")),
+    ),
+    fires("MON121", "warning", "a session each", **alone(*(row | {"lsid": f"s{n}"} for n, row in enumerate(many(30))))),
+    fires("MON122", "warning", "pages by skip", **alone(*(
+        row | {"skip": 20 * n} for n, row in enumerate(rises(80, 2, 40))))),
+    fires("MON122", "warning", "a collection that grows", **alone(*rises(80, 2, 40))),
+    fires("MON122", "info", "a little", **alone(*rises(80, 4, 11))),
+    fires("MON122", "warning", "replies that grow", **alone(*rises(80, 2_000, 90_000, "response_bytes"))),
+    fires("MON122", "warning", "an $in that grows", **alone(*rises(80, 1_000, 30_000, "request_bytes"))),
+    fires("MON123", "warning", "an ordered insert stops", **alone(stopped_insert(1))),
+    fires(
+        "MON123", "warning", "w: 0 with an _id that is there",
+        **alone(command(1, "insert", n=1, documents_sent=1, document_ids=[7]), unread(2, 7)),
+    ),
+    fires(
+        "MON123", "warning", "w: 0 and not found later",
+        **alone(unread(1, 7), command(2, document_ids=[7], documents_returned=0, cursor_exhausted=True)),
+    ),
+    fires("MON123", "warning", "w: 0 at a secondary", **alone(unread(1, 7, server_role="secondary"))),
+    fires("MON123", "info", "many with w: 0", **alone(*(unread(1 + n, n) for n in range(25)))),
+    fires("MON124", "warning", "far away", **alone(*two_speeds(60))),
+    fires("MON124", "warning", "from another member", **alone(*two_speeds(
+        60, server_address="10.3.0.10", read_preference="secondary"))),
+    fires("MON125", "warning", "a second", **alone(*held(1.5, 2))),
+    fires("MON125", "info", "a moment", **alone(*held(0.3, 2))),
+    fires("MON125", "warning", "many in vain", **alone(*held(0.8, 12))),
+    fires(
+        "MON125", "warning", "the collection only",
+        **alone(*(row | {"document_ids": None} for row in held(1.5, 2))),
+    ),
+    fires(
+        "MON125", "warning", "a write waits until it commits",
+        **alone(
+            *(row for row in held(1.5, 0) if row["ts"] < at(19)),
+            command(1.2, "update", 1_310, **{**_SECOND, "document_ids": [7], "n": 1, "n_modified": 1}),
+        ),
+    ),
+    fires("MON126", "warning", "from an old state", **alone(*written_back(3))),
+    fires("MON126", "info", "once", **alone(*written_back(1))),
+    fires(
+        "MON126", "warning", "whole documents",
+        **alone(*written_back(2, shape='{"updates":[{"q":{"_id":"?number"},"u":{"_id":"?number","x":"?number"}}]}')),
+    ),
+    fires("MON127", "warning", "MongoDB 3.4", **alone(*old_server(4))),
+    fires("MON128", "warning", "one of a hundred documents", **alone(*killed(12))),
+]  # fmt: skip
+MONGO_USE_NEAR_MISSES: list[Scenario] = [
+    silent("MON118", "nineteen", **alone(*updates(19))),
+    silent("MON118", "one of five changes something", **alone(
+        *updates(20), *updates(5, n=1, n_modified=1, literals_id="new", flow="b"))),
+    silent("MON118", "upserts that find their document", **alone(*updates(40, n=1, shape=_UPSERTS))),
+    silent("MON118", "upserts that insert it", **alone(*updates(40, n=1, upserted=1, shape=_UPSERTS))),
+    silent("MON118", "a worker that looks once a second", **alone(*updates(60, 1, _DUE))),
+    silent("MON118", "a queue that is empty, once a second", **alone(*many(60, "findAndModify", 1, n=0))),
+    silent("MON118", "a state that is written again every second", **alone(*updates(60, 1, n=1, literals_id="same"))),
+    silent("MON118", "without replies", ("MON123", "info"), **alone(
+        *updates(40, unacknowledged=True, status="one_way"))),
+    silent("MON119", "a worker that looks once a second", **alone(*nothing(60, 1, literals_id="same"))),
+    silent("MON119", "it looks before it inserts", **alone(*nothing(40, 1), *inserts(40, 1, flow="b"))),
+    silent("MON119", "half of them find something", **alone(*nothing(30, 0.05), *many(30, every=0.05, flow="b"))),
+    silent("MON119", "a change stream", **alone(*nothing(60, 0.05, literals_id="same", tailable=True))),
+    silent("MON119", "forty-nine", **alone(*same(49))),
+    silent("MON119", "four times a second", **alone(*same(80, 0.25))),
+    silent("MON119", "somebody writes there", **alone(
+        *same(80), command(1.5, "insert", n=1, documents_sent=1, flow="b", app_name="stock"))),
+    silent("MON119", "createIndexes at the start", **alone(
+        *many(60), *(command(0.5 + n / 50, "createIndexes") for n in range(15)))),
+    silent("MON119", "an exporter that does nothing else", **alone(*(command(1 + n, "collStats") for n in range(60)))),
+    silent("MON119", "lists of collections once in a while", **alone(
+        *many(400, every=0.15), *(command(1 + n * 5, "listCollections") for n in range(12)))),
+    silent("MON119", "a count now and then", **alone(
+        *many(60, documents_returned=20), *many(25, "count", 2, flow="b", shape_id="c"))),
+    silent("MON120", "thirty-nine", **alone(*inserts(39))),
+    silent("MON120", "events that come by themselves", **alone(*inserts(100, 0.1))),
+    silent("MON120", "batches", **alone(*inserts(100, documents_sent=20, n=20))),
+    silent("MON120", "others insert many, it inserts seldom", **alone(
+        *inserts(60, 1), *inserts(9, 5, documents_sent=50, n=50, app_name="stock", flow="b"))),
+    silent("MON121", "sessions are used again", **alone(
+        *(row | {"lsid": f"s{n % 9}"} for n, row in enumerate(many(60))))),
+    silent("MON121", "a session for each connection", **alone(
+        *(row | {"lsid": f"s{n}", "flow_id": f"f{n}"} for n, row in enumerate(many(30))))),
+    silent("MON122", "thirty-one", **alone(*rises(31, 2, 40))),
+    silent("MON122", "it does not double", **alone(*rises(80, 20, 30))),
+    silent("MON122", "noise", **alone(*rises(80, 0.2, 1.8))),
+    silent("MON122", "everything at this server gets slower", **alone(
+        *rises(80, 2, 40), *(
+            row | {"shape_id": f"s{n}", "exchange_id": f"{n}{row['exchange_id']}"}
+            for n in range(3) for row in rises(80, 2, 40)))),
+    silent("MON122", "up and down", **alone(*(
+        row | {"latency_ms": 2 + n % 16} for n, row in enumerate(rises(80, 2, 40))))),
+    silent("MON123", "it goes on without order", ("MON102", "info"), **alone(
+        stopped_insert(1) | {"n": 9, "write_errors": 1})),
+    silent("MON123", "it sends the rest again", ("MON102", "info"), **alone(
+        stopped_insert(1), command(2, "insert", n=6, documents_sent=6, document_ids=[4, 5, 6, 7, 8, 9]))),
+    silent("MON123", "in a transaction", ("MON102", "info"), **alone(
+        stopped_insert(1, **TRANSACTION), *_ROUND)),
+    silent("MON123", "w: 0, and deleted before it is looked for", **alone(
+        unread(1, 7), command(1.5, "delete", n=1, documents_sent=1),
+        command(2, document_ids=[7], documents_returned=0, cursor_exhausted=True))),
+    silent("MON123", "w: 0 and found", **alone(unread(1, 7), command(2, document_ids=[7], documents_returned=1))),
+    silent("MON123", "w: 0 with another _id", **alone(
+        command(1, "insert", n=1, documents_sent=1, document_ids=[7]), unread(2, 8))),
+    silent("MON124", "nineteen", **alone(*two_speeds(60, count=19))),
+    silent("MON124", "four times", **alone(*two_speeds(60, 15))),
+    silent("MON124", "a few ms", **alone(*two_speeds(9, 1))),
+    silent("MON124", "alone", **alone(*many(60, took_ms=60))),
+    silent("MON125", "another document", ("MON102", "info"), **alone(*held(1.5, 2, document_ids=[8]))),
+    silent("MON125", "it ended before", ("MON102", "warning"), **alone(
+        *(row | ({"ts": at(30), "exchange_id": "late"} if row.get("error_code") == 112 else {}) for row in held(1.5, 1)),
+    )),
+    silent("MON126", "it reads again before it writes", **alone(*written_back(3, between=False))),
+    silent("MON126", "the server reckons", **alone(
+        *written_back(3, shape='{"updates":[{"q":{"_id":"?number"},"u":{"$inc":{"x":"?number"}}}]}'))),
+    silent("MON126", "another document", **alone(*written_back(3, document_ids=[8]))),
+    silent("MON126", "it was refused", **alone(*written_back(3, n=0, n_modified=0))),
+    silent("MON127", "a driver that takes it", **alone(*old_server(4, 9, driver_version="4.6.0"))),
+    silent("MON127", "it works", **alone(*old_server(4), command(60))),
+    silent("MON127", "nobody knows the driver", **alone(*old_server(4, driver="mongoc"))),
+    silent("MON128", "nine", **alone(*killed(9))),
+    silent("MON128", "read on", **alone(*killed(12, more=1))),
+    silent("MON128", "small batches", **alone(*killed(12, documents=5))),
+]  # fmt: skip
