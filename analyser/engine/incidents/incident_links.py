@@ -241,7 +241,7 @@ LINKS: tuple[Link, ...] = (
     # Answers that may only be missing from the capture explain nothing.
     Link("MON103", ("MON107", "MON112"), ("client",), of=("server", "client", "open")),
     Link("MON107", ("MON109",), ("client",)),
-    Link("MON117", ("MON107",), ("client",)),
+    Link("MON117", ("MON107", "MON127"), ("client",)),
     # The capture itself.
     Link("CAP105", ("CAP101", "CAP102"), ("capture",)),
     Link("CAP103", ("CAP107",), ("capture",)),

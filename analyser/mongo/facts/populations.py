@@ -110,6 +110,8 @@ POPULATIONS = (
                     weight=0.7),
             Measure("prepared again", "prepared", _AGAIN, usual="one", floor=9, ratio=9),
             Measure("commands", "commands", "{who} sent {value} {command} for {namespace}", floor=50, two=50),
+            Measure("latency", "median_ms", "{who}: {command} of {namespace} takes {value}, median", unit="ms",
+                    floor=10, samples=10),
             Measure("documents returned", "returned", "{who}: {command} of {namespace} returns {value}, median",
                     unit="documents", floor=20, samples=5),
             Measure("reply size", "reply_bytes", "{who}: replies to {command} of {namespace} have {value}, median",

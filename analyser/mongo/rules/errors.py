@@ -1,4 +1,4 @@
-"""Groups of MongoDB's error codes: how bad they are and what to do about them.
+"""Groups of MongoDB's error codes: how bad they are, whether a try heals them, who must act and how.
 
 In: an error code. Out: its group. Sources: error_codes.yml of the server with its categories; server discovery and
 monitoring specification ("not writable primary", "node is recovering"); retryable reads and writes specifications;
@@ -7,19 +7,27 @@ transactions specification (errors after which a transaction is begun anew).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from wirewitness.analyser.base.severity import Severity
 
+# itself: it belongs to the course of the protocol. retry: it succeeds once its cause is over. never: the same is
+# refused until somebody changes a right, a setting or the request.
+Heals = Literal["itself", "retry", "never"]
+Actor = Literal["application", "operator", "nobody"]
+
 
 class Group(NamedTuple):
-    """words: what the code means. severity: from the first error on; `often`: from several of them on."""
+    """words: what the code means. severity: from the first error on; `often`: from several of them on. actor: who has
+    to act."""
 
     name: str
     severity: Severity
     often: Severity
     words: str
     next_step: str
+    heals: Heals
+    actor: Actor
 
 
 NOT_PRIMARY = Group(
@@ -29,6 +37,8 @@ NOT_PRIMARY = Group(
     "the member is not the primary, or no longer",
     "Look for an election or a step-down at that time (rs.status(), the server's log). A client that gets this all the "
     "time is connected to one member only: name the replica set in its connection string, without directConnection.",
+    "retry",
+    "application",
 )
 RECOVERING = Group(
     "node is recovering",
@@ -37,6 +47,8 @@ RECOVERING = Group(
     "the member was stepping down, shutting down or recovering",
     "Look at why the member stopped or stepped down at that time. Drivers send retryable reads and writes again once; "
     "others fail in the application.",
+    "retry",
+    "operator",
 )
 NETWORK = Group(
     "network between servers",
@@ -44,6 +56,8 @@ NETWORK = Group(
     "warning",
     "a server could not reach another one in time",
     "Look at the network and at the load between the servers (mongos, shards, members), not at this client.",
+    "retry",
+    "operator",
 )
 TIME_LIMIT = Group(
     "time limit",
@@ -51,6 +65,8 @@ TIME_LIMIT = Group(
     "warning",
     "the command took longer than it was allowed to",
     "Look at MON101 for the shape, and at whether maxTimeMS fits it; the work that was done is thrown away.",
+    "retry",
+    "application",
 )
 CURSOR = Group(
     "cursor is gone",
@@ -59,6 +75,8 @@ CURSOR = Group(
     "the server no longer has the cursor or its data",
     "Look at how long the application works on one batch: a server drops cursors that are idle for 10 minutes "
     "(cursorTimeoutMillis), and those of ended sessions. The rest of the result is missing.",
+    "retry",
+    "application",
 )
 INTERRUPTED = Group(
     "interrupted",
@@ -66,6 +84,8 @@ INTERRUPTED = Group(
     "warning",
     "the operation was killed",
     "Look for who ran killOp, killSessions or dropped the collection at that time.",
+    "retry",
+    "operator",
 )
 TRANSACTION = Group(
     "transaction conflict",
@@ -74,6 +94,8 @@ TRANSACTION = Group(
     "another operation was in the way, or the transaction was over already",
     "Begin the transaction anew (withTransaction of the drivers does); look at who writes the same documents, and keep "
     "transactions short.",
+    "retry",
+    "application",
 )
 AUTHENTICATION = Group(
     "authentication",
@@ -81,6 +103,8 @@ AUTHENTICATION = Group(
     "warning",
     "the server did not take the credentials",
     "Look at user, password, authSource and mechanism of this application.",
+    "never",
+    "application",
 )
 ACCESS = Group(
     "not authorised",
@@ -88,6 +112,8 @@ ACCESS = Group(
     "warning",
     "the user may not do this",
     "Look at the roles of the user (db.getUser()), and at whether the client is authenticated at all.",
+    "never",
+    "operator",
 )
 WRITE_CONCERN = Group(
     "write concern",
@@ -95,6 +121,8 @@ WRITE_CONCERN = Group(
     "warning",
     "the write was done, but not acknowledged as requested",
     "Look at the members of the replica set: too few are up, or they lag behind. The write is not undone.",
+    "retry",
+    "operator",
 )
 OVERLOAD = Group(
     "overload",
@@ -102,6 +130,8 @@ OVERLOAD = Group(
     "warning",
     "the server had no room for it: memory, disk, connections or rate",
     "Look at the server's memory, disk and queues at that time.",
+    "retry",
+    "operator",
 )
 OLD_DRIVER = Group(
     "old driver",
@@ -110,6 +140,8 @@ OLD_DRIVER = Group(
     "the server takes no OP_QUERY any more, and this driver sends nothing else: it is older than the server",
     "Update the driver of this application to one that sends OP_MSG: servers from 5.1 on take OP_QUERY for hello only. "
     "A driver that looks new enough may be an old one that another library brought along.",
+    "never",
+    "application",
 )
 DUPLICATE = Group(
     "duplicate key",
@@ -117,6 +149,8 @@ DUPLICATE = Group(
     "warning",
     "a document with this value of a unique index is there already",
     "Nothing, if the application inserts to find out what is there; otherwise look for work that is done twice.",
+    "itself",
+    "application",
 )
 EVERYDAY = Group(
     "everyday",
@@ -124,6 +158,19 @@ EVERYDAY = Group(
     "info",
     "what was asked for is not there, is there already, or is not known to this server",
     "Nothing, if the application goes on without it.",
+    "never",
+    "application",
+)
+REQUEST = Group(
+    "request",
+    "warning",
+    "warning",
+    "the server cannot do what it was asked for: the command, a value or a stage of it is not valid there, or the "
+    "collection does not allow it",
+    "Look at the command and at the message of the error (wirewitness show, or the server's log), and change the "
+    "application or the rules of the collection: the same command is refused again.",
+    "never",
+    "application",
 )
 ROUTING = Group(
     "routing",
@@ -131,6 +178,8 @@ ROUTING = Group(
     "info",
     "the sender's view of the shards was old",
     "Nothing: the sender fetches the routing table and tries again.",
+    "itself",
+    "nobody",
 )
 OTHER = Group(
     "other",
@@ -138,6 +187,8 @@ OTHER = Group(
     "warning",
     "the server refused the command",
     "Look at the command: show the message with wirewitness show, or the server's log.",
+    "retry",
+    "application",
 )
 
 # What programs make and drop when they start, there or gone already: NamespaceNotFound, IndexNotFound, NamespaceExists,
@@ -159,6 +210,35 @@ _CODES: dict[Group, tuple[int, ...]] = {
     OLD_DRIVER: (352,),
     DUPLICATE: (11000, 11001, 12582),
     EVERYDAY: (26, 27, 48, 59, 68, 72, 76, 85, 86, 94),
+    REQUEST: (
+        2,
+        9,
+        14,
+        20,
+        28,
+        40,
+        52,
+        54,
+        55,
+        56,
+        57,
+        66,
+        67,
+        73,
+        115,
+        121,
+        165,
+        166,
+        167,
+        168,
+        169,
+        197,
+        238,
+        263,
+        323,
+        10334,
+        17280,
+    ),
     ROUTING: (63, 150, 249, 13388),
 }
 GROUPS = {code: group for group, codes in _CODES.items() for code in codes}

@@ -11,18 +11,22 @@ Why it matters
 
 How it decides
     Codes are put into groups. Warnings from the first one on: not primary (10107, 13435, 10058), node is recovering
-    (189, 91, 11600, 11602, 13436), network between servers (6, 7, 89, 9001, 262), time limit (50), cursor is gone
-    (43), interrupted, authentication (18) and access (13), write concern (64, 79, 100), overload, a driver older
-    than the server (352). Conflicts of transactions (112 and their like), and all errors with the label
-    TransientTransactionError or UnknownTransactionCommitResult, are info when the session then committed a transaction
-    within 120 s (retried_within_s), as withTransaction does, or is at the next one when the capture ends; what is left
-    is a warning. Duplicate keys (11000) and
-    codes without a group are info, a warning from 5 on (several). Always info: everyday answers (a command or
-    option that this server does not know, 59 and 72, a collection that is not there). No finding, only counted
-    among the errors of a report: whatever was answered to questions about the server and goodbyes (getParameter,
-    atlasVersion, endSessions), and collections and indexes that are there, or gone, already when a program makes or
-    drops them. Of a member that is not the primary the finding says what its hello had said. Failed awaitable
-    hellos are left to MON106.
+    (189, 91, 11600, 11602, 13436), network between servers (6, 7, 89, 9001, 262), time limit (50), cursor is gone (43),
+    interrupted, authentication (18) and access (13), write concern (64, 79, 100), overload, a driver older than the
+    server (352), a request that is not valid there (2, 9, 121 and their like). What no try heals is info where the
+    application had success with the same command on that collection later, fewer than 5 times (several). Conflicts of
+    transactions (112 and their like), and all errors with the label TransientTransactionError or
+    UnknownTransactionCommitResult, are info when the session then committed a transaction within 120 s
+    (retried_within_s), as withTransaction does, or is at the next one when the capture ends; what is left is a warning.
+    Codes without a group are info, a warning from 5 on (several); so are duplicate keys (11000), where most of these
+    inserts stored nothing and half of what the application inserts there is refused, and commands or options that the
+    server does not know (59, 72) of an application that works on data. Always info: other everyday answers (a
+    collection that is not there). The same again without a pause is a warning whatever it is, but for what belongs to
+    the course of things: at least 10 refusals (unpaused_least), four fifths of which came within 100 ms (pause_ms) of
+    the refusal before. No finding, only counted among the errors of a report: whatever was answered to questions about
+    the server and goodbyes (getParameter, atlasVersion, endSessions), and collections and indexes that are there, or
+    gone, already when a program makes or drops them. Of a member that is not the primary the finding says what its
+    hello had said. Failed awaitable hellos are left to MON106.
 
 False alarms
     An application that inserts and takes the duplicate key for an answer. Errors that the driver heals by trying
@@ -36,20 +40,24 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from statistics import median
 from typing import NamedTuple
 
 from wirewitness.analyser.base.addresses import server_text
 from wirewitness.analyser.base.severity import Severity
-from wirewitness.analyser.base.times import NS_PER_S
+from wirewitness.analyser.base.times import NS_PER_MS, NS_PER_S, ms_text
 from wirewitness.analyser.base.words import count, printable, sentence_start, times
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.errors import (
+    DUPLICATE,
     EVERYDAY,
     NOT_PRIMARY,
     OTHER,
+    REQUEST,
     TRANSACTION,
     WRITE_CONCERN,
     Group,
@@ -70,6 +78,7 @@ from wirewitness.analyser.mongo.rules.rows import (
     listed,
     namespace,
 )
+from wirewitness.analyser.mongo.rules.use import DATA, PREPARES, USE, is_data
 
 _CommitsOf = dict[str, list[int]]
 
@@ -84,8 +93,16 @@ class _Error(NamedTuple):
     row: Row
 
 
-def detect(frames: Frames, *, several: int = 5, retried_within_s: float = 120.0) -> Iterator[Finding]:
+def detect(
+    frames: Frames,
+    *,
+    several: int = 5,
+    retried_within_s: float = 120.0,
+    unpaused_least: int = 10,
+    pause_ms: float = 100.0,
+) -> Iterator[Finding]:
     """One finding for each kind of error and code that this application met."""
+    use = rows_of(frames[USE])
     commits: _CommitsOf = {}
     for row in rows_of(frames["mongo_transactions"]):
         commits.setdefault(row["lsid"], []).append(row["ts"] if row["ts_ended"] is None else row["ts_ended"])
@@ -94,8 +111,51 @@ def detect(frames: Frames, *, several: int = 5, retried_within_s: float = 120.0)
         kinds.setdefault((error.what, error.code, error.group), []).append(error)
     for (_, _, group), errors in kinds.items():
         retried = [e for e in errors if _may_retry(e) and _retried(e.row, commits, int(retried_within_s * NS_PER_S))]
-        severity: Severity = group.often if len(errors) - len(retried) >= several else group.severity
-        yield _finding(errors, "info" if len(retried) == len(errors) else severity, len(retried))
+        left = len(errors) - len(retried)
+        severity = group.severity if left < several else _often(group, errors, use)
+        is_work = any(error.row["command"] in (*DATA, *PREPARES) for error in errors)
+        if left < several and ((group.heals == "never" and _healed(errors, use)) or (group is REQUEST and not is_work)):
+            severity = "info"
+        pauses = _pauses_ms(errors) if group.heals != "itself" and not retried else []
+        short = [pause for pause in pauses if pause <= pause_ms]
+        unpaused = short if len(errors) >= unpaused_least and len(short) >= 0.8 * len(pauses) else []
+        if unpaused:
+            severity = "warning"
+        yield _finding(errors, "info" if len(retried) == len(errors) else severity, len(retried), unpaused)
+
+
+def _often(group: Group, errors: list[_Error], use: list[Row]) -> Severity:
+    """How bad several of them are."""
+    if group is EVERYDAY and errors[0].code in _UNKNOWN_COMMANDS and any(is_data(row) for row in use):
+        return "warning"
+    if group is not DUPLICATE:
+        return group.often
+    nothing = sum(not error.row["n"] for error in errors)
+    places = {(error.row["database"], error.row["collection"], error.row["command"]) for error in errors}
+    sent = sum(row["commands"] for row in use if (row["database"], row["collection"], row["command"]) in places)
+    return group.often if nothing >= 0.8 * len(errors) and 2 * len(errors) >= sent else "info"
+
+
+def _healed(errors: list[_Error], use: list[Row]) -> bool:
+    """Had the application success later with all that was refused?"""
+    later = {
+        (row["database"], row["collection"], row["command"]): row["ts_succeeded"]
+        for row in sorted(use, key=lambda row: row["ts_succeeded"] or 0)
+    }
+    return all(
+        (later.get((error.row["database"], error.row["collection"], error.row["command"])) or 0) > error.row["ts"]
+        for error in errors
+    )
+
+
+def _pauses_ms(errors: list[_Error]) -> list[float]:
+    """From each refusal to the next request that was refused."""
+    rows = sorted((error.row for error in errors), key=lambda row: (row["ts"], row["exchange_id"]))
+    return [
+        (row["ts"] - before["ts_response"]) / NS_PER_MS
+        for before, row in pairwise(rows)
+        if before["ts_response"] is not None
+    ]
 
 
 def _errors(rows: Iterable[Row]) -> Iterator[_Error]:
@@ -146,7 +206,7 @@ def _refused_writes(errors: list[_Error]) -> int | None:
     return sum(error.row["write_errors"] or 1 for error in errors)
 
 
-def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
+def _finding(errors: list[_Error], severity: Severity, retried: int, unpaused: list[float]) -> Finding:
     first, rows = errors[0], [error.row for error in errors]
     code = "an error without a code" if first.code is None else f"error {first.code}"
     name = printable(first.name or "", 80)
@@ -155,6 +215,8 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
     writes = _refused_writes(errors)
     refused = f" ({count(writes, 'write')})" if writes else ""
     healed = _HEALED.format("It was" if len(rows) == 1 else f"{retried} of them were") if retried else ""
+    soon = ms_text(max(median(unpaused), 0.0)) if unpaused else ""
+    again = f" It sent the same again {soon} (median) after a refusal." if unpaused else ""
     return command_finding(
         RULE,
         rows,
@@ -173,7 +235,7 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
             f"{sentence_start(client_text(first.row))} got {code}{f' ({name})' if name else ''} from "
             f"{server_text(first.row)} {times(len(rows))}{over}{_TO[first.what]} "
             f"{listed(command_text(row) for row in rows)}{refused}. "
-            f"{sentence_start(first.group.words)}.{_said(first)}{healed}"
+            f"{sentence_start(first.group.words)}.{_said(first)}{healed}{again}"
         ),
         next_step=first.group.next_step,
         numbers={
@@ -183,6 +245,9 @@ def _finding(errors: list[_Error], severity: Severity, retried: int) -> Finding:
             "requests_refused": len(rows) - retried,
             "refused_writes": writes,
             "retried": retried,
+            "without_pause": len(unpaused),
+            "heals": first.group.heals,
+            "actor": first.group.actor,
             "server_role": first.row["server_role"],
             "set": first.row["set_name"],
             "where": ": ".join(filter(None, (namespace(first.row), first.group.name))),
@@ -203,6 +268,8 @@ def _said(error: _Error) -> str:
     return f" Its hello had said before that it is {_ROLES.get(role, f'a {printable(role, 80)}')}{where}."
 
 
+# CommandNotFound, InvalidOptions.
+_UNKNOWN_COMMANDS = (59, 72)
 _RETRIED_LABELS = ("TransientTransactionError", "UnknownTransactionCommitResult")
 _ROLES = {"arbiter": "an arbiter", "other": "neither primary nor secondary"}
 _HEALED = " {} tried again in a transaction that was committed."
@@ -218,9 +285,10 @@ RULE = Rule(
         "mongo_commands": (
             *COMMAND_COLUMNS, "status", "ok", "error_code", "error_name", "write_errors", "write_error_codes",
             "write_error_names", "write_concern_error_code", "write_concern_error_name", "lsid", "server_role",
-            "set_name", "error_labels",
+            "set_name", "error_labels", "n",
         ),
         "mongo_transactions": ("ts", "ts_ended", "lsid"),
+        USE: ("database", "collection", "command", "commands", "succeeded", "ts_succeeded"),
     },
     partition_by=CLIENT_KEY,
     detect=detect,

@@ -15,7 +15,8 @@ How it decides
     looks once a second is healthy. Those that name other values each time at any pace, unless the same application
     inserts about as much there (it looks before it inserts).
     same: at least 50 times (same_least), four fifths of the shape, with the same values and a reply of the same size,
-    within 200 ms (same_s) of each other on the average, while no write changed the collection.
+    within 200 ms (same_s) of each other on the average, for 5 s or more (same_over_s) and at least three on each
+    connection (each), while no write changed the collection: a pool that fills asks once on each.
     prepared: createIndexes, listCollections, listIndexes, listDatabases, create, collStats or dbStats at least 10 times
     (prepared_least), over more than half of the time in which the application works on data, at least once for each 10
     data commands, and fewer connections than half of them; other applications of the server count as likes.
@@ -48,6 +49,7 @@ from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.rows import client_text, client_title, command_text, command_title, shape_text
 from wirewitness.analyser.mongo.rules.use import (
     DATA,
+    PREPARES,
     QUERIES,
     SERVER_KEY,
     USE,
@@ -60,10 +62,6 @@ from wirewitness.analyser.mongo.rules.use import (
     span_s,
     use_finding,
 )
-
-PREPARES = (
-    "createIndexes", "listCollections", "listIndexes", "listDatabases", "create", "collStats", "dbStats",
-)  # fmt: skip
 
 
 class _Kind(NamedTuple):
@@ -108,6 +106,8 @@ def detect(
     counted_least: int = 20,
     poll_s: float = 0.5,
     same_s: float = 0.2,
+    same_over_s: float = 5.0,
+    each: int = 3,
     half: float = 0.5,
 ) -> Iterator[Finding]:
     """One finding for each shape of each application of this server."""
@@ -119,7 +119,11 @@ def detect(
         for row in own:
             if _is_empty(row, own, empty_least, poll_s * 1000):
                 yield _finding(_EMPTY, row, row["without_effect"], "warning")
-            elif _is_same(row, every, same_least, same_s * 1000):
+            elif (
+                row["commands"] >= each * row["connections"]
+                and span_s(row) >= same_over_s
+                and _is_same(row, every, same_least, same_s * 1000)
+            ):
                 yield _finding(_SAME, row, row["same"], "warning" if share_of([row], every) >= half else "info")
             elif _is_prepared(row, own, prepared_least):
                 yield _finding(_PREPARED, row, row["succeeded"], "warning", _usual(row, every))

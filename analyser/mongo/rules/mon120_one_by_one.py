@@ -11,11 +11,11 @@ Why it matters
 
 How it decides
     At least 40 inserts (least) of one application to a collection, of one document each in the median. They follow each
-    other: on the average one comes within three times its own median latency, or within 5 ms (pause_ms), of the one
-    before; or others insert at least 5 documents (others_least) per command into the same collection, in the median,
-    and this one sends one within half a second (slow_s) of the other. Events that come one by one with pauses are no
-    batch. Inserts inside transactions count as well. A warning where others show batches, or where these make half
-    (half) of the data commands of the server or of their time; else info.
+    other: its connections wait for replies to them for 0.6 (busy) of their time, or one comes within 5 ms (pause_ms) of
+    the one before on the average; or others insert at least 5 documents (others_least) per command into the same
+    collection, in the median, and this one sends one within half a second (slow_s) of the other. Events that come one
+    by one with pauses are no batch. Inserts inside transactions count as well. A warning where others show batches, or
+    where these make half (half) of the data commands of the server or of their time; else info.
 
 False alarms
     An application that must know that each document is stored before it goes on.
@@ -43,6 +43,7 @@ from wirewitness.analyser.mongo.rules.use import (
     client_of,
     every_ms,
     share_of,
+    span_s,
     use_finding,
 )
 
@@ -52,6 +53,7 @@ def detect(
     *,
     least: int = 40,
     pause_ms: float = 5.0,
+    busy: float = 0.6,
     others_least: float = 5.0,
     slow_s: float = 0.5,
     half: float = 0.5,
@@ -67,7 +69,8 @@ def detect(
             and (one["database"], one["collection"]) == (row["database"], row["collection"])
             and (one["median_documents_sent"] or 0) >= others_least
         ]  # fmt: skip
-        in_turn = every_ms(row) <= max(pause_ms, 3 * (row["median_latency_ms"] or 0))
+        working = row["latency_sum_ms"] / max(span_s(row) * 1000 * row["connections"], 1e-9)
+        in_turn = every_ms(row) <= pause_ms or working >= busy
         if in_turn or (batches and every_ms(row) < slow_s * 1000):
             yield _finding(row, batches, is_warning=bool(batches) or share_of([row], every) >= half)
 
@@ -102,7 +105,7 @@ RULE = Rule(
     name="written-one-by-one",
     severity="warning",
     confidence="medium",
-    reads={USE: (*USE_COLUMNS, "median_documents_sent", "median_latency_ms", "latency_sum_ms")},
+    reads={USE: (*USE_COLUMNS, "median_documents_sent", "median_latency_ms", "latency_sum_ms", "connections")},
     partition_by=SERVER_KEY,
     detect=detect,
     rows={USE: f"command IN {DATA}"},

@@ -12,10 +12,10 @@ How it decides
     At least 32 commands of one shape of an application; their time, or their skips, are cut into eighths. The medians
     of the eighths rise (rank correlation of 0.7 or more) and the last quarter is at least twice the first (times). The
     rise is no noise: latency by 2 ms (latency_ms) at least, sizes by 4 kB (kilobytes). Latency that rises with time
-    counts where it rises twice as much as that of the other shapes at this server (a server that gets slower makes
-    all of them slow). Of one shape one finding: skip first, then latency, replies, requests. A warning where latency
-    came to 20 ms (warn_ms), or sizes to 64 kB (warn_kilobytes), or four times what they were (much) above these
-    floors of noise; else info.
+    counts where it rises twice as much as that of the other shapes at this server (a server that gets slower makes all
+    of them slow); inserts are not judged by the size of their requests. Of one shape one finding: skip first, then
+    latency, replies, requests. A warning where latency came to 20 ms (warn_ms), or sizes to 64 kB (warn_kilobytes), or
+    to half of that and four times what they were (much); else info.
 
 False alarms
     A cache of the server that is filled with other data meanwhile.
@@ -89,9 +89,8 @@ def detect(
 
 
 def _is_much(row: Row, warn_ms: float, warn_bytes: float, much: float) -> bool:
-    return bool(
-        row["ended"] >= (warn_ms if row["measure"] == "latency" else warn_bytes) or row["ended"] >= much * row["began"]
-    )
+    limit = warn_ms if row["measure"] == "latency" else warn_bytes
+    return bool(row["ended"] >= limit or row["ended"] >= max(much * row["began"], limit / 2))
 
 
 def _size(row: Row, value: float) -> str:
@@ -150,5 +149,5 @@ RULE = Rule(
     },
     partition_by=CLIENT_KEY,
     detect=detect,
-    rows={TRENDS: "ended >= 2 * began"},
+    rows={TRENDS: "ended >= 2 * began AND NOT (command = 'insert' AND measure = 'request')"},
 )  # fmt: skip

@@ -30,7 +30,7 @@ from wirewitness.analyser.mongo.rules import (
     mon124_slower_than_others,
     mon125_in_the_way,
     mon126_lost_update,
-    mon127_driver_too_new,
+    mon127_hello_only,
     mon128_batch_thrown_away,
 )
 
@@ -61,6 +61,6 @@ RULES: tuple[Rule, ...] = (
     mon124_slower_than_others.RULE,
     mon125_in_the_way.RULE,
     mon126_lost_update.RULE,
-    mon127_driver_too_new.RULE,
+    mon127_hello_only.RULE,
     mon128_batch_thrown_away.RULE,
 )

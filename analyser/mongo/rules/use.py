@@ -26,6 +26,10 @@ SERVER_KEY = ("server_address", "server_port")
 QUERIES = ("find", "aggregate", "count", "distinct")
 # What a program does with its data; all else belongs to connections, to watching, to administration.
 DATA = (*QUERIES, "insert", "update", "delete", "findAndModify", "findandmodify", "bulkWrite", "getMore", "mapReduce")
+# What a program does before it works.
+PREPARES = (
+    "createIndexes", "listCollections", "listIndexes", "listDatabases", "create", "collStats", "dbStats",
+)  # fmt: skip
 # Conditions by which a filter looks for what is due, and does not name what it wants.
 _SEARCHES = ('"$lt', '"$gt', '"$exists"', '"$ne"', '"$regex"', '"$nin"')
 

@@ -30,11 +30,18 @@ OLD = {11001, 12582, 450}
         ("old driver", {352}),
         ("duplicate key", {11000}),
         ("everyday", {59, 72, 26}),
-        ("other", {1, 2, 8000, 99_999}),
+        ("request", {2, 9, 121, 10334}),
+        ("other", {1, 8000, 99_999}),
     ],
 )
 def test_codes_are_in_their_group(group: str, codes: set[int]) -> None:
     assert {group_of(code).name for code in codes} == {group}
+
+
+def test_what_no_try_heals_is_known() -> None:
+    never = {code for code, group in GROUPS.items() if group.heals == "never"}
+    assert {2, 13, 18, 59, 121, 352} <= never
+    assert not never & {112, 10107, 43, 50, 11000, 11600, 64, 6}
 
 
 def test_codes_are_those_that_servers_have() -> None:

@@ -9,6 +9,9 @@ from tests.analyser.engine.rules.scenarios.build_mongo import (
     TRANSACTION,
     alone,
     command,
+    failed,
+    failed_write,
+    flow_row,
     hello,
     in_transaction,
     opened,
@@ -133,6 +136,19 @@ def old_server(count: int, wire: int = 5, **more: Any) -> list[Row]:
     return [hello(1 + 10 * n, max_wire_version=wire, server_role="standalone", **more) for n in range(count)]
 
 
+def says_hello_only(count: int, age_s: float = 3, **more: Any) -> dict[str, list[Row]]:
+    """Connections with a hello each, which the client closes."""
+    rows = [hello(1 + 5 * n, flow=f"h{n}", **{"max_wire_version": 21, **more}) for n in range(count)]
+    ends = [5 * n + 1 + age_s for n in range(count)]
+    flows = [flow_row(f"h{n}", end, 1 + 5 * n, closed_by="client") for n, end in enumerate(ends)]
+    return {"mongo_commands": rows, "flows": flows}
+
+
+def with_commands(given: dict[str, list[Row]], *rows: Row) -> dict[str, list[Row]]:
+    """The same with more commands."""
+    return given | {"mongo_commands": [*given["mongo_commands"], *rows]}
+
+
 def two_speeds(ms: float, others_ms: float = 2, count: int = 30, **more: Any) -> list[Row]:
     """Two applications with one query."""
     return [
@@ -149,6 +165,17 @@ def beside_work(name: str, count: int, work: int = 60, **more: Any) -> list[Row]
 
 _ROUND = [in_transaction(9, 3, "commitTransaction", collection=None)]
 MONGO_USE_FIRES: list[Scenario] = [
+    fires("MON102", "warning", "a value that is not valid", **alone(failed(1, 2))),
+    fires("MON102", "info", "it was put right", **alone(failed(1, 13), command(2))),
+    fires("MON102", "warning", "no such command, again and again", **alone(
+        command(0.5), *(failed(n, 59, "frobnicate") for n in range(1, 8)))),
+    fires("MON102", "warning", "again without a pause", **alone(
+        *(failed(1 + n / 100, 26, "collStats") for n in range(40)))),
+    fires("MON102", "info", "again with pauses", **alone(*(failed(1 + n, 26, "collStats") for n in range(40)))),
+    fires("MON102", "info", "bulk writes with some duplicates", **alone(
+        *(failed_write(n, 11000, n=90, documents_sent=91) for n in range(20)))),
+    fires("MON102", "info", "a few of many events come twice", **alone(
+        *(failed_write(n, 11000, n=0) for n in range(6)), *inserts(60, 1, flow="b"))),
     fires("MON118", "warning", "no document has this id", **alone(*updates(25))),
     fires("MON118", "warning", "what they write is there", **alone(*updates(25, n=1))),
     fires("MON118", "warning", "an upsert without an effect", **alone(*updates(25, shape=_UPSERTS))),
@@ -158,14 +185,15 @@ MONGO_USE_FIRES: list[Scenario] = [
     fires("MON118", "warning", "a queue without a pause", **alone(*many(60, "findAndModify", 0.05, n=0))),
     fires("MON119", "warning", "a loop that finds nothing", **alone(*nothing(60, 0.05, literals_id="same"))),
     fires("MON119", "warning", "a type that no document has", **alone(*nothing(40, 1))),
-    fires("MON119", "warning", "the same again and again", **alone(*same(80))),
-    fires("MON119", "info", "the same beside other work", **alone(*same(60), *many(300, "aggregate", 0.01))),
+    fires("MON119", "warning", "the same again and again", **alone(*same(80, 0.1))),
+    fires("MON119", "info", "the same beside other work", **alone(*same(60, 0.1), *many(300, "aggregate", 0.01))),
     fires("MON119", "warning", "createIndexes for each request", **alone(*beside_work("createIndexes", 30))),
     fires(
         "MON119", "warning", "a count for each page",
         **alone(*many(30, documents_returned=20), *many(30, "count", took_ms=40, flow="b", shape_id="c")),
     ),
     fires("MON120", "warning", "an import", **alone(*inserts(100))),
+    fires("MON120", "warning", "an import to a slow disk", **alone(*inserts(60, 0.032, took_ms=30))),
     fires("MON120", "info", "an import beside other work", **alone(*inserts(60), *many(300, "aggregate", 0.01, 30))),
     fires(
         "MON120", "warning", "others insert many at once",
@@ -177,7 +205,7 @@ MONGO_USE_FIRES: list[Scenario] = [
     fires("MON122", "warning", "a collection that grows", **alone(*rises(80, 2, 40))),
     fires("MON122", "info", "a little", **alone(*rises(80, 4, 11))),
     fires("MON122", "warning", "replies that grow", **alone(*rises(80, 2_000, 90_000, "response_bytes"))),
-    fires("MON122", "warning", "an $in that grows", **alone(*rises(80, 1_000, 30_000, "request_bytes"))),
+    fires("MON122", "warning", "an $in that grows", **alone(*rises(80, 1_000, 50_000, "request_bytes"))),
     fires("MON123", "warning", "an ordered insert stops", **alone(stopped_insert(1))),
     fires(
         "MON123", "warning", "w: 0 with an _id that is there",
@@ -213,6 +241,9 @@ MONGO_USE_FIRES: list[Scenario] = [
         **alone(*written_back(2, shape='{"updates":[{"q":{"_id":"?number"},"u":{"_id":"?number","x":"?number"}}]}')),
     ),
     fires("MON127", "warning", "MongoDB 3.4", **alone(*old_server(4))),
+    fires("MON127", "warning", "it turns away each time", **with_commands(
+        says_hello_only(4), command(2, flow="w", app_name="stock"))),
+    fires("MON127", "info", "nobody works there", **says_hello_only(4)),
     fires("MON128", "warning", "one of a hundred documents", **alone(*killed(12))),
 ]  # fmt: skip
 MONGO_USE_NEAR_MISSES: list[Scenario] = [
@@ -230,10 +261,13 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
     silent("MON119", "it looks before it inserts", **alone(*nothing(40, 1), *inserts(40, 1, flow="b"))),
     silent("MON119", "half of them find something", **alone(*nothing(30, 0.05), *many(30, every=0.05, flow="b"))),
     silent("MON119", "a change stream", **alone(*nothing(60, 0.05, literals_id="same", tailable=True))),
-    silent("MON119", "forty-nine", **alone(*same(49))),
+    silent("MON119", "forty-nine", **alone(*same(49, 0.12))),
+    silent("MON119", "for two seconds", **alone(*same(80))),
+    silent("MON119", "a pool that fills", **alone(
+        *(row | {"flow_id": f"f{n}"} for n, row in enumerate(same(80, 0.1))))),
     silent("MON119", "four times a second", **alone(*same(80, 0.25))),
     silent("MON119", "somebody writes there", **alone(
-        *same(80), command(1.5, "insert", n=1, documents_sent=1, flow="b", app_name="stock"))),
+        *same(80, 0.1), command(1.5, "insert", n=1, documents_sent=1, flow="b", app_name="stock"))),
     silent("MON119", "createIndexes at the start", **alone(
         *many(60), *(command(0.5 + n / 50, "createIndexes") for n in range(15)))),
     silent("MON119", "an exporter that does nothing else", **alone(*(command(1 + n, "collStats") for n in range(60)))),
@@ -242,6 +276,7 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
     silent("MON119", "a count now and then", **alone(
         *many(60, documents_returned=20), *many(25, "count", 2, flow="b", shape_id="c"))),
     silent("MON120", "thirty-nine", **alone(*inserts(39))),
+    silent("MON120", "users of a slow disk", **alone(*inserts(60, 0.08, took_ms=30))),
     silent("MON120", "events that come by themselves", **alone(*inserts(100, 0.1))),
     silent("MON120", "batches", **alone(*inserts(100, documents_sent=20, n=20))),
     silent("MON120", "others insert many, it inserts seldom", **alone(
@@ -252,6 +287,8 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
         *(row | {"lsid": f"s{n}", "flow_id": f"f{n}"} for n, row in enumerate(many(30))))),
     silent("MON122", "thirty-one", **alone(*rises(31, 2, 40))),
     silent("MON122", "it does not double", **alone(*rises(80, 20, 30))),
+    silent("MON122", "documents to insert that are larger", **alone(*(
+        row | {"command": "insert"} for row in rises(80, 1_000, 90_000, "request_bytes")))),
     silent("MON122", "noise", **alone(*rises(80, 0.2, 1.8))),
     silent("MON122", "everything at this server gets slower", **alone(
         *rises(80, 2, 40), *(
@@ -277,14 +314,17 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
     silent("MON124", "alone", **alone(*many(60, took_ms=60))),
     silent("MON125", "another document", ("MON102", "info"), **alone(*held(1.5, 2, document_ids=[8]))),
     silent("MON125", "it ended before", ("MON102", "warning"), **alone(
-        *(row | ({"ts": at(30), "exchange_id": "late"} if row.get("error_code") == 112 else {}) for row in held(1.5, 1)),
-    )),
+        *(row | ({"ts": at(30), "exchange_id": "z"} if row["error_code"] == 112 else {}) for row in held(1.5, 1)))),
     silent("MON126", "it reads again before it writes", **alone(*written_back(3, between=False))),
     silent("MON126", "the server reckons", **alone(
         *written_back(3, shape='{"updates":[{"q":{"_id":"?number"},"u":{"$inc":{"x":"?number"}}}]}'))),
     silent("MON126", "another document", **alone(*written_back(3, document_ids=[8]))),
     silent("MON126", "it was refused", **alone(*written_back(3, n=0, n_modified=0))),
     silent("MON127", "a driver that takes it", **alone(*old_server(4, 9, driver_version="4.6.0"))),
+    silent("MON127", "three, and a command", **with_commands(says_hello_only(3), command(9, flow="h2"))),
+    silent("MON127", "two connections", **says_hello_only(2)),
+    silent("MON127", "a probe without a driver", **with_commands(
+        says_hello_only(9, driver=None, app_name=None), command(2, flow="w", app_name="stock"))),
     silent("MON127", "it works", **alone(*old_server(4), command(60))),
     silent("MON127", "nobody knows the driver", **alone(*old_server(4, driver="mongoc"))),
     silent("MON128", "nine", **alone(*killed(9))),
