@@ -32,6 +32,7 @@ from wirewitness.analyser.mongo.rules import (
     mon126_lost_update,
     mon127_hello_only,
     mon128_batch_thrown_away,
+    mon129_other_types,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -63,4 +64,5 @@ RULES: tuple[Rule, ...] = (
     mon126_lost_update.RULE,
     mon127_hello_only.RULE,
     mon128_batch_thrown_away.RULE,
+    mon129_other_types.RULE,
 )

@@ -157,6 +157,20 @@ def two_speeds(ms: float, others_ms: float = 2, count: int = 30, **more: Any) ->
     ]
 
 
+def typed(kind: str, other: str, count: int = 9, found: int = 1, part: str = "filter") -> list[Row]:
+    """Three applications with one field; the first one uses it with another type."""
+    first = f'{{"{part}":{{"customer":"{kind}"}}}}'
+    others = f'{{"{part}":{{"customer":"{other}"}}}}'
+    return [
+        *many(count, query_shape=first, shape_id="x", documents_returned=found, cursor_exhausted=True),
+        *(
+            row
+            for name in ("stock", "mail")
+            for row in many(count, query_shape=others, shape_id="y", flow=name, app_name=name)
+        ),
+    ]
+
+
 def beside_work(name: str, count: int, work: int = 60, **more: Any) -> list[Row]:
     """Finds, and so often such a command between them."""
     every = work / count
@@ -244,6 +258,13 @@ MONGO_USE_FIRES: list[Scenario] = [
     fires("MON127", "warning", "it turns away each time", **with_commands(
         says_hello_only(4), command(2, flow="w", app_name="stock"))),
     fires("MON127", "info", "nobody works there", **says_hello_only(4)),
+    fires("MON129", "warning", "a text for a number", **alone(*typed("?string", "?number", found=0))),
+    fires("MON129", "warning", "it sets a text", **alone(*(
+        row | {"command": "update", "query_shape": f'{{"updates":[{{"q":{{"a":"?number"}},"u":{{"$set":{kind}}}}}]}}'}
+        for row in typed("?string", "?number")
+        for kind in ['{"x":"?string"}' if row["shape_id"] == "x" else '{"x":"?number"}']))),
+    fires("MON129", "warning", "of two, the one that finds nothing", **alone(*(
+        row for row in typed("?string", "?objectId", found=0) if row["app_name"] != "mail"))),
     fires("MON128", "warning", "one of a hundred documents", **alone(*killed(12))),
 ]  # fmt: skip
 MONGO_USE_NEAR_MISSES: list[Scenario] = [
@@ -327,6 +348,13 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
         says_hello_only(9, driver=None, app_name=None), command(2, flow="w", app_name="stock"))),
     silent("MON127", "it works", **alone(*old_server(4), command(60))),
     silent("MON127", "nobody knows the driver", **alone(*old_server(4, driver="mongoc"))),
+    silent("MON129", "the same type", **alone(*typed("?number", "?number"))),
+    silent("MON129", "four times", **alone(*typed("?string", "?number", count=4))),
+    silent("MON129", "it uses both", **alone(
+        *typed("?string", "?number"),
+        *many(9, query_shape='{"filter":{"customer":"?number"}}', shape_id="y", flow="n"))),
+    silent("MON129", "null", **alone(*typed("?null", "?number"))),
+    silent("MON129", "a range and a value", **alone(*typed('?number', '?number', part="query"))),
     silent("MON128", "nine", **alone(*killed(9))),
     silent("MON128", "read on", **alone(*killed(12, more=1))),
     silent("MON128", "small batches", **alone(*killed(12, documents=5))),
