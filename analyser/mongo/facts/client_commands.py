@@ -33,7 +33,8 @@ _STEPS = {
     "use_asked": f"""
         SELECT {KEY}, query_shape, driver_version, ts, ts_response, exchange_id, flow_id, lsid, literals_id, status,
                latency_ms, documents_sent, documents_returned, n, unacknowledged, request_bytes, response_bytes,
-               read_preference, coalesce({_WITHOUT_EFFECT}, false) AS idle, {_UNTRIED} AS untried
+               read_preference, read_concern, write_concern,
+               coalesce({_WITHOUT_EFFECT}, false) AS idle, {_UNTRIED} AS untried
         FROM mongo_commands WHERE {ASKED}""",
     "use_same": f"""
         SELECT {KEY}, max(times) AS same FROM (
@@ -61,7 +62,8 @@ _ROWS = f"""
                median(latency_ms) AS median_latency_ms, coalesce(sum(latency_ms), 0)::DOUBLE AS latency_sum_ms,
                coalesce(sum(request_bytes), 0)::BIGINT AS request_bytes,
                coalesce(sum(response_bytes), 0)::BIGINT AS response_bytes,
-               arg_max(read_preference, ts) AS read_preference,
+               arg_max(read_preference, ts) AS read_preference, arg_max(read_concern, ts) AS read_concern,
+               arg_max(write_concern, ts) AS write_concern,
                arg_min(exchange_id, ts) AS exchange_id, arg_max(exchange_id, ts) AS last_exchange_id
         FROM use_asked GROUP BY {KEY}) AS made
     LEFT JOIN use_same AS same ON {_EQUAL}"""

@@ -1,7 +1,7 @@
 """What rises while an application asks the same: `mongo_trends`.
 
-In: nothing. Out: how the table is made. Time, or the skips, of the commands of one shape are cut into eighths; their
-medians are ranked. Eighths of time are of the clock, not of the rows: what comes faster is no trend.
+In: nothing. Out: how the table is made. Time, the skips or the sizes of the commands of one shape are cut into
+eighths; their medians are ranked. Eighths of time are of the clock, not of the rows: what comes faster is no trend.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ RISING = 0.7
 _MEASURES = {"latency": "latency_ms", "reply": "response_bytes", "request": "request_bytes"}
 # Of these the server or the driver decides what they bring.
 _LEFT_OUT = "('hello', 'isMaster', 'ismaster', 'saslStart', 'saslContinue', 'getMore', 'killCursors', 'endSessions')"
+# That more documents take longer is no news.
+_BATCHES = "('insert', 'bulkWrite')"
 _SERVER = "server_address, server_port"
 _ROW = f"{KEY}, measure, along"
 
@@ -39,12 +41,15 @@ _STEPS = {
                    // ((max(epoch_ns(ts)) OVER shape - min(epoch_ns(ts)) OVER shape) // 8 + 1) AS time_eighth,
                CASE WHEN max(skip) OVER shape > coalesce(min(skip) OVER shape, 0)
                     THEN floor(percent_rank() OVER (PARTITION BY {KEY} ORDER BY coalesce(skip, 0)) * 7.999)::BIGINT
-                    END AS skip_eighth
+                    END AS skip_eighth,
+               CASE WHEN command NOT IN {_BATCHES} AND max(request_bytes) OVER shape > 2 * min(request_bytes) OVER shape
+                    THEN floor(percent_rank() OVER (PARTITION BY {KEY} ORDER BY request_bytes) * 7.999)::BIGINT
+                    END AS size_eighth
         FROM mongo_commands WHERE {ASKED} AND status = 'ok' AND command NOT IN {_LEFT_OUT}
         WINDOW shape AS (PARTITION BY {KEY}) QUALIFY count(*) OVER shape >= {LEAST}""",
     "trend_eighths": " UNION ALL ".join(
         (*(_eighths(measure, "time", "time_eighth") for measure in _MEASURES),
-         _eighths("latency", "skip", "skip_eighth"))
+         _eighths("latency", "skip", "skip_eighth"), _eighths("latency", "request", "size_eighth"))
     ),
     "trend_found": f"""
         SELECT {_ROW}, corr(eighth, place) AS rising,

@@ -1,8 +1,8 @@
-"""MON120 written-one-by-one: documents are inserted one command each although many are at hand.
+"""MON120 written-one-by-one: documents are written one command each although many are at hand.
 
 Finds
-    Applications that insert documents one by one, each as soon as the one before is stored, or where others insert
-    many at once.
+    Applications that insert, update or delete documents one by one, each as soon as the one before is done, or that
+    insert so where others insert many at once.
 
 Why it matters
     Each document costs a round trip, an acknowledgement of the write concern and an entry of its own in the log of the
@@ -14,8 +14,9 @@ How it decides
     other: its connections wait for replies to them for 0.6 (busy) of their time, or one comes within 5 ms (pause_ms) of
     the one before on the average; or others insert at least 5 documents (others_least) per command into the same
     collection, in the median, and this one sends one within half a second (slow_s) of the other. Events that come one
-    by one with pauses are no batch. Inserts inside transactions count as well. A warning where others show batches, or
-    where these make half (half) of the data commands of the server or of their time; else info.
+    by one with pauses are no batch. Updates and deletes of one statement each: at least 100 (writes_least), by the
+    first of the two signs. Inserts inside transactions count as well. A warning where others show batches, or where
+    these make half (half) of the data commands of the server or of their time; else info.
 
 False alarms
     An application that must know that each document is stored before it goes on.
@@ -47,11 +48,14 @@ from wirewitness.analyser.mongo.rules.use import (
     use_finding,
 )
 
+_WRITES = {"insert": "inserted", "update": "updated", "delete": "deleted"}
+
 
 def detect(
     frames: Frames,
     *,
     least: int = 40,
+    writes_least: int = 100,
     pause_ms: float = 5.0,
     busy: float = 0.6,
     others_least: float = 5.0,
@@ -61,11 +65,12 @@ def detect(
     """One finding for each application and collection of this server."""
     every = rows_of(frames[USE])
     for row in every:
-        if row["command"] != "insert" or row["succeeded"] < least or (row["median_documents_sent"] or 0) != 1:
+        enough = least if row["command"] == "insert" else writes_least
+        if row["command"] not in _WRITES or row["succeeded"] < enough or (row["median_documents_sent"] or 0) != 1:
             continue
         batches = [
             one["median_documents_sent"] for one in every
-            if one["command"] == "insert" and client_of(one) != client_of(row)
+            if row["command"] == one["command"] == "insert" and client_of(one) != client_of(row)
             and (one["database"], one["collection"]) == (row["database"], row["collection"])
             and (one["median_documents_sent"] or 0) >= others_least
         ]  # fmt: skip
@@ -81,14 +86,14 @@ def _finding(row: Row, batches: Sequence[float], is_warning: bool) -> Finding:
         RULE,
         [row],
         severity="warning" if is_warning else "info",
-        title=f"{row['commands']:,} inserts of one document: {command_title(row)}, by {client_title(row)}",
+        title=f"{row['commands']:,} writes of one document each: {command_title(row)}, by {client_title(row)}",
         sentence=(
-            f"{sentence_start(client_text(row))} inserted {row['succeeded']:,} documents one by one into "
-            f"{namespace(row)} at {server_text(row)}, in {seconds_text(row['ts_last'] - row['ts'])}: one each "
+            f"{sentence_start(client_text(row))} {_WRITES[row['command']]} {row['succeeded']:,} documents one by one "
+            f"in {namespace(row)} at {server_text(row)}, in {seconds_text(row['ts_last'] - row['ts'])}: one each "
             f"{ms_text(every_ms(row))}, of which {ms_text(row['median_latency_ms'] or 0)} (median) were spent waiting "
             f"for the reply.{others}"
         ),
-        next_step="Collect documents and send them together: insertMany, or bulkWrite with ordered=false.",
+        next_step="Collect writes and send them together: insertMany, or bulkWrite with ordered=false.",
         numbers={
             "commands": row["commands"],
             "every_ms": round(every_ms(row), 3),
@@ -109,5 +114,5 @@ RULE = Rule(
     partition_by=SERVER_KEY,
     detect=detect,
     rows={USE: f"command IN {DATA}"},
-    suspects=f"SELECT server_address, server_port FROM r_{USE} WHERE command = 'insert' AND succeeded >= 40",
+    suspects=f"SELECT server_address, server_port FROM r_{USE} WHERE command IN {tuple(_WRITES)} AND succeeded >= 40",
 )

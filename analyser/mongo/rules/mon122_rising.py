@@ -1,7 +1,8 @@
 """MON122 rising: replies, requests or latency of one query grow while the application asks the same.
 
 Finds
-    Commands of one shape whose latency rises with skip or with time, whose replies grow, or whose requests do.
+    Commands of one shape whose latency rises with skip, with the size of the request or with time, whose replies grow,
+    or whose requests do.
 
 Why it matters
     What grows has no limit of its own: pages by skip read and throw away all that lies before them, a query without an
@@ -9,13 +10,13 @@ Why it matters
     without a limit or an $in with ever more values grow until the 16 MiB of a document or a time limit end it.
 
 How it decides
-    At least 32 commands of one shape of an application; their time, or their skips, are cut into eighths. The medians
-    of the eighths rise (rank correlation of 0.7 or more) and the last quarter is at least twice the first (times). The
-    rise is no noise: latency by 2 ms (latency_ms) at least, sizes by 4 kB (kilobytes). Latency that rises with time
-    counts where it rises twice as much as that of the other shapes at this server (a server that gets slower makes all
-    of them slow); inserts are not judged by the size of their requests. Of one shape one finding: skip first, then
-    latency, replies, requests. A warning where latency came to 20 ms (warn_ms), or sizes to 64 kB (warn_kilobytes), or
-    to half of that and four times what they were (much); else info.
+    At least 32 commands of one shape of an application; their time, their skips and the sizes of their requests are cut
+    into eighths. The medians of the eighths rise (rank correlation of 0.7 or more) and the last quarter is at least
+    twice the first (times). The rise is no noise: latency by 2 ms (latency_ms) at least, sizes by 4 kB (kilobytes).
+    Latency that rises with time counts where it rises twice as much as that of the other shapes at this server (a
+    server that gets slower makes all of them slow); inserts are not judged by the size of their requests. Of one shape
+    one finding: skip first, then latency, replies, requests. A warning where latency came to 20 ms (warn_ms), or sizes
+    to 64 kB (warn_kilobytes), or to half of that and four times what they were (much); else info.
 
 False alarms
     A cache of the server that is filled with other data meanwhile.
@@ -48,10 +49,12 @@ from wirewitness.analyser.mongo.rules.rows import (
 from wirewitness.analyser.mongo.rules.use import use_finding
 
 TRENDS = "mongo_trends"
-_ORDER = (("latency", "skip"), ("latency", "time"), ("reply", "time"), ("request", "time"))
+_ORDER = (("latency", "skip"), ("latency", "request"), ("latency", "time"), ("reply", "time"), ("request", "time"))
 _NEXT = {
     ("latency", "skip"): "Page by the last value that was read (a filter on the sorted field, with limit) instead of "
     "by skip, which reads all that it skips.",
+    ("latency", "request"): "Look at what the application collects into one command (values of $in, branches of $or), "
+    "and send it in parts of a few hundred.",
     ("latency", "time"): "Run explain() on this shape and look for an index: what reads the whole collection takes "
     "longer with each document. Look at whether documents or lists in them grow.",
     ("reply", "time"): "Limit what is returned (limit, projection), and look at documents with arrays that are only "
@@ -99,7 +102,7 @@ def _size(row: Row, value: float) -> str:
 
 def _words(row: Row) -> str:
     what = {"latency": "its latency", "reply": "the size of its replies", "request": "the size of the requests"}
-    with_what = "with skip" if row["along"] == "skip" else "with time"
+    with_what = {"skip": "with skip", "time": "with time", "request": "with the size of the request"}[row["along"]]
     return f"{what[row['measure']]} rises {with_what}, from {_size(row, row['began'])} to {_size(row, row['ended'])}"
 
 

@@ -70,7 +70,7 @@ def _finding(slow: Sequence[tuple[Row, list[Row]]], every: Sequence[Row]) -> Fin
             f"{sentence_start(client_text(row))} waits {ms_text(row['median_latency_ms'])} (median of "
             f"{row['succeeded']:,}) for {command_text(row)} at {server_text(row)}; "
             f"{names_text([client_title(one) for one in others], 3)} {'waits' if len(others) == 1 else 'wait'} "
-            f"{ms_text(_usual(others))} for the same. {_differs(row, others, every)}{more}"
+            f"{ms_text(_usual(others))} for the same.{_differs(row, others, every)}{more}"
         ),
         next_step=(
             "Look at what differs: the way between them and the server (region, proxy), the member that answers, read "
@@ -100,20 +100,21 @@ def _hello_ms(row: Row, every: Sequence[Row]) -> float | None:
 def _differs(row: Row, others: Sequence[Row], every: Sequence[Row]) -> str:
     hello = _hello_ms(row, every)
     if hello is not None and hello * 2 >= row["median_latency_ms"]:
-        return f"Its hellos take {ms_text(hello)} as well: the way to the server is long."
+        return f" Its hellos take {ms_text(hello)} as well: the way to the server is long."
     parts = []
     servers = {server_text(one) for one in others}
     if server_text(row) not in servers:
         parts.append(f"they ask {names_text(sorted(servers), 2)}")
-    modes = {one["read_preference"] for one in others}
-    if modes != {row["read_preference"]}:
-        parts.append(
-            f"its read preference is {printable(row['read_preference'] or 'the default', 40)}, theirs "
-            f"{names_text(sorted(printable(one or 'the default', 40) for one in modes), 2)}"
-        )
+    for option in ("read_preference", "read_concern", "write_concern"):
+        theirs = {one[option] for one in others}
+        if theirs != {row[option]}:
+            parts.append(
+                f"its {option.replace('_', ' ')} is {printable(row[option] or 'the default', 60)}, theirs "
+                f"{names_text(sorted(printable(one or 'the default', 60) for one in theirs), 2)}"
+            )
     if hello is not None:
         parts.append(f"its hellos take {ms_text(hello)}")
-    return f"{sentence_start('; '.join(parts))}." if parts else "Nothing in the requests themselves differs."
+    return f" {sentence_start('; '.join(parts))}." if parts else ""
 
 
 RULE = Rule(
@@ -124,7 +125,7 @@ RULE = Rule(
     confidence="medium",
     reads={
         USE: (
-            *USE_COLUMNS, "median_latency_ms", "latency_sum_ms", "read_preference",
+            *USE_COLUMNS, "median_latency_ms", "latency_sum_ms", "read_preference", "read_concern", "write_concern",
         ),
     },
     partition_by=(),

@@ -208,6 +208,7 @@ MONGO_USE_FIRES: list[Scenario] = [
     ),
     fires("MON120", "warning", "an import", **alone(*inserts(100))),
     fires("MON120", "warning", "an import to a slow disk", **alone(*inserts(60, 0.032, took_ms=30))),
+    fires("MON120", "warning", "updates one by one", **alone(*updates(120, 0.003, n=1, n_modified=1))),
     fires("MON120", "info", "an import beside other work", **alone(*inserts(60), *many(300, "aggregate", 0.01, 30))),
     fires(
         "MON120", "warning", "others insert many at once",
@@ -217,6 +218,9 @@ MONGO_USE_FIRES: list[Scenario] = [
     fires("MON122", "warning", "pages by skip", **alone(*(
         row | {"skip": 20 * n} for n, row in enumerate(rises(80, 2, 40))))),
     fires("MON122", "warning", "a collection that grows", **alone(*rises(80, 2, 40))),
+    fires("MON122", "warning", "a long $in takes longer", **alone(*(
+        row | {"latency_ms": 2 + n * 7 % 80 / 2, "request_bytes": 300 + n * 7 % 80 * 50}
+        for n, row in enumerate(rises(80, 2, 40))))),
     fires("MON122", "info", "a little", **alone(*rises(80, 4, 11))),
     fires("MON122", "warning", "replies that grow", **alone(*rises(80, 2_000, 90_000, "response_bytes"))),
     fires("MON122", "warning", "an $in that grows", **alone(*rises(80, 1_000, 50_000, "request_bytes"))),
@@ -297,6 +301,7 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
     silent("MON119", "a count now and then", **alone(
         *many(60, documents_returned=20), *many(25, "count", 2, flow="b", shape_id="c"))),
     silent("MON120", "thirty-nine", **alone(*inserts(39))),
+    silent("MON120", "ninety-nine updates", **alone(*updates(99, 0.003, n=1, n_modified=1))),
     silent("MON120", "users of a slow disk", **alone(*inserts(60, 0.08, took_ms=30))),
     silent("MON120", "events that come by themselves", **alone(*inserts(100, 0.1))),
     silent("MON120", "batches", **alone(*inserts(100, documents_sent=20, n=20))),
