@@ -241,6 +241,9 @@ LINKS: tuple[Link, ...] = (
     # Answers that may only be missing from the capture explain nothing.
     Link("MON103", ("MON107", "MON112"), ("client",), of=("server", "client", "open")),
     Link("MON107", ("MON109",), ("client",)),
+    Link("MON129", ("MON118", "MON119"), ("client",)),
+    Link("MON122", ("MON101", "MON113"), ("client",)),
+    Link("MON124", ("MON101",), ("client",)),
     Link("MON117", ("MON107", "MON127"), ("client",)),
     # The capture itself.
     Link("CAP105", ("CAP101", "CAP102"), ("capture",)),

@@ -53,6 +53,7 @@ from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.limits import compared
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
 from wirewitness.analyser.mongo.rules.errors import (
+    CURSOR,
     DUPLICATE,
     EVERYDAY,
     NOT_PRIMARY,
@@ -121,7 +122,26 @@ def detect(
         unpaused = short if len(errors) >= unpaused_least and len(short) >= 0.8 * len(pauses) else []
         if unpaused:
             severity = "warning"
-        yield _finding(errors, "info" if len(retried) == len(errors) else severity, len(retried), unpaused)
+        more = _elsewhere(errors, rows_of(frames["mongo_cursors"])) if group is CURSOR else ""
+        if unpaused:
+            soon = ms_text(max(median(unpaused), 0.0))
+            more += f" It sent the same again {soon} (median) after a refusal."
+        numbers = {"without_pause": len(unpaused), "heals": group.heals, "actor": group.actor}
+        yield _finding(errors, "info" if len(retried) == len(errors) else severity, len(retried), more, numbers)
+
+
+def _elsewhere(errors: list[_Error], cursors: list[Row]) -> str:
+    """Were these cursors asked for on other connections than those that opened them, and soon?"""
+    refused = {error.row["exchange_id"] for error in errors}
+    lost = [one for one in cursors if one["ended_exchange_id"] in refused and one["ts_opened"] is not None]
+    moved = [one for one in lost if one["connections"] > 1]
+    ages = [(one["ts_ended"] - one["ts_opened"]) / NS_PER_MS for one in moved]
+    if not moved or len(moved) < 0.8 * len(lost) or max(ages) >= _CURSOR_TIMEOUT_MS:
+        return ""
+    return (
+        f" {count(len(moved), 'cursor')} had been opened on another connection, {ms_text(median(ages))} (median) "
+        "before, so no time-out ended them: behind this address another server may answer each connection (a balancer)."
+    )
 
 
 def _often(group: Group, errors: list[_Error], use: list[Row]) -> Severity:
@@ -206,7 +226,7 @@ def _refused_writes(errors: list[_Error]) -> int | None:
     return sum(error.row["write_errors"] or 1 for error in errors)
 
 
-def _finding(errors: list[_Error], severity: Severity, retried: int, unpaused: list[float]) -> Finding:
+def _finding(errors: list[_Error], severity: Severity, retried: int, more: str, numbers: Row) -> Finding:
     first, rows = errors[0], [error.row for error in errors]
     code = "an error without a code" if first.code is None else f"error {first.code}"
     name = printable(first.name or "", 80)
@@ -215,8 +235,6 @@ def _finding(errors: list[_Error], severity: Severity, retried: int, unpaused: l
     writes = _refused_writes(errors)
     refused = f" ({count(writes, 'write')})" if writes else ""
     healed = _HEALED.format("It was" if len(rows) == 1 else f"{retried} of them were") if retried else ""
-    soon = ms_text(max(median(unpaused), 0.0)) if unpaused else ""
-    again = f" It sent the same again {soon} (median) after a refusal." if unpaused else ""
     return command_finding(
         RULE,
         rows,
@@ -235,7 +253,7 @@ def _finding(errors: list[_Error], severity: Severity, retried: int, unpaused: l
             f"{sentence_start(client_text(first.row))} got {code}{f' ({name})' if name else ''} from "
             f"{server_text(first.row)} {times(len(rows))}{over}{_TO[first.what]} "
             f"{listed(command_text(row) for row in rows)}{refused}. "
-            f"{sentence_start(first.group.words)}.{_said(first)}{healed}{again}"
+            f"{sentence_start(first.group.words)}.{_said(first)}{healed}{more}"
         ),
         next_step=first.group.next_step,
         numbers={
@@ -245,9 +263,7 @@ def _finding(errors: list[_Error], severity: Severity, retried: int, unpaused: l
             "requests_refused": len(rows) - retried,
             "refused_writes": writes,
             "retried": retried,
-            "without_pause": len(unpaused),
-            "heals": first.group.heals,
-            "actor": first.group.actor,
+            **numbers,
             "server_role": first.row["server_role"],
             "set": first.row["set_name"],
             "where": ": ".join(filter(None, (namespace(first.row), first.group.name))),
@@ -268,6 +284,8 @@ def _said(error: _Error) -> str:
     return f" Its hello had said before that it is {_ROLES.get(role, f'a {printable(role, 80)}')}{where}."
 
 
+# cursorTimeoutMillis.
+_CURSOR_TIMEOUT_MS = 600_000
 # CommandNotFound, InvalidOptions.
 _UNKNOWN_COMMANDS = (59, 72)
 _RETRIED_LABELS = ("TransientTransactionError", "UnknownTransactionCommitResult")
@@ -288,6 +306,7 @@ RULE = Rule(
             "set_name", "error_labels", "n",
         ),
         "mongo_transactions": ("ts", "ts_ended", "lsid"),
+        "mongo_cursors": ("ts_opened", "ts_ended", "ended_exchange_id", "connections"),
         USE: ("database", "collection", "command", "commands", "succeeded", "ts_succeeded"),
     },
     partition_by=CLIENT_KEY,
@@ -295,6 +314,7 @@ RULE = Rule(
     rows={
         "mongo_commands": "(status = 'error' OR write_errors > 0 OR write_concern_error_code IS NOT NULL) AND "
         "awaitable IS NOT TRUE",
+        "mongo_cursors": "ended_by = 'error'",
         "mongo_transactions": "outcome IN ('committed', 'open')",
     },
     suspects="SELECT server_address, server_port, client_address, app_name, driver FROM r_mongo_commands",

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 
 from wirewitness.analyser.base.addresses import server_text, who_is
 from wirewitness.analyser.base.times import NS_PER_MS, ms_text
-from wirewitness.analyser.base.words import count, names_text, printable, times
+from wirewitness.analyser.base.words import count, printable, times
 from wirewitness.analyser.engine.rules.evidence import Proof
 from wirewitness.analyser.engine.rules.findings import Evidence, Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
@@ -63,12 +63,14 @@ def _finding(rows: Sequence[Row], is_warning: bool) -> Finding:
         (row["client_address"], row["app_name"], row["driver"]): client_numbers({**row, "driver_version": None})
         for row in rows
     }
+    more = f" (and {len(names) - 2} more)" if len(names) > 2 else ""
+    what = "document" if documents == 1 else f"{documents:,} documents"
     return RULE.finding(
         severity="warning" if is_warning else "info",
         subject={"server": server_text(first), "where": place},
         title=f"{count(len(rows), 'write')} lost: {printable(place or '?', TITLE_NAME)} overwritten from an old state",
         sentence=(
-            f"{names_text([*names], 3)} read and write back the same {count(documents, 'document')} of {place} at "
+            f"{' and '.join([*names][:2])}{more} read and write back the same {what} of {place} at "
             f"{server_text(first)}: {times(len(rows))} a write replaced what another one had written since it was "
             f"read, up to {ms_text(max(old))} before."
         ),

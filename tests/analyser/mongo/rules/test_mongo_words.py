@@ -17,8 +17,10 @@ from tests.analyser.engine.rules.scenarios.build_mongo import (
     failed,
     in_transaction,
     left_alone,
+    opened,
     short_lives,
 )
+from tests.analyser.engine.rules.scenarios.mongo_use import held, many, two_speeds, written_back
 from tests.analyser.engine.rules.scenarios.scenario import silent
 from wirewitness.analyser.analysis.all_rules import RULES
 from wirewitness.analyser.engine.incidents.incidents import with_stories
@@ -192,3 +194,57 @@ def test_a_title_cuts_long_names() -> None:
     (one,) = found("MON101", alone(command(1, took_ms=5000, app_name="a" * 200, collection="c" * 200)))
     assert len(one.title) <= 120
     assert one.title.endswith(f"by {'a' * 27}…")
+
+
+def lost_cursors(flow: str, after_s: float = 0.1) -> dict[str, list[Row]]:
+    """Cursors that the server does not know when more is asked for, on that connection."""
+    return alone(*(
+        row for n in range(3) for row in (
+            opened(1000 * n, cursor_id=n + 5),
+            failed(1000 * n + after_s, 43, "getMore", flow=flow, cursor_id=n + 5, cursor_exhausted=None),
+        )
+    ))  # fmt: skip
+
+
+def test_a_cursor_that_is_gone_at_once_on_another_connection_was_another_servers() -> None:
+    (one,) = found("MON102", lost_cursors("b"))
+    assert "3 cursors had been opened on another connection, 102 ms (median) before" in one.sentence
+    for rows in (lost_cursors("a"), lost_cursors("b", 700)):
+        (one,) = found("MON102", rows)
+        assert "another connection" not in one.sentence
+
+
+def test_the_pause_before_the_same_is_sent_again_is_told() -> None:
+    (one,) = found("MON102", alone(*(failed(1 + n / 100, 8000) for n in range(40))))
+    assert "It sent the same again 8 ms (median) after a refusal." in one.sentence
+    assert one.numbers["without_pause"] == 39
+    assert one.numbers["heals"] == "retry"
+
+
+def test_the_holder_its_session_and_who_met_it_are_named() -> None:
+    (one,) = found("MON125", alone(*held(1.5, 2)))
+    assert "billing at 10.3.0.1" in one.sentence
+    assert "session s1, number 1" in one.sentence
+    assert "2 writes were refused (WriteConflict) that write the same document: application stock" in one.sentence
+    assert (one.numbers["held_ms"], one.numbers["outcome"]) == (1502.0, "committed")
+
+
+def test_a_long_way_is_told_by_hellos_and_other_reasons_by_what_differs() -> None:
+    far = [command(1 + n, "hello", 55, database="admin", collection=None) for n in range(3)]
+    (one,) = found("MON124", alone(*two_speeds(60), *far))
+    assert one.sentence.endswith("Its hellos take 55 ms as well: the way to the server is long.")
+    (one,) = found("MON124", alone(*two_speeds(60, read_concern="majority")))
+    assert one.sentence.endswith("Its read concern is majority, theirs the default.")
+    (one,) = found("MON124", alone(*two_speeds(60)))
+    assert one.sentence.endswith("wait 2 ms for the same.") or one.sentence.endswith("waits 2 ms for the same.")
+
+
+def test_both_who_write_back_are_named() -> None:
+    (one,) = found("MON126", alone(*written_back(3)))
+    assert "stock at 10.3.0.2 and application billing at 10.3.0.1 read and write back the same document" in one.sentence
+    assert "3 times a write replaced" in one.sentence
+
+
+def test_a_query_that_finds_nothing_is_told_by_its_pace() -> None:
+    (one,) = found("MON119", alone(*many(60, every=0.1, documents_returned=0, cursor_exhausted=True, literals_id="a")))
+    assert "60 times in 5.9 s, one each 100 ms; 60 of them found nothing." in one.sentence
