@@ -28,7 +28,8 @@ _BY_COMMAND = f"""
     from (
         select {_KEY}, {evidence()},
             count(*) filter (command = 'update' and coalesce(n_modified, 0) = 0 and coalesce(upserted, 0) = 0
-                             and status = 'ok' or command = 'delete' and n = 0
+                             and status = 'ok' and not coalesce(n > 0 and contains(query_shape, '"upsert":true'), false)
+                             or command = 'delete' and n = 0
                              or command in ('find', 'aggregate') and documents_returned = 0) as idle,
             nullif(count(distinct lsid) filter (lsid is not null), 0) as distinct_sessions,
             case when command = 'insert' and median(documents_sent) = 1 then count(*) end as singles,
