@@ -241,6 +241,7 @@ LINKS: tuple[Link, ...] = (
     # Answers that may only be missing from the capture explain nothing.
     Link("MON103", ("MON107", "MON112"), ("client",), of=("server", "client", "open")),
     Link("MON107", ("MON109",), ("client",)),
+    Link("MON130", ("MON102",), ("client",)),
     Link("MON129", ("MON118", "MON119"), ("client",)),
     Link("MON122", ("MON101", "MON113"), ("client",)),
     Link("MON124", ("MON101",), ("client",)),

@@ -33,6 +33,7 @@ _STEPS = {
     "use_asked": f"""
         SELECT {KEY}, query_shape, driver_version, ts, ts_response, exchange_id, flow_id, lsid, literals_id, status,
                latency_ms, documents_sent, documents_returned, n, unacknowledged, request_bytes, response_bytes,
+               coalesce(response_uncompressed_bytes, response_bytes) AS answer_bytes,
                read_preference, read_concern, write_concern,
                coalesce({_WITHOUT_EFFECT}, false) AS idle, {_UNTRIED} AS untried
         FROM mongo_commands WHERE {ASKED}""",
@@ -40,7 +41,7 @@ _STEPS = {
         SELECT {KEY}, max(times) AS same FROM (
             SELECT {KEY}, count(*) AS times FROM use_asked
             WHERE literals_id IS NOT NULL AND status = 'ok'
-            GROUP BY {KEY}, literals_id, response_bytes, documents_returned)
+            GROUP BY {KEY}, literals_id, answer_bytes, documents_returned)
         GROUP BY {KEY}""",
 }
 _EQUAL = " AND ".join(f"made.{name} IS NOT DISTINCT FROM same.{name}" for name in KEY.split(", "))

@@ -50,10 +50,11 @@ CONFLICTS = Made("EXISTS (FROM mongo_transactions)", _STEPS, _ROWS)
 
 _APPLICATION = "client_address, app_name, driver"
 _OF_DOCUMENT = "server_address, server_port, database, collection, document_id"
-# A document that is set as a whole, or fields of it to values that were known before: not by $inc and its like.
+# A document that is set as a whole (its shape is an object), or fields of it to values that were known before: not by
+# $inc and its like.
 _SETS = (
     '(query_shape LIKE \'%"u":{"$set":%\' AND query_shape NOT LIKE \'%"$inc"%\' OR '
-    "query_shape LIKE '%\"u\":{%' AND query_shape NOT LIKE '%\"$%')"
+    "query_shape LIKE '%\"u\":\"?object\"%')"
 )
 _OVERWRITTEN_STEPS = {
     "document_writes": f"""

@@ -36,7 +36,9 @@ def _same(one: str, other: str, columns: str) -> str:
 
 _STEPS = {
     "trend_rows": f"""
-        SELECT {KEY}, query_shape, driver_version, ts, exchange_id, latency_ms, response_bytes, request_bytes, skip,
+        SELECT {KEY}, query_shape, driver_version, ts, exchange_id, latency_ms, skip,
+               coalesce(response_uncompressed_bytes, response_bytes) AS response_bytes,
+               coalesce(request_uncompressed_bytes, request_bytes) AS request_bytes,
                (epoch_ns(ts) - min(epoch_ns(ts)) OVER shape)
                    // ((max(epoch_ns(ts)) OVER shape - min(epoch_ns(ts)) OVER shape) // 8 + 1) AS time_eighth,
                CASE WHEN max(skip) OVER shape > coalesce(min(skip) OVER shape, 0)

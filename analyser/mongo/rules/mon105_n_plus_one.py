@@ -10,16 +10,16 @@ Why it matters
 
 How it decides
     At least 20 (queries_least) find, aggregate, count or distinct commands of one application and one shape, with
-    values that differ, that bring at most 10 documents each on average. One after the other, over whatever
-    connections, each begun within some ms of the answer before it, or within a round trip where the way is long, and
-    never two at once: so much so that users who come by themselves would do it with a chance of less than one in
-    100,000 (chance) at this rate, one in 1,000 behind a list of about as many documents. Without such a list they
-    make at least half (share_least) of what the application did in that time. Or as a burst over a pool, behind one
-    list of as many documents. For batches: at least 20 getMores for each query that opened a cursor (get_mores_least)
-    on one connection and collection, which brought at most 10 documents (small_batch) each on average. Cursors that
-    wait for news (tailable, change streams) are left out, and so are queries of a shape that one host sent both on
-    connections of a known application and on others whose beginning is not in the capture: nobody knows whose these
-    are, nor what else was under way.
+    values that differ, that bring at most 10 documents each on average. One after the other, over whatever connections,
+    each begun within some ms of the answer before it, or within a round trip where the way is long, and never two at
+    once: so much so that users who come by themselves would do it with a chance of less than one in 100,000 (chance) at
+    this rate, one in 1,000 behind a list of about as many documents. Without such a list they make at least half
+    (share_least) of what the application did in that time. Or as a burst over a pool, behind one list of as many
+    documents. For batches: at least 20 getMores for each query that opened a cursor (get_mores_least) on one connection
+    and collection, which brought at most 10 documents (small_batch) each on average; 5 for each (tiny_least), and 20 in
+    all, where they brought one or two (tiny_batch). Cursors that wait for news (tailable, change streams) are left out,
+    and so are queries of a shape that one host sent both on connections of a known application and on others whose
+    beginning is not in the capture: nobody knows whose these are, nor what else was under way.
 
 False alarms
     A service with one connection whose only work is to look up one document at a time, always busy.
@@ -70,6 +70,8 @@ def detect(
     chance: float = 0.00001,
     get_mores_least: int = 20,
     small_batch: float = 10.0,
+    tiny_least: int = 5,
+    tiny_batch: float = 2.0,
 ) -> Iterator[Finding]:
     """At most one finding for each shape, and for each collection read in small batches, of this application."""
     frame = frames["mongo_commands"]
@@ -84,14 +86,21 @@ def detect(
         by_flow.setdefault(row["flow_id"], []).append(row)
     batches: dict[str | None, list[list[Row]]] = {}
     for rows in by_flow.values():
-        for place, get_mores in _small_batches(rows, get_mores_least, small_batch):
+        for place, get_mores in _small_batches(
+            rows, get_mores_least, ((get_mores_least, small_batch), (tiny_least, tiny_batch))
+        ):
             batches.setdefault(place, []).append(get_mores)
     for storms in batches.values():
         yield _storm(storms)
 
 
-def _small_batches(rows: list[Row], least: int, small: float) -> Iterator[tuple[str | None, list[Row]]]:
-    """getMores on one collection, with their name, where there are too many with too little in them."""
+def _small_batches(
+    rows: list[Row], least: int, limits: tuple[tuple[int, float], ...]
+) -> Iterator[tuple[str | None, list[Row]]]:
+    """getMores on one collection, with their name, where there are too many with too little in them.
+
+    least: in all. limits: how many for each query, with how many documents at most.
+    """
     gets: dict[str | None, list[Row]] = {}
     opened: Counter[str | None] = Counter()
     for row in rows:
@@ -101,8 +110,10 @@ def _small_batches(rows: list[Row], least: int, small: float) -> Iterator[tuple[
             opened[namespace(row)] += 1
     for place, get_mores in gets.items():
         documents = [row["documents_returned"] for row in get_mores if row["documents_returned"] is not None]
-        enough = len(get_mores) >= least * max(1, opened[place])
-        if enough and documents and sum(documents) <= small * len(documents):
+        if len(get_mores) >= least and documents and any(
+            len(get_mores) >= each * max(1, opened[place]) and sum(documents) <= small * len(documents)
+            for each, small in limits
+        ):
             yield place, get_mores
 
 

@@ -2,7 +2,8 @@
 
 Finds
     An application that opens connections for one or two commands each and closes them again, as with a client object
-    made for each request; a client address whose new connections per minute rise far above its own habit.
+    made for each request or a pool that closes what is idle for a moment; a client address whose new connections per
+    minute rise far above its own habit.
 
 Why it matters
     Drivers keep their connections in a pool. A new one costs TCP, TLS, hello and authentication, and SCRAM is made
@@ -13,8 +14,9 @@ How it decides
     A client for each request: at least 20 connections (short_least) that one application opened within a minute, that
     were closed within 5 s (short_s) and carried one or two commands (commands_most) besides hello, authentication and
     goodbye. They came one after the other: at least 5 of them (turns_least) began after the one before had ended, so
-    that a pool of which all connections end together is none. Connections that only watch the server do not count, nor
-    do those that the client closed because it gave up on a command (MON103).
+    that a pool of which all connections end together is none. Where connections that only watch the server stay open
+    meanwhile it is one client whose pool gives up its connections: said so. Connections that only watch the server do
+    not count, nor do those that the client closed because it gave up on a command (MON103).
     More than usual: new connections with a hello whose TCP handshake is in the capture, per minute of a client address,
     against the median of its minutes; at least 10 times as many (times), with at least 5 minutes (minutes_least) and 30
     such connections (connections_least). The first minute is left out, as a client that starts fills its pool. A median
@@ -104,7 +106,8 @@ def detect(
         fullest_minute = _fullest(short)
         if len(fullest_minute) >= short_least and _turns(fullest_minute) >= turns_least:
             told.add((name, driver))
-            yield _for_each_request(fullest_minute, len(short), len(mine))
+            watching = [opened[flow] for flow in mine if flow not in work]
+            yield _for_each_request(fullest_minute, len(short), len(mine), _client_stays(fullest_minute, watching))
     yield from _more_than_usual(
         flows,
         {flow: hello for flow, hello in first_hellos.items() if (hello["app_name"], hello["driver"]) not in told},
@@ -146,7 +149,15 @@ def _turns(short: Sequence[_Short]) -> int:
     return turns
 
 
-def _for_each_request(short: Sequence[_Short], in_all: int, connections: int) -> Finding:
+def _client_stays(short: Sequence[_Short], watching: Sequence[Row]) -> bool:
+    """Does one client open them all? Each client has connections of its own that watch the server, as long as it is
+    there."""
+    from_ns, until_ns = short[0].flow["ts_first"], short[-1].flow["ts_first"]
+    stay = [one for one in watching if one["ts_first"] + _lasted_ns(one) >= until_ns and one["ts_first"] <= from_ns]
+    return bool(stay) and 2 * (len(watching) - len(stay)) < len(short)
+
+
+def _for_each_request(short: Sequence[_Short], in_all: int, connections: int, stays: bool) -> Finding:
     rows = [one.hello for one in short]
     first = rows[0]
     lasted_s = (short[-1].flow["ts_first"] - short[0].flow["ts_first"]) / NS_PER_S
@@ -159,21 +170,21 @@ def _for_each_request(short: Sequence[_Short], in_all: int, connections: int) ->
         confidence="medium",
         subject={"address": first["client_address"], "application": first["app_name"], "driver": first["driver"]},
         title=(
-            f"Client per request: {len(short)} connections in {lasted_s:.0f} s, by {client_title(first)} at "
-            f"{server_text(first)}"
+            f"{'Connection' if stays else 'Client'} per request: {len(short)} connections in {lasted_s:.0f} s, by "
+            f"{client_title(first)} at {server_text(first)}"
         ),
         sentence=(
-            f"{sentence_start(client_text(first))} makes a client for each request: within {lasted_s:.0f} s it opened "
+            f"{sentence_start(client_text(first))} {_STAYS if stays else _MAKES}: within {lasted_s:.0f} s it opened "
             f"{len(short)} connections to {listed(server_text(row) for row in rows)}. They carried one or two "
             f"commands each and were closed after {ms_text(lived)} (median). {ms_text(median(ready))} of that went by "
             f"before the first command could be sent."
         ),
-        next_step=(
+        next_step=_NEXT_STAYS if stays else (
             "Make one client object (MongoClient) when the program starts, and let all requests share it and its pool; "
             "do not close it after each."
         ),
         numbers={
-            "kind": "client per request",
+            "kind": "connection per request" if stays else "client per request",
             "in_fullest_minute": len(short),
             "short_connections": in_all,
             "connections": connections,
@@ -184,6 +195,14 @@ def _for_each_request(short: Sequence[_Short], in_all: int, connections: int) ->
             "clients": [client_numbers(first, connections=connections)],
         },
     )
+
+
+_MAKES = "makes a client for each request"
+_STAYS = "opens a connection for nearly each request although its client stays, which watches the server all the time"
+_NEXT_STAYS = (
+    "Raise maxIdleTimeMS of the client's pool above the pauses between its requests (0: for ever), and look at "
+    "minPoolSize and at who closes them."
+)
 
 
 def _more_than_usual(

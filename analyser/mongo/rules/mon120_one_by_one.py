@@ -11,12 +11,13 @@ Why it matters
 
 How it decides
     At least 40 inserts (least) of one application to a collection, of one document each in the median. They follow each
-    other: its connections wait for replies to them for 0.6 (busy) of their time, or one comes within 5 ms (pause_ms) of
-    the one before on the average; or others insert at least 5 documents (others_least) per command into the same
-    collection, in the median, and this one sends one within half a second (slow_s) of the other. Events that come one
-    by one with pauses are no batch. Updates and deletes of one statement each: at least 100 (writes_least), by the
-    first of the two signs. Inserts inside transactions count as well. A warning where others show batches, or where
-    these make half (half) of the data commands of the server or of their time; else info.
+    other: its connections wait for replies to them for 0.6 (busy) of their time, or the only one for 0.4 (busy_alone:
+    what comes by itself would need a second one), or one comes within 5 ms (pause_ms) of the one before on the average;
+    or others insert at least 5 documents (others_least) per command into the same collection, in the median, and this
+    one sends one within half a second (slow_s) of the other. Events that come one by one with pauses are no batch.
+    Updates and deletes of one statement each: at least 100 (writes_least), by the first of the two signs. Inserts
+    inside transactions count as well. A warning where others show batches, or where these make half (half) of the data
+    commands of the server or of their time; else info.
 
 False alarms
     An application that must know that each document is stored before it goes on.
@@ -58,6 +59,7 @@ def detect(
     writes_least: int = 100,
     pause_ms: float = 5.0,
     busy: float = 0.6,
+    busy_alone: float = 0.4,
     others_least: float = 5.0,
     slow_s: float = 0.5,
     half: float = 0.5,
@@ -75,7 +77,7 @@ def detect(
             and (one["median_documents_sent"] or 0) >= others_least
         ]  # fmt: skip
         working = row["latency_sum_ms"] / max(span_s(row) * 1000 * row["connections"], 1e-9)
-        in_turn = every_ms(row) <= pause_ms or working >= busy
+        in_turn = every_ms(row) <= pause_ms or working >= (busy_alone if row["connections"] == 1 else busy)
         if in_turn or (batches and every_ms(row) < slow_s * 1000):
             yield _finding(row, batches, is_warning=bool(batches) or share_of([row], every) >= half)
 

@@ -12,11 +12,13 @@ Why it matters
 How it decides
     At least 32 commands of one shape of an application; their time, their skips and the sizes of their requests are cut
     into eighths. The medians of the eighths rise (rank correlation of 0.7 or more) and the last quarter is at least
-    twice the first (times). The rise is no noise: latency by 2 ms (latency_ms) at least, sizes by 4 kB (kilobytes).
-    Latency that rises with time counts where it rises twice as much as that of the other shapes at this server (a
-    server that gets slower makes all of them slow); inserts are not judged by the size of their requests. Of one shape
+    twice the first (times). The rise is no noise: latency by 2 ms (latency_ms) at least, sizes by 4 kB (kilobytes), of
+    requests by 1 kB (request_kilobytes). Latency that rises with time counts where it rises twice as much as that of
+    the other shapes at this server (a server that gets slower makes all of them slow); inserts are not judged by the
+    size of their requests. Of one shape
     one finding: skip first, then latency, replies, requests. A warning where latency came to 20 ms (warn_ms), or sizes
-    to 64 kB (warn_kilobytes), or to half of that and four times what they were (much); else info.
+    to 64 kB (warn_kilobytes), or to half of that and four times what they were (much), or where lists of values in
+    requests grew steadily (rank correlation of 0.9, steadily); else info.
 
 False alarms
     A cache of the server that is filled with other data meanwhile.
@@ -70,15 +72,18 @@ def detect(
     times: float = 2.0,
     latency_ms: float = 2.0,
     kilobytes: float = 4.0,
+    request_kilobytes: float = 1.0,
     warn_ms: float = 20.0,
     warn_kilobytes: float = 64.0,
     much: float = 4.0,
+    steadily: float = 0.9,
 ) -> Iterator[Finding]:
     """One finding for each shape of this application."""
     shapes: dict[str | None, list[Row]] = {}
     for row in rows_of(frames[TRENDS]):
         is_latency = row["measure"] == "latency"
         scale, floor = (1.0, latency_ms) if is_latency else (1000.0, kilobytes)
+        floor = request_kilobytes if row["measure"] == "request" else floor
         grown = row["ended"] / max(row["began"], 1e-9)
         if grown < times or row["ended"] - row["began"] < floor * scale:
             continue
@@ -87,13 +92,21 @@ def detect(
         shapes.setdefault(row["shape_id"], []).append(row)
     for rows in shapes.values():
         rows.sort(key=lambda row: _ORDER.index((row["measure"], row["along"])))
-        is_warning = any(_is_much(row, warn_ms, warn_kilobytes * 1000, much) for row in rows)
+        is_warning = any(
+            _is_much(row, warn_ms, warn_kilobytes * 1000, much) or _is_listing(row, times, steadily) for row in rows
+        )
         yield _finding(rows, is_warning)
 
 
 def _is_much(row: Row, warn_ms: float, warn_bytes: float, much: float) -> bool:
     limit = warn_ms if row["measure"] == "latency" else warn_bytes
     return bool(row["ended"] >= limit or row["ended"] >= max(much * row["began"], limit / 2))
+
+
+def _is_listing(row: Row, times: float, steadily: float) -> bool:
+    """Does a query list ever more values?"""
+    lists = "?array<" in (row["query_shape"] or "")
+    return row["measure"] == "request" and lists and row["ended"] >= times * row["began"] and row["rising"] >= steadily
 
 
 def _size(row: Row, value: float) -> str:

@@ -1,7 +1,8 @@
 """MON124 slower-than-others: one application waits much longer for a query than others do for the same.
 
 Finds
-    Applications whose commands of one shape take several times as long as the same shape of other applications.
+    Applications whose commands of one shape take several times as long as the same shape of other applications, and
+    those that wait most of their time for the way to the server.
 
 Why it matters
     The query and its index are fine, as the others show. What differs is the application: where it runs, which member
@@ -11,6 +12,10 @@ How it decides
     At least 20 commands (least) of one shape, of two applications or more, told apart by address and name. The median
     latency of one is five times (times) the median of the others' medians, and 10 ms (longer_ms) more. Its hellos show
     the way to the server: where these take as long, it is the way; else what differs is named.
+    A capture at the server shows no latency of the way. There the round trip is the shortest time from the first SYN of
+    a connection to its first request, over two connections (connections_least) or more; that of one application is
+    five times (times) and 10 ms (longer_ms) more than the median of others that send the same, and that times its
+    commands is a third (waiting) of the time of its connections.
 
 False alarms
     Values that match many documents of one application and few of another.
@@ -26,16 +31,31 @@ from statistics import median
 from typing import Any
 
 from wirewitness.analyser.base.addresses import server_text
-from wirewitness.analyser.base.times import ms_text
+from wirewitness.analyser.base.times import NS_PER_MS, ms_text
 from wirewitness.analyser.base.words import count, names_text, printable, sentence_start
 from wirewitness.analyser.engine.rules.findings import Finding
 from wirewitness.analyser.engine.rules.frame_rows import Row, rows_of
 from wirewitness.analyser.engine.rules.rule import Frames, Rule
-from wirewitness.analyser.mongo.rules.rows import HELLO_NAMES, client_text, client_title, command_text, command_title
-from wirewitness.analyser.mongo.rules.use import DATA, USE, USE_COLUMNS, client_of, use_finding
+from wirewitness.analyser.mongo.rules.rows import (
+    HELLO_NAMES,
+    MONGO_FLOWS,
+    client_text,
+    client_title,
+    command_text,
+    command_title,
+)
+from wirewitness.analyser.mongo.rules.use import DATA, USE, USE_COLUMNS, client_of, every_ms, span_s, use_finding
 
 
-def detect(frames: Frames, *, least: int = 20, times: float = 5.0, longer_ms: float = 10.0) -> Iterator[Finding]:
+def detect(
+    frames: Frames,
+    *,
+    least: int = 20,
+    times: float = 5.0,
+    longer_ms: float = 10.0,
+    connections_least: int = 2,
+    waiting: float = 1 / 3,
+) -> Iterator[Finding]:
     """One finding for each application that is slower, on its slowest shape."""
     every = rows_of(frames[USE])
     shapes: dict[str | None, list[Row]] = {}
@@ -51,6 +71,55 @@ def detect(frames: Frames, *, least: int = 20, times: float = 5.0, longer_ms: fl
     for slow in found.values():
         slow.sort(key=lambda one: -one[0]["latency_sum_ms"])
         yield _finding(slow, every)
+    ways = _ways_ms(rows_of(frames["flows"]), rows_of(frames["mongo_commands"]), connections_least)
+    for same in shapes.values():
+        for row in same:
+            theirs = {client_of(one): ways[client_of(one)] for one in same if client_of(one) in ways}
+            way = theirs.pop(client_of(row), None)
+            if way is None or not theirs or client_of(row) in found:
+                continue
+            usual = median(theirs.values())
+            waits = way * row["commands"] / max(span_s(row) * 1000 * row["connections"], 1e-9)
+            if way >= usual * times and way >= usual + longer_ms and waits >= waiting:
+                found[client_of(row)] = []
+                yield _far(row, way, usual, same)
+
+
+def _ways_ms(flows: Sequence[Row], firsts: Sequence[Row], least: int) -> dict[tuple[Any, ...], float]:
+    """The round trip of each application: the least time until a first request, in which one is spent."""
+    opened = {flow["flow_id"]: flow["ts_first"] for flow in flows}
+    took: dict[tuple[Any, ...], list[float]] = {}
+    for row in firsts:
+        if row["flow_id"] in opened:
+            took.setdefault(client_of(row), []).append((row["ts"] - opened[row["flow_id"]]) / NS_PER_MS)
+    return {who: min(own) for who, own in took.items() if len(own) >= least}
+
+
+def _far(row: Row, way: float, usual: float, same: Sequence[Row]) -> Finding:
+    others = [client_title(one) for one in same if client_of(one) != client_of(row)]
+    return use_finding(
+        RULE,
+        [row],
+        severity="warning",
+        title=f"{client_title(row)} is far from the server: a round trip of {ms_text(way)} for each command",
+        sentence=(
+            f"{sentence_start(client_text(row))} is far from {server_text(row)}: a round trip takes "
+            f"{ms_text(way)}, that of {names_text(others, 3)} {ms_text(usual)}. It sent "
+            f"{command_text(row)} {row['commands']:,} times, one each {ms_text(every_ms(row))} and mostly "
+            f"waits for the way; the server takes {ms_text(row['median_latency_ms'] or 0)} (median)."
+        ),
+        next_step=(
+            "Run it near the server or read from a member that is near (readPreference nearest), and ask for more with "
+            "each command ($in, larger batches, several at a time)."
+        ),
+        numbers={
+            "round_trip_ms": round(way, 3),
+            "others_ms": round(usual, 3),
+            "others": len(others),
+            "commands": row["commands"],
+            "wasted_ms": round(way * row["commands"], 3),
+        },
+    )
 
 
 def _usual(others: Sequence[Row]) -> float:
@@ -126,9 +195,16 @@ RULE = Rule(
     reads={
         USE: (
             *USE_COLUMNS, "median_latency_ms", "latency_sum_ms", "read_preference", "read_concern", "write_concern",
+            "connections",
         ),
+        "flows": ("flow_id", "ts_first"),
+        "mongo_commands": ("ts", "flow_id", "client_address", "app_name", "driver"),
     },
     partition_by=(),
     detect=detect,
-    rows={USE: f"command IN {(*DATA, *HELLO_NAMES)}"},
+    rows={
+        USE: f"command IN {(*DATA, *HELLO_NAMES)}",
+        "flows": f"{MONGO_FLOWS} AND handshake_seen",
+        "mongo_commands": "exchange_id IN (SELECT arg_min(exchange_id, ts) FROM mongo_commands GROUP BY flow_id)",
+    },
 )  # fmt: skip

@@ -33,6 +33,7 @@ from wirewitness.analyser.mongo.rules import (
     mon127_hello_only,
     mon128_batch_thrown_away,
     mon129_other_types,
+    mon130_done_twice,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -65,4 +66,5 @@ RULES: tuple[Rule, ...] = (
     mon127_hello_only.RULE,
     mon128_batch_thrown_away.RULE,
     mon129_other_types.RULE,
+    mon130_done_twice.RULE,
 )

@@ -171,6 +171,16 @@ def typed(kind: str, other: str, count: int = 9, found: int = 1, part: str = "fi
     ]
 
 
+def both_insert(count: int, **more: Any) -> list[Row]:
+    """Two clients that insert the same documents, the second one in vain."""
+    rows = []
+    for n in range(count):
+        one = {"documents_sent": 1, "document_ids": [n]}
+        rows.append(command(1 + n, "insert", n=1, **one))
+        rows.append(failed_write(1.3 + n, 11000, **{**_SECOND, **one, "n": 0, **more}))
+    return rows
+
+
 def beside_work(name: str, count: int, work: int = 60, **more: Any) -> list[Row]:
     """Finds, and so often such a command between them."""
     every = work / count
@@ -218,6 +228,9 @@ MONGO_USE_FIRES: list[Scenario] = [
     fires("MON122", "warning", "pages by skip", **alone(*(
         row | {"skip": 20 * n} for n, row in enumerate(rises(80, 2, 40))))),
     fires("MON122", "warning", "a collection that grows", **alone(*rises(80, 2, 40))),
+    fires("MON122", "warning", "an $in with ever more values", **alone(*(
+        row | {"query_shape": '{"filter":{"a":{"$in":"?array<?number>"}}}'}
+        for row in rises(80, 500, 2_500, "request_bytes")))),
     fires("MON122", "warning", "a long $in takes longer", **alone(*(
         row | {"latency_ms": 2 + n * 7 % 80 / 2, "request_bytes": 300 + n * 7 % 80 * 50}
         for n, row in enumerate(rises(80, 2, 40))))),
@@ -256,7 +269,7 @@ MONGO_USE_FIRES: list[Scenario] = [
     fires("MON126", "info", "once", **alone(*written_back(1))),
     fires(
         "MON126", "warning", "whole documents",
-        **alone(*written_back(2, shape='{"updates":[{"q":{"_id":"?number"},"u":{"_id":"?number","x":"?number"}}]}')),
+        **alone(*written_back(2, shape='{"updates":[{"q":{"_id":"?number"},"u":"?object"}]}')),
     ),
     fires("MON127", "warning", "MongoDB 3.4", **alone(*old_server(4))),
     fires("MON127", "warning", "it turns away each time", **with_commands(
@@ -269,6 +282,7 @@ MONGO_USE_FIRES: list[Scenario] = [
         for kind in ['{"x":"?string"}' if row["shape_id"] == "x" else '{"x":"?number"}']))),
     fires("MON129", "warning", "of two, the one that finds nothing", **alone(*(
         row for row in typed("?string", "?objectId", found=0) if row["app_name"] != "mail"))),
+    fires("MON130", "warning", "a job that runs twice", **alone(*both_insert(9))),
     fires("MON128", "warning", "one of a hundred documents", **alone(*killed(12))),
 ]  # fmt: skip
 MONGO_USE_NEAR_MISSES: list[Scenario] = [
@@ -360,6 +374,13 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
         *many(9, query_shape='{"filter":{"customer":"?number"}}', shape_id="y", flow="n"))),
     silent("MON129", "null", **alone(*typed("?null", "?number"))),
     silent("MON129", "a range and a value", **alone(*typed('?number', '?number', part="query"))),
+    silent("MON130", "four times", **alone(*both_insert(4))),
+    silent("MON130", "the same client", **alone(*both_insert(9, client_address="10.3.0.1", app_name="billing"))),
+    silent("MON130", "another document", **alone(*both_insert(9, document_ids=[99]))),
+    silent("MON130", "a few of many", **alone(
+        *both_insert(9), *(
+            row | {"document_ids": [500 + n], "documents_sent": 1, "client_address": "10.3.0.2", "app_name": "stock"}
+            for n, row in enumerate(inserts(30, 1, flow="m"))))),
     silent("MON128", "nine", **alone(*killed(9))),
     silent("MON128", "read on", **alone(*killed(12, more=1))),
     silent("MON128", "small batches", **alone(*killed(12, documents=5))),
