@@ -80,7 +80,7 @@ _EMPTY = _Kind(
 )
 _SAME = _Kind(
     "same",
-    "had the same values and a reply of the same size, and nobody changed the collection meanwhile",
+    "asked the same and got the same answer, by its size; nobody changed the collection meanwhile",
     "Keep the answer in the application for some seconds, or let a change stream tell when it is out of date.",
 )
 _PREPARED = _Kind(

@@ -12,8 +12,9 @@ How it decides
     Types stand in the query shape: fields of filters that are compared with a value, fields of $set and of documents
     that replace. Per collection and field: one application (address and name) used one type only, in at least 5
     commands (least); all others together used another one only, in at least 5 commands. null does not count, and all
-    numbers are one type. Two applications alone cannot tell who is right: then the one whose queries with that field
-    find nothing, nine tenths of them, is named, else both, with medium confidence.
+    numbers are one type. It is told where the queries of the one with that field find nothing, nine tenths of them, and
+    those of the others find something; or where it sets the field, and the others are two or more. What a filter finds
+    is there with that type.
 
 False alarms
     A field that holds several types on purpose.
@@ -99,8 +100,8 @@ def _typed(document: Any, sets: bool) -> Iterator[tuple[str, str, bool]]:
 _COMPARES = ("$gt", "$gte", "$lt", "$lte", "$ne", "$in", "$nin", "$eq")
 
 
-def _apart(uses: Sequence[_Use], least: int) -> tuple[list[_Use], list[_Use], bool] | None:
-    """Who uses another type than all others, these, and is it sure who is wrong?"""
+def _apart(uses: Sequence[_Use], least: int) -> tuple[list[_Use], list[_Use]] | None:
+    """Who uses another type than all others, and these; None where it is nobody, or nobody knows who is wrong."""
     by_client: dict[tuple[Any, ...], list[_Use]] = {}
     for one in uses:
         by_client.setdefault(client_of(one.row), []).append(one)
@@ -112,12 +113,12 @@ def _apart(uses: Sequence[_Use], least: int) -> tuple[list[_Use], list[_Use], bo
         is_apart = len(kinds) == len(their_kinds) == 1 and kinds != their_kinds
         if is_apart and min(_commands(own), _commands(others)) >= least:
             found.append((own, others))
-    if not found:
-        return None
-    if len(by_client) > 2:
-        return (*found[0], True) if len(found) == 1 else None
-    empty = [(own, others) for own, others in found if _finds_nothing(own) and not _finds_nothing(others)]
-    return (*empty[0], True) if len(empty) == 1 else (*found[0], False)
+    # What a filter finds is there with that type.
+    in_vain = [(own, others) for own, others in found if _finds_nothing(own) and not _finds_nothing(others)]
+    setting = [(own, others) for own, others in found if any(one.sets for one in own)]
+    if len(by_client) > 2 and not in_vain:
+        in_vain = setting
+    return in_vain[0] if len(in_vain) == 1 else None
 
 
 def _commands(uses: Sequence[_Use]) -> int:
@@ -136,7 +137,7 @@ def _words(uses: Sequence[_Use]) -> str:
     return kinds.get(kind, kind.removeprefix("?"))
 
 
-def _finding(field: str, own: list[_Use], others: list[_Use], sure: bool) -> Finding:
+def _finding(field: str, own: list[_Use], others: list[_Use]) -> Finding:
     first = own[0].row
     names = names_text([*dict.fromkeys(client_title(one.row) for one in others)], 3)
     does = "sets" if any(one.sets for one in own) else "asks for"
@@ -146,13 +147,11 @@ def _finding(field: str, own: list[_Use], others: list[_Use], sure: bool) -> Fin
         RULE,
         [one.row for one in own],
         severity="warning",
-        confidence="high" if sure else "medium",
         title=f"{name} is {_words(own)} for {client_title(first)}, {_words(others)} for others",
         sentence=(
             f"{sentence_start(client_text(first))} {does} {name} of {namespace(first)} as {_words(own)} "
             f"({command_text(first)}, {count(_commands(own), 'command')}); {names} use {_words(others)} "
             f"({count(_commands(others), 'command')}).{nothing}"
-            f"{'' if sure else ' Which of them is right the capture does not tell.'}"
         ),
         next_step="Let all applications use one type for the field, and convert what was written with another one.",
         numbers={

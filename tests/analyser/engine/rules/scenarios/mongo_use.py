@@ -367,6 +367,11 @@ MONGO_USE_NEAR_MISSES: list[Scenario] = [
         says_hello_only(9, driver=None, app_name=None), command(2, flow="w", app_name="stock"))),
     silent("MON127", "it works", **alone(*old_server(4), command(60))),
     silent("MON127", "nobody knows the driver", **alone(*old_server(4, driver="mongoc"))),
+    silent("MON129", "both find something", **alone(*typed("?string", "?number"))),
+    silent("MON129", "of two nobody knows who is right", **alone(*(
+        row | {"command": "update", "query_shape": f'{{"updates":[{{"q":{{"a":"?number"}},"u":{{"$set":{kind}}}}}]}}'}
+        for row in typed("?string", "?number") if row["app_name"] != "mail"
+        for kind in ['{"x":"?string"}' if row["shape_id"] == "x" else '{"x":"?number"}']))),
     silent("MON129", "the same type", **alone(*typed("?number", "?number"))),
     silent("MON129", "four times", **alone(*typed("?string", "?number", count=4))),
     silent("MON129", "it uses both", **alone(
